@@ -32,6 +32,7 @@ from headrace.language.statements import (
     ByArrival,
     CreateStream,
     TimeClauses,
+    is_topic,
 )
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.folder import OPTIONS, Folder, is_followed, open_folder
@@ -39,6 +40,8 @@ from headrace.runtime.intake.folder_feed import FolderFeed
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import BoundedStream, LetterStream, LiveStream
 from headrace.runtime.intake.system_feed import Pace, SystemFeed
+from headrace.runtime.intake.topic import Topic, open_topic
+from headrace.runtime.intake.topic_feed import TopicFeed
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.coding import without_compression
 from headrace.runtime.sources.computed import ComputedSource
@@ -73,7 +76,7 @@ class Input:
         info: its entry in the catalog.
         stream: what a run reads.
         frame: the streaming data frame it comes from, or None.
-        folder: the folder that it follows, or None.
+        followed: the folder or the Kafka topic that it follows, or None.
         max_rows: how many rows an epoch takes at most; None where only the epoch's size limits it.
         clauses: what has been said about its time.
         comes_now: whether its rows come as they happen, so that none can be of the far future.
@@ -90,7 +93,7 @@ class Input:
     comes_now: bool = False
     origin: str = ""
     relation: RelationInfo | None = None
-    folder: Folder | None = None
+    followed: Folder | Topic | None = None
 
     @property
     def entry(self) -> StreamInfo | RelationInfo:
@@ -174,7 +177,7 @@ class Input:
     @property
     def is_pushed(self) -> bool:
         """Whether a program pushes its rows."""
-        return self.is_live and self.frame is None and self.folder is None
+        return self.is_live and self.frame is None and self.followed is None
 
     def describe(self) -> str:
         """What a durable store remembers of it, to refuse a run over another input.
@@ -213,8 +216,11 @@ class Input:
             ahead = may_read_ahead(self.frame)
             return SparkFeed(self.info.name, self.frame, checkpoint, wake, ahead=ahead, files=files)
         rows = self.max_rows or epoch_rows
-        if self.folder is not None:
-            return FolderFeed(self.info.name, self.folder, rows, epoch_bytes, wake)
+        match self.followed:
+            case Folder():
+                return FolderFeed(self.info.name, self.followed, rows, epoch_bytes, wake)
+            case Topic():
+                return TopicFeed(self.info.name, self.followed, rows, epoch_bytes, wake)
         return PushFeed(self.info.name, self.stream, place, rows, epoch_bytes, self.overflow, wake)
 
 
@@ -290,6 +296,8 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
             return Input(info, bounded, None, max_rows, statement.time, origin=origin)
         if statement.format == PUSH:
             return _pushed(statement, options, max_rows)
+        if is_topic(statement):
+            return _of_topic(statement, options, max_rows)
         options = revealed(policy.spark_options(options, base))
         frame = _frame_of(statement, options, read_stream)
         schema = statement.columns or _schema_of(frame)
@@ -465,7 +473,24 @@ def _followed(
     folder = open_folder(given, base, policy.folders, schema, opened)
     live = LiveStream(schema, info.timestamp, timing_of(statement.time, info, comes_now=False), info.changes)
     origin = origin_of(statement.format, {**of_files, "follow": "true"}, base)
-    return Input(info, live, None, max_rows, statement.time, origin=origin, folder=folder)
+    return Input(info, live, None, max_rows, statement.time, origin=origin, followed=folder)
+
+
+def _of_topic(statement: CreateStream, options: dict[str, str], max_rows: int | None) -> Input:
+    """The input that a Kafka topic is."""
+    columns = statement.columns
+    if columns is None:
+        hint = f"write CREATE STREAM {statement.name} (column TYPE, ...) FROM kafka"
+        raise LanguageError("a topic does not say what is in it: declare the columns", hint=hint)
+    items = bind_computed(statement.computed, columns)
+    schema = Schema((*columns, *(Field(name, expression.type) for name, expression in items)))
+    info = describe_stream(statement, schema)
+    topic = replace(open_topic(revealed(options), columns, statement.records), items=items)
+    timing = timing_of(statement.time, info, comes_now=True)
+    live = LiveStream(schema, info.timestamp, timing, info.changes)
+    # The brokers may be others when it is read on, and secrets are in no store.
+    origin = f"topic {topic.access.topic!r} as {options.get('format', 'json')}"
+    return Input(info, live, None, max_rows, statement.time, True, origin, followed=topic)
 
 
 def _pushed(statement: CreateStream, options: Mapping[str, str], max_rows: int | None) -> Input:

@@ -14,7 +14,7 @@ from headrace.errors import PolicyError, Position, SourceError, UserError
 from headrace.language.catalog import Catalog
 from headrace.language.secret import SecretName
 from headrace.language.sink_statements import CreateSink
-from headrace.language.statements import FORMATS, CreateRelation, CreateStream
+from headrace.language.statements import FORMATS, CreateRelation, CreateStream, is_topic
 from headrace.runtime.sources.files import allowed_path
 
 _HADOOP_PATTERN: Final = re.compile(r"[*?\[\]{}\\]")
@@ -117,6 +117,12 @@ class Policy:
                     hint="the operator may define the stream: who chooses the address could read the secret",
                 )
         if kind in FORMATS:
+            return
+        if is_topic(statement):
+            # A library's own options can name files, and code to be loaded.
+            for name, _ in statement.options:
+                if self.options is not None and "." in name and name not in self.options:
+                    raise PolicyError(f"the option {name} may not be given", hint="ask the operator")
             return
         for name, value in statement.options:
             if name == "cleansource" and value.lower() != "off":

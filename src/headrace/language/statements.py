@@ -401,6 +401,15 @@ class CreateSkew:
     estimation: EstimationClause | None = None
 
 
+def is_topic(statement: CreateStream | CreateRelation) -> bool:
+    """Whether a statement reads a Kafka topic by our own source.
+
+    Options as Spark's connector has them (`kafka.bootstrap.servers`, `subscribe`) ask for that connector.
+    """
+    theirs = ("kafka.", "subscribe", "assign")
+    return statement.format == "kafka" and not any(name.startswith(theirs) for name, _ in statement.options)
+
+
 @dataclass(frozen=True)
 class CreateStreamAs:
     """`CREATE STREAM name AS query`: a derived stream, which queries use like a view.

@@ -193,7 +193,7 @@ def test_streams_that_make_no_sense_are_refused(
             "CREATE STREAM p (ts BIGINT) FROM push OPTIONS (max_rows_per_epoch=0) TIMESTAMP BY ts",
             "max_rows_per_epoch must be a positive number",
         ),
-        ("CREATE STREAM p (ts BIGINT) FROM kafka TIMESTAMP BY ts", "the format kafka needs Spark"),
+        ("CREATE STREAM p (ts BIGINT) FROM socket TIMESTAMP BY ts", "the format socket needs Spark"),
     ],
 )
 def test_declared_streams_that_make_no_sense_are_refused(db: hr.Database, text: str, message: str) -> None:

@@ -346,9 +346,12 @@ def test_spark_gets_no_option_that_is_not_allowed(db: hr.Database, asked: list[A
         "path '/'",
         "path 's3a://bucket/x'",
     ):
-        for form in ("rate", "kafka"):
-            with pytest.raises(hr.PolicyError, match="may not be"):
-                db.execute(text.format(form, options), policy=policy)
+        with pytest.raises(hr.PolicyError, match="may not be"):
+            db.execute(text.format("rate", options), policy=policy)
+    # Spark's connector, and our own source with a setting of a library that reads a file.
+    for options in ("kafka.bootstrap.servers 'x:1'", "brokers 'x:1', topic 't', ssl.ca.location '/etc/x'"):
+        with pytest.raises(hr.PolicyError, match="may not be"):
+            db.execute(text.format("kafka", options), policy=policy)
     assert asked == []
     with pytest.raises(UserError, match="reached"):
         db.execute(text.format("RATE", "RowsPerSecond 5"), policy=policy)

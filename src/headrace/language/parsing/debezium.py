@@ -24,11 +24,11 @@ def accept_debezium(cursor: Cursor, form: Name, *, keyed: bool) -> Records | Non
     position = cursor.position
     if not cursor.accept("FORMAT", "DEBEZIUM"):
         return None
-    if form.text.lower() != "json":
+    if form.text.lower() not in ("json", "kafka"):
         raise LanguageError(
             f"FORMAT DEBEZIUM reads JSON, and the input is {form.text}",
             position=position,
-            hint="write FROM json; CHANGES BY __op TIMESTAMP BY __ts_ms is for flattened records",
+            hint="write FROM json or FROM kafka; CHANGES BY __op TIMESTAMP BY __ts_ms is for flat records",
         )
     return Records.BY_KEY if keyed else Records.BY_ROW
 

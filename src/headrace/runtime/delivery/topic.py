@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,6 +12,7 @@ import pyarrow as pa
 from headrace.errors import DeliveryError, UserError
 from headrace.runtime.delivery.contract import Origin
 from headrace.runtime.results.changes import Change
+from headrace.runtime.sources.kafka import confluent_kafka
 from headrace.runtime.writing.tables import write_table
 from headrace.suggestions import did_you_mean
 
@@ -59,7 +59,7 @@ class TopicSink:
         self._topic = topic
         self._settings = {**(options or {}), "bootstrap.servers": brokers}
         self._key = [key] if isinstance(key, str) else list(key)
-        self._kafka = _confluent_kafka()
+        self._kafka = confluent_kafka("a TopicSink")
         self._id = ""
         self._producer: Any = None
         self._group: Any = None
@@ -191,12 +191,3 @@ def _lines(rows: pa.Table) -> list[bytes]:
     text = io.BytesIO()
     write_table(rows, "jsonl", text)
     return text.getvalue().split(b"\n")[:-1]
-
-
-def _confluent_kafka() -> Any:
-    try:
-        return importlib.import_module("confluent_kafka")
-    except ModuleNotFoundError as error:
-        raise UserError(
-            "a TopicSink needs the package confluent-kafka", hint="pip install 'headrace[kafka]'"
-        ) from error

@@ -9,22 +9,19 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from headrace.errors import SourceError, UserError
+from headrace.errors import SourceError
 from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.sources.files import Stamp, allowed_path, found_stamp, present_files, stamps_of
-from headrace.runtime.sources.options import flag, required
+from headrace.runtime.sources.options import flag, required, seconds
 from headrace.runtime.sources.patterns import is_pattern, plain_path
 from headrace.runtime.sources.remote import Account, Place, RemoteFile, account_of, is_remote
 from headrace.schema import Schema
-from headrace.time import parse_duration
 
 OPTIONS: Final = ("follow", "ready", "poll")
 """The options of a folder that is followed, besides those of its format."""
 _ROOT: Final = Path("/")
 _SUCCESS: Final = "_SUCCESS"
 _POLL: Final = "1 second"
-_SHORTEST: Final = 1_000
-_MICROSECONDS: Final = 1_000_000
 
 
 class Ready(Enum):
@@ -134,7 +131,7 @@ def open_folder(
     except ValueError:
         known = ", ".join(f"'{one.value}'" for one in Ready)
         raise SourceError(f"the option ready is '{text}'", hint=f"it must be one of {known}") from None
-    every = _seconds(options.get("poll", _POLL))
+    every = seconds(options, "poll", _POLL)
     account = account_of(options)
     present_files(path, base, allowed, account)
     if is_remote(path):
@@ -143,18 +140,3 @@ def open_folder(
     if not is_pattern(plain) and (base / plain).is_file():
         raise SourceError(f"{path}: this is a file, and folders are followed", hint="name its folder")
     return Folder(os.path.abspath(base / plain), allowed, ready, every, account, schema, opened)
-
-
-def _seconds(text: str) -> float:
-    """The time between two polls.
-
-    Raises:
-        SourceError: it is not a length of time.
-    """
-    try:
-        duration = parse_duration(text)
-    except UserError as error:
-        raise SourceError(f"the option poll: {error.message}", hint=error.hint) from None
-    if duration.unit is None or duration.length < _SHORTEST:
-        raise SourceError(f"the option poll is '{text}'", hint="write a length of time, such as '1 second'")
-    return duration.length / _MICROSECONDS

@@ -188,13 +188,19 @@ def parse_block(block: Block, keys: list[str], wanted: Schema) -> Read:
         keys: of the wanted columns.
         wanted: the columns to read.
     """
+    return parse_placed(block, keys, wanted)[0]
+
+
+def parse_placed(block: Block, keys: list[str], wanted: Schema) -> tuple[Read, Int64Array]:
+    """The same, and at which byte of the block the line of each row begins; int64[rows]."""
     records, unusual = scan(block)
     if not is_utf8(block.data):
         records.refuse_non_text()
     kept = records.kept()
     values, reasons = _parse(records, kept, unusual[kept], keys, wanted)
     records.reasons.update({int(kept[row]): reason for row, reason in reasons.items()})
-    return read_without(values, wanted, len(kept), reasons, records)
+    good = np.delete(kept, list(reasons)) if reasons else kept
+    return read_without(values, wanted, len(kept), reasons, records), records.starts[good]
 
 
 def scan(block: Block) -> tuple[Records, BoolArray]:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
-from headrace.errors import SourceError
+from headrace.errors import SourceError, UserError
 from headrace.suggestions import did_you_mean
+from headrace.time import parse_duration
+
+_MILLISECOND: Final = 1_000
+_SECOND: Final = 1_000_000
 
 
 def check_known(form: str, options: Mapping[str, str], known: tuple[str, ...]) -> None:
@@ -80,3 +85,19 @@ def whole(options: Mapping[str, str], name: str, default: int | None) -> int:
         raise SourceError(
             f"the option {name} is '{text}'", hint="it must be a whole number, such as 1000000"
         ) from None
+
+
+def seconds(options: Mapping[str, str], name: str, default: str) -> float:
+    """An option that is a length of time, of a millisecond at least.
+
+    Raises:
+        SourceError: it is not a length of time.
+    """
+    text = options.get(name, default)
+    try:
+        duration = parse_duration(text)
+    except UserError as error:
+        raise SourceError(f"the option {name}: {error.message}", hint=error.hint) from None
+    if duration.unit is None or duration.length < _MILLISECOND:
+        raise SourceError(f"the option {name} is '{text}'", hint="write a length of time, such as '1 second'")
+    return duration.length / _SECOND

@@ -1,0 +1,257 @@
+"""A Kafka topic that is followed: what its options say, and what its brokers say of its partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any, Final
+
+import pyarrow as pa
+
+from headrace.errors import SourceError
+from headrace.expressions.tree import Expression
+from headrace.language.statements import Records
+from headrace.runtime.sources.computed import ComputedSource
+from headrace.runtime.sources.contract import SplitSource
+from headrace.runtime.sources.debezium import RecordSource
+from headrace.runtime.sources.kafka import confluent_kafka
+from headrace.runtime.sources.messages import (
+    METADATA,
+    ChangeMessages,
+    JsonMessages,
+    MessageFormat,
+    RawMessages,
+)
+from headrace.runtime.sources.options import check_known, required, seconds
+from headrace.runtime.sources.topic import USER, Access, OffsetRange, TopicSource
+from headrace.runtime.sources.values import parse_texts
+from headrace.schema import BINARY, STRING, TIMESTAMP, Schema, sql_type
+
+OPTIONS: Final = ("brokers", "topic", "format", "start", "on_data_loss", "poll")
+"""The options of a topic, besides settings of librdkafka, whose names have a dot."""
+
+SECONDS: Final = 10.0
+"""How long brokers have for one answer."""
+
+_POLL: Final = "100 milliseconds"
+
+
+class Start(Enum):
+    """Where a stream begins in the partitions that there are when it is first read."""
+
+    EARLIEST = "earliest"
+    """With the oldest message that is there."""
+    LATEST = "latest"
+    """With what comes from then on."""
+
+
+@dataclass(frozen=True)
+class Topic:
+    """What is read, and how.
+
+    Attributes:
+        access: where it is.
+        form: how its messages are read.
+        schema: the columns.
+        start: where to begin; an instant (microseconds since 1970-01-01 UTC) for the first message that is
+            not older by its own timestamp.
+        goes_on: whether messages that are gone, before they were read, are passed over.
+        every: seconds between two questions for what has come.
+        items: columns that are computed of the others, with their names.
+    """
+
+    access: Access
+    form: MessageFormat
+    schema: Schema
+    start: Start | int
+    goes_on: bool
+    every: float
+    items: tuple[tuple[str, Expression], ...] = ()
+
+    def source(self, ranges: tuple[OffsetRange, ...]) -> SplitSource:
+        """What reads some of it."""
+        found = TopicSource(self.access, self.form, self.schema, ranges)
+        return ComputedSource(found, self.items) if self.items else found
+
+    def brokers(self) -> Brokers:
+        """Those that have it."""
+        return Brokers(self.access)
+
+
+@dataclass(frozen=True)
+class Partitions:
+    """What is in a topic.
+
+    Attributes:
+        identity: another one when the topic is made anew under its name; empty where brokers do not say.
+        begins: per partition the offset of the oldest message that is there.
+        ends: per partition the offset up to which its messages can be read: that of the last stable one.
+    """
+
+    identity: str
+    begins: Mapping[int, int]
+    ends: Mapping[int, int]
+
+
+class Brokers:
+    """The brokers of a topic, as they are asked about it.
+
+    Args:
+        access: where it is.
+    """
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    def partitions(self) -> Partitions:
+        """What is in the topic now.
+
+        Raises:
+            SourceError: they cannot be reached, or there is no such topic.
+        """
+        admin = self._kafka_admin
+        numbers = self._numbers()
+        specs = admin.OffsetSpec
+        begins = self._offsets(numbers, specs.earliest())
+        return Partitions(self._identity(), begins, self._offsets(numbers, specs.latest()))
+
+    def since(self, instant: int, partitions: Partitions) -> dict[int, int]:
+        """The offsets of the first messages that are not older than an instant, the ends where none is.
+
+        Raises:
+            SourceError: they cannot be reached.
+        """
+        found = self._offsets(
+            [*partitions.ends], self._kafka_admin.OffsetSpec.for_timestamp(instant // 1_000)
+        )
+        return {number: at if at >= 0 else partitions.ends[number] for number, at in found.items()}
+
+    @cached_property
+    def _kafka(self) -> Any:
+        return confluent_kafka(USER)
+
+    @cached_property
+    def _kafka_admin(self) -> Any:
+        return confluent_kafka(USER, "admin")
+
+    @cached_property
+    def _client(self) -> Any:
+        settings = {"log_level": 0, **dict(self._access.settings), "error_cb": _ignored}
+        return self._kafka_admin.AdminClient(settings)
+
+    def _numbers(self) -> list[int]:
+        try:
+            found = self._client.list_topics(self._access.topic, SECONDS).topics[self._access.topic]
+        except self._kafka.KafkaException as error:
+            raise self._away(error) from error
+        if found.error is not None:
+            raise SourceError(
+                f"the topic {self._access.topic} cannot be read: {found.error.str()}", hint="check its name"
+            )
+        return sorted(found.partitions)
+
+    def _identity(self) -> str:
+        asked = self._kafka.TopicCollection([self._access.topic])
+        (found,) = self._client.describe_topics(asked, request_timeout=SECONDS).values()
+        return str(self._answer(found).topic_id or "")
+
+    def _offsets(self, numbers: list[int], spec: Any) -> dict[int, int]:
+        asked = {self._kafka.TopicPartition(self._access.topic, number): spec for number in numbers}
+        stable = self._kafka.IsolationLevel.READ_COMMITTED
+        found = self._client.list_offsets(asked, isolation_level=stable, request_timeout=SECONDS)
+        return {one.partition: self._answer(future).offset for one, future in found.items()}
+
+    def _answer(self, future: Future[Any]) -> Any:
+        try:
+            return future.result(SECONDS)
+        except (self._kafka.KafkaException, TimeoutError) as error:
+            raise self._away(error) from error
+
+    def _away(self, error: Exception) -> SourceError:
+        reason = error.args[0].str() if isinstance(error, self._kafka.KafkaException) else "no answer"
+        return SourceError(
+            f"the brokers of the topic {self._access.topic} cannot be reached: {reason}",
+            hint="check the option brokers, and those for access",
+        )
+
+
+def open_topic(options: Mapping[str, str], schema: Schema, records: Records | None) -> Topic:
+    """The topic that the options name; its brokers are not asked for it.
+
+    Args:
+        options: of the source, secrets in their places.
+        schema: the columns that are declared.
+        records: how change records of Debezium are read; None where messages are rows.
+
+    Raises:
+        SourceError: an option is wrong, or a column cannot be read.
+        UserError: confluent-kafka is not installed.
+    """
+    confluent_kafka(USER)
+    settings = {name: value for name, value in options.items() if "." in name}
+    ours = {name: value for name, value in options.items() if "." not in name}
+    check_known("kafka", ours, OPTIONS)
+    if "bootstrap.servers" in settings:
+        raise SourceError("bootstrap.servers is the option brokers", hint="write brokers 'host:9092'")
+    brokers, topic = required(ours, "brokers"), required(ours, "topic")
+    access = Access(topic, tuple(sorted({**settings, "bootstrap.servers": brokers}.items())))
+    form = _form(ours.get("format", "json").lower(), schema, records)
+    loss = ours.get("on_data_loss", "fail").lower()
+    if loss not in ("fail", "continue"):
+        raise SourceError(f"the option on_data_loss is '{loss}'", hint="it must be 'fail' or 'continue'")
+    start, every = _start(ours.get("start", "earliest")), seconds(ours, "poll", _POLL)
+    return Topic(access, form, schema, start, loss == "continue", every)
+
+
+def _form(name: str, schema: Schema, records: Records | None) -> MessageFormat:
+    beside = [field for field in schema if field.name in METADATA]
+    for field in beside:
+        if field.type not in METADATA[field.name]:
+            types = " or ".join(map(sql_type, METADATA[field.name]))
+            raise SourceError(
+                f"the column {field.name} is {sql_type(field.type)}", hint=f"declare it as {types}"
+            )
+    values = [field for field in schema if field.name not in METADATA]
+    if records is not None:
+        if name not in ("json", "debezium"):
+            raise SourceError(f"FORMAT DEBEZIUM reads JSON, and the format is '{name}'", hint="leave it out")
+        if beside:
+            raise SourceError(
+                f"change records have no column {beside[0].name}",
+                hint="a record may be two rows: leave it out",
+            )
+        return ChangeMessages(RecordSource(schema, schema.names, (), 0, records))
+    match name:
+        case "json":
+            return JsonMessages()
+        case "raw":
+            if len(values) > 1 or any(field.type not in (STRING, BINARY) for field in values):
+                raise SourceError(
+                    "raw messages are one column of STRING or BINARY",
+                    hint=f"besides it there may be {', '.join(METADATA)}",
+                )
+            return RawMessages()
+        case "debezium":
+            raise SourceError("the form of changes is a clause", hint="write FORMAT DEBEZIUM")
+        case _:
+            raise SourceError(f"messages have no format {name}", hint="the formats are json and raw")
+
+
+def _start(text: str) -> Start | int:
+    if text.lower() in (one.value for one in Start):
+        return Start(text.lower())
+    (found,), bad = parse_texts(pa.array([text]), TIMESTAMP, trim=True, null=None)
+    if bad.any():
+        raise SourceError(
+            f"the option start is '{text}'",
+            hint="it must be 'earliest', 'latest' or a timestamp such as '2026-01-31T12:00:00Z'",
+        )
+    instant: int = found.value
+    return instant
+
+
+def _ignored(error: object) -> None:
+    """Nothing: what is asked says what is wrong."""

@@ -1,0 +1,245 @@
+"""The feed of a Kafka topic: the driver asks for end offsets, epochs take ranges, tasks read them.
+
+What has been read is in the commits: of each partition the offset up to which it was, with the identity of
+the topic. So an epoch that is run again, by this process or by the next one, takes up where the last
+commit left off, whatever was read in between.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from headrace.errors import UserError
+from headrace.runtime.intake.streams import Intake
+from headrace.runtime.intake.topic import Partitions, Start, Topic
+from headrace.runtime.journal.followed import ReadFile
+from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.sources.topic import MESSAGE_BYTES, OffsetRange
+
+_LOG: Final = logging.getLogger("headrace")
+_ATTEMPTS: Final = 3
+"""So often in a row epochs may fail over a topic whose brokers answer."""
+_ENDING: Final = 1.0
+"""Seconds that the end waits for a question that is under way."""
+
+
+class TopicFeed:
+    """The messages of a topic, as they come.
+
+    Args:
+        name: the stream.
+        topic: what is read.
+        max_rows, max_bytes: about how many rows an epoch takes at most, and how many bytes of them.
+        wake: called when something has come.
+    """
+
+    def __init__(
+        self, name: str, topic: Topic, max_rows: int, max_bytes: int, wake: Callable[[], None]
+    ) -> None:
+        self._name = name
+        self._topic = topic
+        self._most = max(1, min(max_rows, max_bytes // MESSAGE_BYTES))
+        self._wake = wake
+        self._brokers = topic.brokers()
+        self._lock = threading.Lock()
+        self._ended = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._identity = ""
+        self._next: dict[int, int] = {}
+        self._committed: dict[int, int] = {}
+        self._ends: Mapping[int, int] = {}
+        self._taken: dict[int, int] | None = None
+        self._failures = 0
+        self._error: BaseException | None = None
+        self._problem: str | None = None
+        self._lost: str | None = None
+
+    def start(self, point: StreamPoint, columns: Sequence[str]) -> None:
+        """Begin to ask the brokers; what `point` names has been read."""
+        for label, read in point.files.items():
+            identity, _, number = label.rpartition("/")
+            if identity != self._identity:
+                # What was read of a topic that was made anew since is of no use.
+                self._identity, self._committed = identity, {}
+            self._committed[int(number)] = read.size
+        self._next = dict(self._committed)
+        self._thread = threading.Thread(target=self._keep_asking, name=f"headrace {self._name}", daemon=True)
+        self._thread.start()
+
+    def read(self, columns: Sequence[str]) -> None:
+        """The columns are chosen when an epoch reads the messages."""
+
+    def ask(self) -> None:
+        """Ask the brokers once what has come."""
+        try:
+            found = self._brokers.partitions()
+            begins = self._begins(found)
+        except UserError as error:
+            self._note_problem(str(error))
+            return
+        with self._lock:
+            self._problem = None
+            if self._is_whole(found):
+                for number, at in begins.items():
+                    self._next.setdefault(number, at)
+                self._identity, self._ends = found.identity, found.ends
+            ready = self._has_some() or self._lost is not None
+        if ready:
+            self._wake()
+
+    def ready(self) -> bool:
+        """Whether messages wait."""
+        return self._has_some()
+
+    def come(self) -> int:
+        """How many offsets there are."""
+        with self._lock:
+            return sum(self._ends.values())
+
+    def has_taken(self, come: int) -> bool:
+        """Whether so many have been taken."""
+        with self._lock:
+            return sum((self._next | (self._taken or {})).values()) >= come
+
+    def caught_up(self) -> bool:
+        """Whether no partition had more when the brokers were asked last."""
+        with self._lock:
+            return self._problem is None and bool(self._ends) and not self._has_some()
+
+    def waiting(self) -> int | None:
+        """How many messages wait at most."""
+        with self._lock:
+            return sum(self._lags().values()) if self._ends else None
+
+    def take(self, point: StreamPoint) -> Intake | None:
+        """A share of each partition: as much of each as fits, and more of those that are further behind."""
+        with self._lock:
+            if not self._has_some():
+                return None
+            shares = shares_of(self._lags(), self._most)
+            self._taken = {number: self._next[number] + share for number, share in shares.items()}
+            # Where partitions begin of which nothing was read yet is said as well, and holds from then on.
+            reached = self._next | self._taken
+            news = {number: at for number, at in reached.items() if self._committed.get(number) != at}
+            ranges = tuple(
+                OffsetRange(number, self._next[number], end) for number, end in self._taken.items()
+            )
+            identity = self._identity
+        source = self._topic.source(ranges)
+        return Intake(
+            point.position + source.size,
+            source,
+            0,
+            source.size,
+            comes_again=True,
+            files={f"{identity}/{number}": ReadFile(at, 0) for number, at in news.items()},
+        )
+
+    def settle(self, error: BaseException | None) -> None:
+        """What was taken has been read, or comes again."""
+        with self._lock:
+            taken, self._taken = self._taken, None
+            if taken is None:
+                return
+            if error is None:
+                self._failures = 0
+                self._next |= taken
+                self._committed = dict(self._next)
+            elif self._problem is None:
+                self._failures, self._error = self._failures + 1, error
+
+    def check(self) -> str | None:
+        """The reason if messages are gone, or no epoch can read them."""
+        return self._lost or (str(self._error) if self._failures >= _ATTEMPTS else None)
+
+    def stop(self) -> None:
+        """Ask no longer."""
+        self._ended.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(_ENDING)
+
+    def _keep_asking(self) -> None:
+        while not self._ended.is_set():
+            self.ask()
+            self._ended.wait(self._topic.every)
+
+    def _lags(self) -> dict[int, int]:
+        return {
+            number: end - self._next[number] for number, end in self._ends.items() if end > self._next[number]
+        }
+
+    def _has_some(self) -> bool:
+        # While its brokers do not answer nothing is taken that could not be read.
+        is_there = self._problem is None and self._lost is None and self._failures < _ATTEMPTS
+        return is_there and bool(self._lags())
+
+    def _begins(self, found: Partitions) -> Mapping[int, int]:
+        """Where to begin in partitions of which nothing was read."""
+        if self._next or self._topic.start is Start.EARLIEST:
+            # One that comes later is read whole.
+            return found.begins
+        if self._topic.start is Start.LATEST:
+            return found.ends
+        assert isinstance(self._topic.start, int)
+        return self._brokers.since(self._topic.start, found)
+
+    def _is_whole(self, found: Partitions) -> bool:
+        """Whether all that comes next is there; otherwise it is passed over, or the stream is given up."""
+        lost = self._lost_in(found)
+        if lost is None:
+            return True
+        if self._taken is not None:
+            return False
+        if not self._topic.goes_on:
+            self._lost = lost
+            return False
+        _LOG.warning("%s goes on without messages that are gone: %s", self._name, lost)
+        if found.identity != self._identity:
+            self._committed, self._next = {}, {}
+        for number, begin in found.begins.items():
+            at = self._next.get(number, begin)
+            self._next[number] = at if begin <= at <= found.ends[number] else begin
+        return True
+
+    def _lost_in(self, found: Partitions) -> str | None:
+        """What is gone of that which was not read yet; None if nothing is."""
+        topic = self._topic.access.topic
+        if self._identity and found.identity != self._identity:
+            return f"the topic {topic} was deleted and made anew"
+        for number, at in self._next.items():
+            if number not in found.begins or found.ends[number] < at:
+                return (
+                    f"partition {number} of the topic {topic} ends before offset {at}, and was read up to it"
+                )
+            if found.begins[number] > at:
+                return (
+                    f"the topic {topic} no longer has the messages {at} to {found.begins[number] - 1} of "
+                    f"partition {number}"
+                )
+        return None
+
+    def _note_problem(self, problem: str) -> None:
+        """Report once that the brokers do not answer."""
+        with self._lock:
+            is_new, self._problem = self._problem != problem, problem
+        if is_new:
+            _LOG.warning("the topic of %s cannot be read: %s", self._name, problem)
+
+
+def shares_of(lags: Mapping[int, int], most: int) -> dict[int, int]:
+    """How much of each partition an epoch takes: what there is, up to an even share of what it may take.
+
+    Args:
+        lags: how many offsets each partition has that were not read.
+        most: how many may be taken of all together.
+    """
+    found, left = {}, most
+    for place, (number, lag) in enumerate(sorted(lags.items(), key=lambda one: one[1])):
+        share = min(lag, left // (len(lags) - place))
+        left -= share
+        if share:
+            found[number] = share
+    return dict(sorted(found.items()))

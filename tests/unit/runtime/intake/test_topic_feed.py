@@ -1,0 +1,308 @@
+"""Rows of a Kafka topic: each counts once, whatever is killed, made anew, aborted or deleted."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headrace as hr
+from kafka_broker import kafka_broker
+
+kafka = pytest.importorskip("confluent_kafka")
+admin = pytest.importorskip("confluent_kafka.admin")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with kafka_broker(tmp_path_factory.mktemp("kafka")) as address:
+        yield address
+
+
+class Topic:
+    """A topic of a test's own."""
+
+    def __init__(self, broker: str, partitions: int = 1, **config: str) -> None:
+        self.broker = broker
+        self.name = f"t{uuid.uuid4().hex[:8]}"
+        self.client = admin.AdminClient({"bootstrap.servers": broker})
+        self.make(partitions, **config)
+        self.producer = kafka.Producer({"bootstrap.servers": broker, "log_level": 0})
+
+    def make(self, partitions: int, **config: str) -> None:
+        new = admin.NewTopic(
+            self.name, partitions, 1, config={k.replace("_", "."): v for k, v in config.items()}
+        )
+        # One that was deleted goes some time after it.
+        for _ in range(100):
+            try:
+                self.client.create_topics([new])[self.name].result(30)
+                return
+            except kafka.KafkaException:
+                time.sleep(0.1)
+
+    def send(self, *values: Any, partition: int = 0, key: str | None = None, **more: Any) -> None:
+        for value in values:
+            data = value if isinstance(value, bytes | None) else json.dumps(value).encode()
+            self.producer.produce(self.name, data, key, partition, **more)
+        assert self.producer.flush(30) == 0
+
+    def stream(self, columns: str = "v BIGINT, ts BIGINT", more: str = "", clauses: str = "") -> str:
+        return (
+            f"CREATE STREAM s ({columns}) FROM kafka OPTIONS (brokers '{self.broker}', topic '{self.name}'"
+            f"{more}) TIMESTAMP BY ts {clauses}"
+        )
+
+
+def row(v: int) -> dict[str, int]:
+    return {"v": v, "ts": v}
+
+
+SAID = "CREATE QUERY q CONSISTENCY MIDDLE AS "
+
+
+def rows(db: hr.Database) -> list[dict[str, Any]]:
+    """What the query has said, in the order of v."""
+    found = db.queries["q"].changes().to_pylist()
+    return sorted(found, key=lambda one: one["v"])
+
+
+def values(db: hr.Database) -> list[int]:
+    return [one["v"] for one in rows(db)]
+
+
+def until(found: Callable[[], object], wanted: object) -> None:
+    deadline = time.monotonic() + 60
+    while found() != wanted:
+        assert time.monotonic() < deadline, found()
+        time.sleep(0.02)
+
+
+def test_messages_of_all_partitions_are_rows_with_what_kafka_says_of_them(broker: str) -> None:
+    topic = Topic(broker, 2)
+    topic.send(row(1), partition=0, key="a", timestamp=1_700_000_000_123, headers=[("h", b"x"), ("g", None)])
+    topic.send({"v": 2, "ts": 2, "else": [1]}, partition=1)
+    topic.send(b'{"v": 3,\n "ts":\n 3}', partition=1)
+    columns = (
+        "v BIGINT, ts BIGINT, _key STRING, _partition BIGINT, _offset BIGINT, _timestamp TIMESTAMP, "
+        "_headers MAP<STRING, STRING>"
+    )
+    with hr.connect(runner="inline") as db:
+        db.execute(topic.stream(columns, clauses="DISORDER 10"))
+        db.execute(
+            SAID + "SELECT v, _key, _partition AS p, _offset AS o, _timestamp AS t, _headers['h'] AS h FROM s"
+        )
+        db.start()
+        until(lambda: values(db), [1, 2, 3])
+        first, *others = rows(db)
+        assert (first["_key"], first["p"], first["o"], first["h"]) == ("a", 0, 0, "x")
+        assert first["t"].timestamp() == 1_700_000_000.123
+        assert [(one["_key"], one["p"], one["o"]) for one in others] == [(None, 1, 0), (None, 1, 1)]
+
+
+def test_a_message_that_is_not_a_row_is_a_dead_letter_with_its_offset(broker: str) -> None:
+    topic = Topic(broker)
+    topic.send(row(1), b"poison", b"\xff", b" ", None, {"v": "x", "ts": 1}, row(2))
+    with hr.connect(runner="inline") as db:
+        db.execute(topic.stream())
+        db.execute(SAID + "SELECT v FROM s")
+        db.start()
+        until(lambda: values(db), [1, 2])
+        letters = {one["place"]: one["reason"] for one in db.dead_letters().to_pylist()}
+    label = f"{topic.name}/0"
+    assert sorted(letters) == [f"{label}:{offset}" for offset in (1, 2, 3, 4, 5)]
+    assert letters[f"{label}:1"] == "the line is not one JSON object"
+    assert letters[f"{label}:3"] == "the message is empty"
+    assert letters[f"{label}:4"] == "the message has no value"
+
+
+KILLED = """
+import sys, time, headrace as hr
+folder, text, query = sys.argv[1:4]
+with hr.connect(runner="inline", storage=folder, epoch_rows=7) as db:
+    db.execute(text)
+    db.execute(query)
+    db.start()
+    print(flush=True)
+    time.sleep(60)
+"""
+
+
+def test_after_kills_every_message_has_counted_once(broker: str, tmp_path: Path) -> None:
+    topic = Topic(broker, 3)
+    text, query = topic.stream(clauses="DISORDER 1000"), SAID + "SELECT v FROM s"
+    sent = 0
+    for _ in range(3):
+        command = [sys.executable, "-c", KILLED, str(tmp_path / "s"), text, query]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            for _ in range(30):
+                topic.send(row(sent), partition=sent % 3)
+                sent += 1
+                time.sleep(0.03)
+            process.kill()
+    with hr.connect(runner="inline", storage=tmp_path / "s") as db:
+        db.start()
+        until(lambda: values(db), list(range(sent)))
+
+
+def test_aborts_and_open_transactions_are_not_waited_for(broker: str) -> None:
+    topic = Topic(broker)
+    topic.send(row(1))
+    writer = kafka.Producer({"bootstrap.servers": broker, "transactional.id": topic.name, "log_level": 0})
+    writer.init_transactions(30)
+    writer.begin_transaction()
+    writer.produce(topic.name, json.dumps(row(66)), partition=0)
+    writer.flush(30)
+    topic.send(row(3))
+    with hr.connect(runner="inline") as db:
+        db.execute(topic.stream(clauses="DISORDER 100"))
+        db.execute(SAID + "SELECT v FROM s")
+        db.start()
+        # What is behind an open transaction is not stable.
+        until(lambda: values(db), [1])
+        writer.abort_transaction(30)
+        until(lambda: values(db), [1, 3])
+        # An epoch may have nothing but gaps.
+        writer.begin_transaction()
+        writer.produce(topic.name, json.dumps(row(67)), partition=0)
+        writer.abort_transaction(30)
+        topic.send(row(4))
+        until(lambda: values(db), [1, 3, 4])
+
+
+def test_a_topic_that_is_made_anew_is_an_error_unless_that_is_wanted(broker: str, tmp_path: Path) -> None:
+    topic = Topic(broker)
+    topic.send(row(1), row(2))
+    for name, more in (("fail", ""), ("on", ", on_data_loss 'continue'")):
+        with hr.connect(runner="inline", storage=tmp_path / name) as db:
+            db.execute(topic.stream(more=more, clauses="DISORDER 100"))
+            db.execute(SAID + "SELECT v FROM s")
+            db.start()
+            until(lambda: values(db), [1, 2])
+    topic.client.delete_topics([topic.name])[topic.name].result(30)
+    topic.make(1)
+    topic.send(row(5))
+    with hr.connect(runner="inline", storage=tmp_path / "fail") as db:
+        db.start()
+        until(lambda: "was deleted and made anew" in db.problems.get("s", ""), True)
+    with hr.connect(runner="inline", storage=tmp_path / "on") as db:
+        db.start()
+        until(lambda: values(db), [1, 2, 5])
+
+
+def test_messages_that_retention_has_deleted_are_an_error_unless_that_is_wanted(
+    broker: str, tmp_path: Path
+) -> None:
+    topic = Topic(broker)
+    topic.send(row(1), row(2))
+    for name, more in (("fail", ""), ("on", ", on_data_loss 'continue'")):
+        with hr.connect(runner="inline", storage=tmp_path / name) as db:
+            db.execute(topic.stream(more=more, clauses="DISORDER 100"))
+            db.execute(SAID + "SELECT v FROM s")
+            db.start()
+            until(lambda: values(db), [1, 2])
+    topic.send(row(3), row(4), row(5))
+    gone = kafka.TopicPartition(topic.name, 0, 4)
+    topic.client.delete_records([gone])[gone].result(30)
+    with hr.connect(runner="inline", storage=tmp_path / "fail") as db:
+        db.start()
+        until(lambda: "no longer has the messages 2 to 3 of partition 0" in db.problems.get("s", ""), True)
+    with hr.connect(runner="inline", storage=tmp_path / "on") as db:
+        db.start()
+        until(lambda: values(db), [1, 2, 5])
+
+
+def test_a_partition_that_comes_later_is_read_whole(broker: str, tmp_path: Path) -> None:
+    topic = Topic(broker)
+    topic.send(row(1))
+    with hr.connect(runner="inline", storage=tmp_path / "s") as db:
+        db.execute(topic.stream(more=", start 'latest'", clauses="DISORDER 100"))
+        db.execute(SAID + "SELECT v FROM s")
+        db.start()
+        time.sleep(0.5)
+        topic.send(row(2))
+        until(lambda: values(db), [2])
+        topic.client.create_partitions([admin.NewPartitions(topic.name, 2)])[topic.name].result(30)
+        topic.producer = kafka.Producer({"bootstrap.servers": broker, "log_level": 0})
+        topic.send(row(3), partition=1)
+        until(lambda: values(db), [2, 3])
+    topic.send(row(4))
+    with hr.connect(runner="inline", storage=tmp_path / "s") as db:
+        db.start()
+        until(lambda: values(db), [2, 3, 4])
+
+
+def test_a_row_is_late_by_its_own_partition(broker: str) -> None:
+    topic = Topic(broker, 2)
+    topic.send(*map(row, (101, 102, 103)), partition=0)
+    topic.send(*map(row, (1, 2, 3)), partition=1)
+    columns = "v BIGINT, ts BIGINT, _partition BIGINT"
+    with hr.connect(runner="inline", epoch_rows=2) as db:
+        db.execute(topic.stream(columns, clauses="DISORDER 1 PER _partition IDLE AFTER 1 MINUTE"))
+        db.execute(SAID + "SELECT v FROM s")
+        db.start()
+        until(lambda: values(db), [1, 2, 3, 101, 102, 103])
+        # Two behind the newest row of its own partition, and far ahead of the other one.
+        topic.send(row(100), partition=0)
+        topic.send(row(2), row(4), partition=1)
+        until(lambda: values(db), [1, 2, 2, 3, 4, 101, 102, 103])
+        assert db.status.streams[0].late == 1
+
+
+def test_changes_and_raw_messages(broker: str) -> None:
+    changes, raw = Topic(broker), Topic(broker)
+    before, after = {"k": 1, "v": 1}, {"k": 1, "v": 2}
+    source = {"ts_ms": 1_000}
+    changes.send({"op": "c", "before": None, "after": before, "source": source, "ts_ms": 1}, None)
+    changes.send(
+        {"payload": {"op": "u", "before": before, "after": after, "source": {"ts_ms": 2_000}, "ts_ms": 2}}
+    )
+    raw.send(b"not JSON", b"\xff", None)
+    with hr.connect(runner="inline") as db:
+        text = changes.stream("k BIGINT, v BIGINT").replace("TIMESTAMP BY ts", "FORMAT DEBEZIUM")
+        db.execute(text)
+        db.execute(
+            f"CREATE STREAM r (body STRING, _timestamp TIMESTAMP) FROM kafka OPTIONS (brokers '{broker}', "
+            f"topic '{raw.name}', format 'raw') TIMESTAMP BY _timestamp"
+        )
+        db.execute("CREATE QUERY bodies CONSISTENCY MIDDLE AS SELECT body FROM r")
+        db.execute(SAID + "SELECT v FROM s")
+        db.start()
+        until(lambda: {one["body"] for one in db.queries["bodies"].changes().to_pylist()}, {"not JSON", None})
+        (letter,) = db.dead_letters().to_pylist()
+        assert (letter["reason"], letter["place"]) == ("body is not UTF-8 text", f"{raw.name}/0:1")
+        until(lambda: {one["v"] for one in rows(db)}, {1, 2})
+
+
+@pytest.mark.parametrize(
+    ("options", "columns", "message"),
+    [
+        ("brokers 'b'", "v BIGINT", "the option topic is missing"),
+        ("brokers 'b', topic 't', form 'json'", "v BIGINT", "has no option form"),
+        ("brokers 'b', topic 't', format 'xml'", "v BIGINT", "messages have no format xml"),
+        ("brokers 'b', topic 't', start 'soon'", "v BIGINT", "the option start is 'soon'"),
+        ("brokers 'b', topic 't', poll '5'", "v BIGINT", "the option poll is '5'"),
+        ("brokers 'b', topic 't', on_data_loss 'x'", "v BIGINT", "the option on_data_loss is 'x'"),
+        ("brokers 'b', topic 't', format 'raw'", "v BIGINT", "raw messages are one column"),
+        (
+            "brokers 'b', topic 't', bootstrap.servers 'c'",
+            "v BIGINT",
+            "bootstrap.servers is the option brokers",
+        ),
+        ("brokers 'b', topic 't'", "_offset STRING", "the column _offset is STRING"),
+    ],
+)
+def test_wrong_options_are_refused_with_a_hint(options: str, columns: str, message: str) -> None:
+    with hr.connect(runner="inline") as db, pytest.raises(hr.UserError, match=message) as found:
+        db.execute(f"CREATE STREAM s ({columns}, ts BIGINT) FROM kafka OPTIONS ({options}) TIMESTAMP BY ts")
+    assert found.value.hint
+    assert found.value.position is not None

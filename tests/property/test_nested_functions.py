@@ -6,17 +6,18 @@ import json
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.elements import from_rows
-from headrace.errors import UserError
+from headrace.errors import LanguageError, UserError
 from headrace.expressions.evaluation.evaluate import evaluate
-from headrace.expressions.functions import literal, resolve
+from headrace.expressions.functions import literal, make_cast, resolve
 from headrace.expressions.tree import Column, Expression
 from headrace.reference.contents import equal_form
 from headrace.reference.scalars import RowError, value
-from headrace.schema import BIGINT, BOOLEAN, STRING, Field, Schema
+from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, TIMESTAMP, Field, Schema
 from property.strategies import nested_types, payloads
 
 _PLACES = st.sampled_from((None, 0, 1, -1, 2, 3, -3, -4, 2**62, -(2**63)))
@@ -78,6 +79,52 @@ def test_calls_give_what_the_reference_says(case: tuple[Expression, Schema, list
             expected, failure = None, str(error)
         assert reason == failure
         assert repr(equal_form(found)) == repr(equal_form(expected))
+
+
+_CASTS = (
+    (pa.list_(STRING), pa.list_(BIGINT)),
+    (pa.list_(pa.list_(DOUBLE)), pa.list_(pa.list_(BIGINT))),
+    (pa.struct([("a", STRING), ("b", BIGINT)]), pa.struct([("x", BIGINT), ("y", STRING)])),
+    (pa.list_(pa.struct([("a", BIGINT)])), pa.list_(pa.struct([("b", BOOLEAN)]))),
+    (pa.struct([("a", pa.list_(BOOLEAN))]), pa.struct([("a", pa.list_(STRING))])),
+)
+
+
+@given(st.sampled_from(_CASTS), st.data())
+def test_what_arrays_and_structs_are_made_of_is_cast(
+    types: tuple[pa.DataType, pa.DataType], data: st.DataObject
+) -> None:
+    schema = Schema((Field("x", types[0]),))
+    rows = data.draw(st.lists(payloads(schema), min_size=1, max_size=6))
+    call = make_cast(Column(0, "x", types[0]), types[1])
+    payload = from_rows(schema, [(row, 0, 1, 1) for row in rows]).payload
+    start = data.draw(st.integers(0, len(rows) - 1))
+    outcome = evaluate(call, payload.slice(start))
+    assert outcome.values.type == types[1]
+    reasons = outcome.reasons().to_pylist()
+    for row, found, reason in zip(rows[start:], outcome.values.to_pylist(), reasons, strict=True):
+        try:
+            expected, failure = value(call, row), None
+        except RowError as error:
+            expected, failure = None, str(error)
+        assert (repr(equal_form(found)), reason) == (repr(equal_form(expected)), failure)
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (pa.struct([("a", BIGINT)]), STRING),
+        (STRING, pa.struct([("a", BIGINT)])),
+        (pa.map_(STRING, BIGINT), STRING),
+        (pa.map_(STRING, BIGINT), pa.map_(STRING, STRING)),
+        (pa.struct([("a", BIGINT)]), pa.struct([("a", BIGINT), ("b", BIGINT)])),
+        (pa.list_(BIGINT), pa.struct([("a", BIGINT)])),
+        (pa.list_(TIMESTAMP), pa.list_(BIGINT)),
+    ],
+)
+def test_others_are_not_cast(source: pa.DataType, target: pa.DataType) -> None:
+    with pytest.raises(LanguageError, match="cannot be cast to"):
+        make_cast(Column(0, "x", source), target)
 
 
 _ENDS = st.none() | st.integers(-6, 6) | st.sampled_from((2**62, 2**63 - 1, -(2**63)))

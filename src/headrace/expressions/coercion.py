@@ -16,6 +16,7 @@ from headrace.errors import LanguageError, shown
 from headrace.expressions.evaluation.evaluate import computed, failure_of
 from headrace.expressions.tree import Call, Cast, Expression, Literal
 from headrace.expressions.user import UserAggregate, UserFunction, signature
+from headrace.nested import is_nested, part_types
 from headrace.schema import (
     BIGINT,
     BOOLEAN,
@@ -186,13 +187,23 @@ def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether CAST takes values of the first type to the second, perhaps with rows that fail."""
     if source in (INTERVAL, MONTHS):
         return False
-    if pa.types.is_list(source) or pa.types.is_list(target):
-        return source in (target, UNKNOWN)
+    if is_nested(source) or is_nested(target):
+        return source in (target, UNKNOWN) or _parts_can_cast(source, target)
     if source in (target, UNKNOWN) or target == STRING or source == STRING:
         return bool(target != UNKNOWN) or bool(source == UNKNOWN)
     if {source, target} == {DATE, TIMESTAMP}:
         return True
     return all(bool(dtype == BOOLEAN) or is_numeric(dtype) for dtype in (source, target))
+
+
+def _parts_can_cast(source: pa.DataType, target: pa.DataType) -> bool:
+    """Whether an ARRAY can be cast value by value, or a STRUCT field by field."""
+    both = [pa.types.is_list(source), pa.types.is_list(target)]
+    structs = pa.types.is_struct(source) and pa.types.is_struct(target)
+    pairs = list(zip(part_types(source), part_types(target), strict=False))
+    if structs and source.num_fields != target.num_fields:
+        return False
+    return (all(both) or structs) and all(one == other or can_cast(one, other) for one, other in pairs)
 
 
 def make_cast(expression: Expression, dtype: pa.DataType) -> Expression:
@@ -227,6 +238,9 @@ def make_try_cast(expression: Expression, dtype: pa.DataType) -> Expression:
     """
     if expression.type == dtype or not can_cast(expression.type, dtype):
         return make_cast(expression, dtype)
+    if is_nested(dtype) and expression.type != UNKNOWN:
+        kind = sql_type(dtype).partition("<")[0]
+        raise LanguageError(f"TRY_CAST makes no {kind}", hint="write CAST, and TRY_CAST for the values in it")
     call = Call(TRY_CAST, (expression,), dtype)
     return computed(call) if isinstance(expression, Literal) else call
 
@@ -268,6 +282,8 @@ def _constant_hint(dtype: pa.DataType) -> str:
 def _cast_hint(source: pa.DataType, target: pa.DataType) -> str | None:
     if source in (INTERVAL, MONTHS):
         return INTERVAL_HINT
+    if is_nested(source) and target == STRING and not pa.types.is_list(source):
+        return "TO_JSON(x) makes a text of it"
     if pa.types.is_list(source):
         return "an ARRAY stays one; cast the values before ARRAY_AGG"
     if pa.types.is_list(target):

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from headrace.nested import is_nested, part_types
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, sql_type
 
 EXACT: Final = Context(prec=1000, rounding=ROUND_HALF_UP)
@@ -38,10 +39,25 @@ def cast(value: Any, source: pa.DataType, target: pa.DataType) -> Any:
     """
     if value is None or source == target:
         return value
+    if is_nested(target):
+        return _cast_parts(value, source, target)
     try:
         return _to_text(value) if target == STRING else _cast(value, target)
     except (ValueError, OverflowError, ArithmeticError):
         raise RowError(f"invalid cast from {sql_type(source)} to {sql_type(target)}") from None
+
+
+def _cast_parts(value: Any, source: pa.DataType, target: pa.DataType) -> Any:
+    """An ARRAY value by value, or a STRUCT field by field."""
+    parts = value.values() if isinstance(value, dict) else value
+    types = list(zip(part_types(source), part_types(target), strict=True))
+    if pa.types.is_list(target):
+        types *= len(parts)
+    try:
+        cast_parts = [cast(part, one, other) for part, (one, other) in zip(parts, types, strict=True)]
+    except RowError:
+        raise RowError(f"invalid cast from {sql_type(source)} to {sql_type(target)}") from None
+    return cast_parts if pa.types.is_list(target) else tuple(cast_parts)
 
 
 def _cast(value: Any, target: pa.DataType) -> Any:

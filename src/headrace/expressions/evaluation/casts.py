@@ -25,6 +25,7 @@ from headrace.expressions.evaluation.values import (
     validity,
     zero,
 )
+from headrace.nested import fields_of, lists, offsets_of
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 from headrace.time import MICROSECONDS
 
@@ -41,8 +42,39 @@ def cast(values: pa.Array, target: pa.DataType) -> Computed:
     source = values.type
     if pa.types.is_null(source):
         return pa.nulls(len(values), target), ()
-    converted, lost = _converter(source, target)(values, target)
+    converted, lost = _convert(values, target)
     return failing(converted, lost, bad_cast(source, target))
+
+
+def _convert(values: pa.Array, target: pa.DataType) -> Converted:
+    """The values in another type, those in ARRAYs and STRUCTs one by one."""
+    source = values.type
+    if source == target:
+        return values, _nothing_lost(values)
+    if pa.types.is_null(source):
+        return pa.nulls(len(values), target), _nothing_lost(values)
+    if pa.types.is_list(target):
+        return _array_to_array(values, target)
+    if pa.types.is_struct(target):
+        return _struct_to_struct(values, target)
+    return _converter(source, target)(values, target)
+
+
+def _array_to_array(values: pa.Array, target: pa.DataType) -> Converted:
+    """An ARRAY has no counterpart where one of its values has none."""
+    parts, lost = _convert(values.values, target.value_type)
+    offsets, before = offsets_of(values), np.concatenate([[0], np.cumsum(lost)])
+    some = before[offsets[1:]] > before[offsets[:-1]]
+    return lists(offsets, parts, values), some & validity(values)
+
+
+def _struct_to_struct(values: pa.Array, target: pa.DataType) -> Converted:
+    """A STRUCT has the new names, field by field in their order."""
+    parts = [_convert(part, field.type) for part, field in zip(fields_of(values), target, strict=True)]
+    lost = np.logical_or.reduce([lost for _, lost in parts]) & validity(values)
+    fields = [pa.field(field.name, field.type) for field in target]
+    made = pa.StructArray.from_arrays([part for part, _ in parts], fields=fields, mask=values.is_null())
+    return made, lost
 
 
 def _converter(source: pa.DataType, target: pa.DataType) -> Callable[[pa.Array, pa.DataType], Converted]:

@@ -8,7 +8,7 @@ WITH_JAVA = JAVA_HOME="$$(scripts/find_java.sh)" PATH="$(CURDIR)/$(BIN):$$PATH"
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve-demo test runs kills check docs docs-serve bench bench-peers spectrum golden soak clean
+.PHONY: help setup demo serve-demo kafka-demo test runs kills check docs docs-serve bench bench-peers spectrum golden soak clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -22,6 +22,9 @@ demo: setup  ## run four NEXMark queries over a million events on Spark in local
 
 serve-demo: setup  ## a server with queries over bids that come as it runs; Ctrl-C stops both
 	@$(WITH_JAVA) python scripts/serve_demo.py
+
+kafka-demo: setup  ## a Kafka broker, bids in a topic, and a query that writes into another one; Ctrl-C stops all
+	@$(WITH_JAVA) python scripts/kafka_demo.py
 
 test: setup  ## all tests but the longest: kernels and operators with bounds checks, the rest without a JVM, those on Spark
 	@$(WITH_JAVA); export JAVA_HOME PATH; \
@@ -55,12 +58,13 @@ docs: setup  ## the documentation as a site, in build/site
 docs-serve: setup  ## the same at http://127.0.0.1:8000, built again when a page changes
 	$(MKDOCS) serve
 
-bench: setup  ## the benchmarks, NEXMark, what EXPLAIN COST expects, thousands of queries, and the server with 10,000 clients; writes five parts of benchmarks/RESULTS.md; takes 20 minutes
+bench: setup  ## the benchmarks, NEXMark, what EXPLAIN COST expects, thousands of queries, the server with 10,000 clients, and a topic of Kafka; writes six parts of benchmarks/RESULTS.md; takes 20 minutes
 	@$(WITH_JAVA) python benchmarks/bench.py --write
 	@$(WITH_JAVA) python benchmarks/nexmark.py --write
 	@$(WITH_JAVA) python benchmarks/costs.py --write
 	@$(WITH_JAVA) python benchmarks/many_selections.py --write
 	@$(WITH_JAVA) python benchmarks/serving.py --write
+	@$(WITH_JAVA) python benchmarks/topics.py --write
 
 bench-peers: setup  ## the same queries on Flink, Structured Streaming and DuckDB; writes the other part
 	@scripts/setup_peers.sh

@@ -34,8 +34,8 @@ from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, Schema
 from headrace.workloads.nexmark import Nexmark, generate
 from results import RESULTS, Section, machine, write_part
 
-sys.path.append(str(Path(__file__).parent.parent / "tests"))
-from kafka_broker import kafka_broker
+sys.path.append(str(Path(__file__).parent.parent / "scripts"))
+from broker import running_broker
 
 TOPIC: Final = "bids"
 COLUMNS: Final = "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, ts TIMESTAMP"
@@ -137,7 +137,7 @@ def main() -> None:
         rows.append(cells)
         print(" | ".join(cells), flush=True)
 
-    with TemporaryDirectory() as folder, kafka_broker(Path(folder)) as broker:
+    with TemporaryDirectory() as folder, running_broker(Path(folder)) as broker:
         count = written(broker, chosen.events, chosen.partitions)
         partitions = Brokers(Access(TOPIC, (("bootstrap.servers", broker),))).partitions()
         ranges = [OffsetRange(number, 0, end) for number, end in partitions.ends.items()]

@@ -2,74 +2,27 @@
 
 from __future__ import annotations
 
-import shutil
-import socket
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).parent.parent / "scripts"
-
-SETTINGS = """
-process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-controller.listener.names=CONTROLLER
-log.dirs={folder}/data
-offsets.topic.num.partitions=1
-offsets.topic.replication.factor=1
-transaction.state.log.num.partitions=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-auto.create.topics.enable=false
-"""
-
 
 @contextmanager
 def kafka_broker(folder: Path) -> Iterator[str]:
-    """A broker that runs within the block, on this machine's loopback address; its bootstrap server.
+    """A broker that runs within the block; its bootstrap server. Without it the test is skipped.
 
     Args:
         folder: where it keeps its data and its log.
     """
-    kafka = pytest.importorskip("confluent_kafka.admin")
-    if shutil.which("mvn") is None:
-        pytest.skip("there is no mvn on the PATH to fetch Kafka's broker with")
-    home = _said(str(SCRIPTS / "find_java.sh"))
-    if not home:
-        pytest.skip("there is no Java for Kafka's broker")
-    jars = _said(str(SCRIPTS / "fetch_kafka.sh"))
-    java = [f"{home}/bin/java", "-Xmx256m", "-cp", f"{jars}/*"]
-    port, controller = _free_ports()
-    settings = folder / "broker.properties"
-    settings.write_text(SETTINGS.format(folder=folder, port=port, controller=controller))
-    formatting = [*java, "kafka.tools.StorageTool", "format", "-t", "A" * 21 + "Q", "-c", str(settings)]
-    subprocess.run(formatting, check=True, capture_output=True, timeout=60)
-    with (folder / "log").open("wb") as log:
-        broker = subprocess.Popen([*java, "kafka.Kafka", str(settings)], stdout=log, stderr=log)
-        try:
-            address = f"127.0.0.1:{port}"
-            kafka.AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=60)
-            yield address
-        finally:
-            broker.kill()
-            broker.wait()
-
-
-def _said(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    if done.returncode:
-        pytest.skip(f"{command[0]} failed: {done.stderr[-300:]}")
-    return done.stdout.strip()
-
-
-def _free_ports() -> tuple[int, int]:
-    with socket.socket() as one, socket.socket() as other:
-        one.bind(("127.0.0.1", 0))
-        other.bind(("127.0.0.1", 0))
-        return one.getsockname()[1], other.getsockname()[1]
+    found = pytest.importorskip("broker", reason="confluent-kafka is not installed", exc_type=ImportError)
+    try:
+        running = found.running_broker(folder)
+        address = running.__enter__()
+    except found.NoBrokerError as error:
+        pytest.skip(str(error))
+    try:
+        yield address
+    finally:
+        running.__exit__(None, None, None)

@@ -306,3 +306,25 @@ def test_wrong_options_are_refused_with_a_hint(options: str, columns: str, messa
         db.execute(f"CREATE STREAM s ({columns}, ts BIGINT) FROM kafka OPTIONS ({options}) TIMESTAMP BY ts")
     assert found.value.hint
     assert found.value.position is not None
+
+
+@pytest.mark.kills
+def test_a_broker_that_is_away_for_a_while_is_waited_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with kafka_broker(tmp_path) as address:
+        topic = Topic(address)
+        topic.send(row(1))
+        with hr.connect(runner="inline") as db:
+            db.execute(topic.stream(clauses="DISORDER 100"))
+            db.execute(SAID + "SELECT v FROM s")
+            db.start()
+            until(lambda: values(db), [1])
+            subprocess.run(["pkill", "-STOP", "-f", str(tmp_path / "broker.properties")], check=True)
+            topic.producer.produce(topic.name, json.dumps(row(2)), partition=0)
+            until(lambda: "the topic of s cannot be read" in caplog.text, True)
+            assert db.running
+            subprocess.run(["pkill", "-CONT", "-f", str(tmp_path / "broker.properties")], check=True)
+            topic.send(row(3))
+            until(lambda: values(db), [1, 2, 3])
+            assert db.problems == {}

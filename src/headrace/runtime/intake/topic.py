@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum
@@ -14,6 +14,8 @@ import pyarrow as pa
 from headrace.errors import SourceError
 from headrace.expressions.tree import Expression
 from headrace.language.statements import Records
+from headrace.runtime.sources import avro_messages
+from headrace.runtime.sources.avro import fastavro
 from headrace.runtime.sources.computed import ComputedSource
 from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.sources.debezium import RecordSource
@@ -28,9 +30,9 @@ from headrace.runtime.sources.messages import (
 from headrace.runtime.sources.options import check_known, required, seconds
 from headrace.runtime.sources.topic import USER, Access, OffsetRange, TopicSource
 from headrace.runtime.sources.values import parse_texts
-from headrace.schema import BINARY, STRING, TIMESTAMP, Schema, sql_type
+from headrace.schema import BINARY, STRING, TIMESTAMP, Field, Schema, sql_type
 
-OPTIONS: Final = ("brokers", "topic", "format", "start", "on_data_loss", "poll")
+OPTIONS: Final = ("brokers", "topic", "format", "schema_registry", "start", "on_data_loss", "poll")
 """The options of a topic, besides settings of librdkafka, whose names have a dot."""
 
 SECONDS: Final = 10.0
@@ -198,7 +200,7 @@ def open_topic(options: Mapping[str, str], schema: Schema, records: Records | No
         raise SourceError("bootstrap.servers is the option brokers", hint="write brokers 'host:9092'")
     brokers, topic = required(ours, "brokers"), required(ours, "topic")
     access = Access(topic, tuple(sorted({**settings, "bootstrap.servers": brokers}.items())))
-    form = _form(ours.get("format", "json").lower(), schema, records)
+    form = _form(ours, schema, records)
     loss = ours.get("on_data_loss", "fail").lower()
     if loss not in ("fail", "continue"):
         raise SourceError(f"the option on_data_loss is '{loss}'", hint="it must be 'fail' or 'continue'")
@@ -206,38 +208,61 @@ def open_topic(options: Mapping[str, str], schema: Schema, records: Records | No
     return Topic(access, form, schema, start, loss == "continue", every)
 
 
-def _form(name: str, schema: Schema, records: Records | None) -> MessageFormat:
+def _form(options: Mapping[str, str], schema: Schema, records: Records | None) -> MessageFormat:
+    """How messages are read.
+
+    Raises:
+        SourceError: there is no such format, or it does not fit the columns.
+    """
+    name = options.get("format", "json").lower()
+    if "schema_registry" in options and name != "avro":
+        raise SourceError("the option schema_registry is for the format avro", hint="leave it out")
     beside = [field for field in schema if field.name in METADATA]
     for field in beside:
         if field.type not in METADATA[field.name]:
-            types = " or ".join(map(sql_type, METADATA[field.name]))
             raise SourceError(
-                f"the column {field.name} is {sql_type(field.type)}", hint=f"declare it as {types}"
+                f"the column {field.name} is {sql_type(field.type)}",
+                hint=f"declare it as {' or '.join(map(sql_type, METADATA[field.name]))}",
             )
-    values = [field for field in schema if field.name not in METADATA]
     if records is not None:
-        if name not in ("json", "debezium"):
-            raise SourceError(f"FORMAT DEBEZIUM reads JSON, and the format is '{name}'", hint="leave it out")
-        if beside:
-            raise SourceError(
-                f"change records have no column {beside[0].name}",
-                hint="a record may be two rows: leave it out",
-            )
-        return ChangeMessages(RecordSource(schema, schema.names, (), 0, records))
+        return _changes(name, schema, records, beside)
     match name:
         case "json":
             return JsonMessages()
         case "raw":
-            if len(values) > 1 or any(field.type not in (STRING, BINARY) for field in values):
-                raise SourceError(
-                    "raw messages are one column of STRING or BINARY",
-                    hint=f"besides it there may be {', '.join(METADATA)}",
-                )
-            return RawMessages()
+            return _raw([field for field in schema if field.name not in METADATA])
+        case "avro":
+            return _avro(required(options, "schema_registry"))
         case "debezium":
             raise SourceError("the form of changes is a clause", hint="write FORMAT DEBEZIUM")
         case _:
-            raise SourceError(f"messages have no format {name}", hint="the formats are json and raw")
+            raise SourceError(f"messages have no format {name}", hint="the formats are json, avro and raw")
+
+
+def _changes(name: str, schema: Schema, records: Records, beside: Sequence[Field]) -> MessageFormat:
+    if name not in ("json", "debezium"):
+        raise SourceError(f"FORMAT DEBEZIUM reads JSON, and the format is '{name}'", hint="leave it out")
+    if beside:
+        raise SourceError(
+            f"change records have no column {beside[0].name}", hint="leave it out: a record may be two rows"
+        )
+    return ChangeMessages(RecordSource(schema, schema.names, (), 0, records))
+
+
+def _raw(values: Sequence[Field]) -> MessageFormat:
+    if len(values) > 1 or any(field.type not in (STRING, BINARY) for field in values):
+        raise SourceError(
+            "raw messages are one column of STRING or BINARY",
+            hint=f"besides it there may be {', '.join(METADATA)}",
+        )
+    return RawMessages()
+
+
+def _avro(registry: str) -> MessageFormat:
+    if not registry.startswith(("http://", "https://")):
+        raise SourceError("the schema registry is not an address", hint="write 'https://host:8081'")
+    fastavro(avro_messages.USER)
+    return avro_messages.AvroMessages(registry)
 
 
 def _start(text: str) -> Start | int:

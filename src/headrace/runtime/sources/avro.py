@@ -56,8 +56,8 @@ class AvroSource(TypedSource[TypedPart]):
         """The rows `[first, last)` of a file, with the file's own types; blocks before them are skipped."""
         chosen = {index: (low, high) for index, low, high in overlaps(part.blocks, first, last)}
         with part.path.open("rb") as file:
-            reader = _avro(part.label).block_reader(file)
-            available = _schema_of(reader.writer_schema, part.label)
+            reader = fastavro(part.label).block_reader(file)
+            available = schema_of(reader.writer_schema, part.label)
             check_columns(available, wanted, part.label)
             places = [find_column(available.names, field.name, part.label) for field in wanted]
             fields = [available.field(place) for place in places]
@@ -84,12 +84,20 @@ def open_avro(
     return AvroSource(*open_parts("avro", AvroSource.kind, options, declared, base, allowed, _probe))
 
 
-def _avro(label: str) -> Any:
+def fastavro(user: str) -> Any:
+    """The package fastavro.
+
+    Args:
+        user: what needs it, for the error.
+
+    Raises:
+        SourceError: it is not installed.
+    """
     try:
         return importlib.import_module("fastavro")
     except ImportError:
         raise SourceError(
-            f"{label}: Avro files need the package fastavro", hint="pip install 'headrace[avro]'"
+            f"{user}: Avro needs the package fastavro", hint="pip install 'headrace[avro]'"
         ) from None
 
 
@@ -97,12 +105,12 @@ def _probe(path: Place, label: str) -> tuple[pa.Schema, TypedPart]:
     size = path.stat().st_size
     with path.open("rb") as file:
         try:
-            reader = _avro(label).block_reader(file)
+            reader = fastavro(label).block_reader(file)
             rows = tuple(block.num_records for block in reader)
         except (ValueError, EOFError, KeyError) as error:
             raise OSError(str(error) or type(error).__name__) from error
     total = max(sum(rows), 1)
-    return _schema_of(reader.writer_schema, label), TypedPart(
+    return schema_of(reader.writer_schema, label), TypedPart(
         path, label, rows, tuple(size * count // total for count in rows)
     )
 
@@ -118,8 +126,12 @@ def _batches(block: Any, low: int, high: int, fields: list[pa.Field]) -> Iterato
         yield pa.RecordBatch.from_arrays(columns, names=[field.name for field in fields])
 
 
-def _schema_of(schema: Any, label: str) -> pa.Schema:
-    """The columns of a file of records.
+def schema_of(schema: Any, label: str) -> pa.Schema:
+    """The columns that records of a schema have.
+
+    Args:
+        schema: as Avro has it.
+        label: what it is of, for errors.
 
     Raises:
         SourceError: it has no records, or is recursive.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -36,18 +36,26 @@ Rows: TypeAlias = tuple[Read, Int64Array]
 """Rows, and for each the number of its message."""
 
 
-@dataclass(frozen=True)
-class JsonMessages:
-    """Each message is a JSON object, and a row."""
+class MessageFormat(Protocol):
+    """How messages are read; a frozen dataclass that can be pickled."""
 
     def read(self, label: str, messages: Sequence[Message], wanted: Schema) -> Rows:
         """The rows of some messages.
 
         Args:
             label: what the messages are of, for dead letters.
-            messages: they.
-            wanted: the columns, named as the objects' keys are.
+            messages: they, without errors.
+            wanted: the columns, without those of `METADATA`.
         """
+        ...
+
+
+@dataclass(frozen=True)
+class JsonMessages:
+    """Each message is a JSON object, and a row."""
+
+    def read(self, label: str, messages: Sequence[Message], wanted: Schema) -> Rows:
+        """The rows of some messages; columns are named as the objects' keys are."""
         lines, refused = _as_lines(label, messages)
         read, starts = parse_placed(lines, list(wanted.names), wanted)
         return Read(read.rows, (*refused, *read.rejected)), lines.numbers(starts)
@@ -84,10 +92,6 @@ class RawMessages:
         column, wrong = _decoded([one.value() for one in messages], field)
         rows = record_batch([column], wanted, len(messages))
         return _without(wrong, f"{field.name} is not UTF-8 text", Read(rows), numbers, label, messages)
-
-
-MessageFormat = JsonMessages | ChangeMessages | RawMessages
-"""How messages are read."""
 
 
 def rows_of(
@@ -127,11 +131,18 @@ def _without(
         return read, numbers
     places = sorted(wrong)
     good = np.delete(np.arange(len(numbers)), places)
-    refused = tuple(_rejected(label, messages[numbers[place]], reason) for place in places)
+    refused = tuple(rejected(label, messages[numbers[place]], reason) for place in places)
     return Read(read.rows.take(pa.array(good)), (*read.rejected, *refused)), numbers[good]
 
 
-def _rejected(label: str, message: Message, reason: str) -> Rejected:
+def rejected(label: str, message: Message, reason: str) -> Rejected:
+    """A message as a dead letter.
+
+    Args:
+        label: what it is of.
+        message: it.
+        reason: what is wrong with it.
+    """
     data: bytes = message.value() or b""
     text = data[: 4 * TEXT_LIMIT].decode("utf-8", "replace")[:TEXT_LIMIT]
     if len(data) > 4 * TEXT_LIMIT:
@@ -173,7 +184,7 @@ def _as_lines(label: str, messages: Sequence[Message]) -> tuple[_Lines, tuple[Re
                 kept.append(number)
                 continue
             reason = "the message has no value" if value is None else "the message is empty"
-            refused.append(_rejected(label, messages[number], reason))
+            refused.append(rejected(label, messages[number], reason))
         taken, values = np.array(kept, np.int64), [values[number] for number in kept]
     data = b"\n".join(values)
     if data.count(b"\n") >= max(len(values), 1):

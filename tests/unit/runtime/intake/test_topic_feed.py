@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import http.server
+import io
 import json
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -328,3 +332,72 @@ def test_a_broker_that_is_away_for_a_while_is_waited_for(
             topic.send(row(3))
             until(lambda: values(db), [1, 2, 3])
             assert db.problems == {}
+
+
+class Registry(http.server.BaseHTTPRequestHandler):
+    """A schema registry with two versions of a schema, for whoever has the password."""
+
+    schemas: ClassVar = {
+        1: [{"name": "v", "type": "int"}, {"name": "ts", "type": "long"}],
+        2: [
+            {"name": "ts", "type": "long"},
+            {"name": "v", "type": ["null", "long"]},
+            {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+            {"name": "tags", "type": {"type": "array", "items": "string"}},
+        ],
+        3: [{"name": "v", "type": "string"}, {"name": "ts", "type": "long"}],
+    }
+
+    @classmethod
+    def schema(cls, number: int) -> dict[str, Any]:
+        return {"type": "record", "name": "r", "fields": cls.schemas[number]}
+
+    def do_GET(self) -> None:
+        number = int(self.path.rpartition("/")[2])
+        is_known = self.headers["Authorization"] == "Basic dXNlcjpwdw=="
+        self.send_response(200 if is_known and number in self.schemas else 404 if is_known else 401)
+        self.end_headers()
+        if is_known and number in self.schemas:
+            self.wfile.write(json.dumps({"schema": json.dumps(self.schema(number))}).encode())
+
+    def log_message(self, *arguments: object) -> None:
+        """Nothing."""
+
+
+def avro(number: int, record: dict[str, Any]) -> bytes:
+    fastavro = pytest.importorskip("fastavro")
+    body = io.BytesIO()
+    fastavro.schemaless_writer(body, Registry.schema(number), record)
+    return b"\0" + number.to_bytes(4, "big") + body.getvalue()
+
+
+def test_avro_with_a_registry(broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic, at = Topic(broker), datetime(2026, 1, 2, tzinfo=UTC)
+    second = {"v": None, "ts": 2, "at": at, "tags": ["a", "b"]}
+    good = [avro(1, row(1)), avro(2, {**second, "v": 2}), avro(1, row(3))]
+    lost = b"\0" + (9).to_bytes(4, "big")
+    topic.send(
+        good[0], b"{}", good[1], avro(3, {"v": "x", "ts": 1}), lost, avro(1, row(9))[:-1], None, good[2]
+    )
+    server = http.server.HTTPServer(("127.0.0.1", 0), Registry)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("HEADRACE_SECRET_REGISTRY", f"http://user:pw@127.0.0.1:{server.server_port}/")
+    columns = "v BIGINT, ts BIGINT, at TIMESTAMP, tags ARRAY<STRING>, _offset BIGINT"
+    with hr.connect(runner="inline") as db:
+        db.execute(topic.stream(columns, ", format 'avro', schema_registry SECRET 'registry'", "DISORDER 10"))
+        db.execute(SAID + "SELECT v, at, tags, _offset AS o FROM s")
+        db.start()
+        until(lambda: values(db), [1, 2, 3])
+        assert [(one["o"], one["at"], one["tags"]) for one in rows(db)] == [
+            (0, None, None), (2, at, ["a", "b"]), (7, None, None)
+        ]  # fmt: skip
+        letters = {one["place"].rpartition(":")[2]: one["reason"] for one in db.dead_letters().to_pylist()}
+    server.shutdown()
+    server.server_close()
+    assert letters == {
+        "1": "the message does not begin with the number of a schema of a registry",
+        "3": "v is string in schema 3, and not BIGINT",
+        "4": "the registry has no schema 9",
+        "5": "the message is not what its schema 1 says",
+        "6": "the message has no value",
+    }

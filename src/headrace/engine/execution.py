@@ -192,6 +192,7 @@ class Execution:
             self._settings.run.clock.now(),
             running=self.running,
             problems=live.problems if live is not None else {},
+            troubles=live.troubles if live is not None and self.running else {},
             attempt=live.attempt if live is not None else None,
             catching_up=live.catching_up if live is not None else None,
             clients=self._clients.all(),

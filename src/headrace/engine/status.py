@@ -6,6 +6,7 @@ import io
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
@@ -150,6 +151,7 @@ def status_of(
     *,
     running: bool,
     problems: Mapping[str, str],
+    troubles: Mapping[str, str] = MappingProxyType({}),
     attempt: Attempt | None = None,
     catching_up: CatchingUp | None = None,
     clients: tuple[Client, ...] = (),
@@ -164,6 +166,7 @@ def status_of(
         now: the instant of the clock up to which ages count (microseconds since 1970).
         running: whether an endless run is going on.
         problems: streams that were given up, with the reason.
+        troubles: those that cannot be read for now.
         attempt: the epoch that is running, or None.
         catching_up: the query that is being brought from the past to the present, or None.
         clients: the readers with names.
@@ -174,7 +177,7 @@ def status_of(
         running,
         reading.totals.epochs,
         reading.statistics.at,
-        tuple(stream_statuses(reading, now, problems)),
+        tuple(stream_statuses(reading, now, problems, troubles)),
         tuple(query_statuses(reading, results)),
         tuple(operator_statuses(reading)),
         reading.queries.graph,

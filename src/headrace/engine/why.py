@@ -163,6 +163,8 @@ def _inputs(streams: list[StreamStatus]) -> Iterator[Finding]:
     for stream in streams:
         if stream.problem is not None:
             yield Finding(f"the stream {stream.name} was given up: {stream.problem}", _GIVEN_UP)
+        if stream.trouble is not None:
+            yield Finding(f"the stream {stream.name} cannot be read for now: {stream.trouble}", _AGAIN)
         apart = f"{count(stream.late, 'late row')}, {stream.rejected:,} rejected"
         letters = stream_of_letters(stream.name)
         if letters is not None:
@@ -177,6 +179,7 @@ def _inputs(streams: list[StreamStatus]) -> Iterator[Finding]:
 
 
 _NOTHING: Final = ("see that its files hold rows", "see that whatever sends its rows is at work")
+_AGAIN: Final = "it is tried again, and goes on by itself"
 _GIVEN_UP: Final = "it never counts as idle, since rows may wait where it reads from"
 _APART: Final = "dead_letters() says why; of late rows, a larger DISORDER takes more"
 

@@ -135,6 +135,12 @@ class LiveRun:
         self.stale: dict[str, str] = {}
         self.attempt: Attempt | None = None
 
+    @property
+    def troubles(self) -> dict[str, str]:
+        """Streams that cannot be read for now, with the reason; they are tried again."""
+        found = {name: feed.trouble() for name, feed in self._feeds.items() if name not in self.problems}
+        return {name: trouble for name, trouble in found.items() if trouble is not None}
+
     def start(self, feeds: Mapping[str, Feed]) -> None:
         """Start the feeds and the thread; where a feed cannot start, those before it are stopped again."""
         self._feeds = dict(feeds)

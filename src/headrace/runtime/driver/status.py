@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 
 from headrace.algebra.arrival import NO_PAST, Past
 from headrace.algebra.nodes import Relation, Source
@@ -111,6 +112,7 @@ class StreamStatus:
         content: what was read last of a relation that is refreshed, or None.
         retained: what there is of its rows that are kept; None if none are to be.
         past: what it had brought before, as far as queries look back to that.
+        trouble: why it cannot be read for now, while that is tried again, or None.
     """
 
     name: str
@@ -139,6 +141,7 @@ class StreamStatus:
     retained: RowsKept | None = None
     past: Past = NO_PAST
     dropped: int = 0
+    trouble: str | None = None
 
 
 @dataclass(frozen=True)
@@ -291,13 +294,19 @@ def chain_of(graph: Graph, node: int, heartbeats: Sequence[int]) -> tuple[Waitin
     return tuple(found)
 
 
-def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> Iterator[StreamStatus]:
+def stream_statuses(
+    reading: Reading,
+    now: int,
+    problems: Mapping[str, str],
+    troubles: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[StreamStatus]:
     """How far each stream has been read.
 
     Args:
         reading: what is to be seen of the run.
         now: the instant of the clock up to which ages count (microseconds since 1970).
         problems: streams that were given up, with the reason.
+        troubles: those that cannot be read for now.
     """
     statistics = reading.statistics
     for place, (name, stream) in enumerate(reading.streams.items()):
@@ -333,6 +342,7 @@ def stream_statuses(reading: Reading, now: int, problems: Mapping[str, str]) -> 
             content=point.content,
             retained=_rows_kept(point.retained),
             past=point.past,
+            trouble=troubles.get(name),
         )
 
 

@@ -48,6 +48,10 @@ class Feed(Protocol):
         """What was taken is committed, or the epoch failed."""
         ...
 
+    def trouble(self) -> str | None:
+        """What keeps it from finding what has come, while it tries again; None if nothing does."""
+        ...
+
     def check(self) -> str | None:
         """Repair what can be repaired; the reason if the stream has been given up."""
         ...

@@ -203,6 +203,10 @@ class FolderFeed:
             last = next(reversed(taken.files))
             self._begun = (last, taken.partial) if taken.files[last].left else None
 
+    def trouble(self) -> str | None:
+        """What was wrong when it was looked for last."""
+        return self._problem
+
     def check(self) -> str | None:
         """The reason if no epoch can read the files."""
         return None if self._failures < _ATTEMPTS else str(self._error)

@@ -229,6 +229,9 @@ class PushFeed:
                 # A file that stays is in nobody's way.
                 stack.callback(_remove, file)
 
+    def trouble(self) -> None:
+        """Nothing: it is given what has come."""
+
     def check(self) -> str | None:
         """Nothing here fails by itself."""
         return None

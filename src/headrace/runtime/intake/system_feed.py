@@ -104,6 +104,9 @@ class SystemFeed:
         """What was taken is committed, or lost with its epoch."""
         self._rows.settle(error)
 
+    def trouble(self) -> None:
+        """Nothing: it is given what has come."""
+
     def check(self) -> str | None:
         """Nothing here fails by itself."""
         return None

@@ -151,6 +151,10 @@ class TopicFeed:
             elif self._problem is None:
                 self._failures, self._error = self._failures + 1, error
 
+    def trouble(self) -> str | None:
+        """What was wrong when it was looked for last."""
+        return self._problem
+
     def check(self) -> str | None:
         """The reason if messages are gone, or no epoch can read them."""
         return self._lost or (str(self._error) if self._failures >= _ATTEMPTS else None)

@@ -262,6 +262,9 @@ class SparkFeed:
                     self._spoilt = number
                     self._become(Failed(error))
 
+    def trouble(self) -> None:
+        """Nothing: it is given what has come."""
+
     def check(self) -> str | None:
         """Start the query again if it or an epoch of its failed, up to `RESTARTS` times in a row.
 

@@ -328,6 +328,8 @@ def test_a_broker_that_is_away_for_a_while_is_waited_for(
             topic.producer.produce(topic.name, json.dumps(row(2)), partition=0)
             until(lambda: "the topic of s cannot be read" in caplog.text, True)
             assert db.running
+            (finding, *_) = [one for one in db.why("q").findings if "for now" in one.message]
+            assert finding.message.startswith("the stream s cannot be read for now: the brokers of the topic")
             subprocess.run(["pkill", "-CONT", "-f", str(tmp_path / "broker.properties")], check=True)
             topic.send(row(3))
             until(lambda: values(db), [1, 2, 3])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
@@ -66,6 +66,8 @@ PUSH: Final = "push"
 """The format of a stream whose rows are pushed."""
 
 _LIMIT: Final = "max_rows_per_epoch"
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -296,10 +298,10 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
             return Input(info, bounded, None, max_rows, statement.time, origin=origin)
         if statement.format == PUSH:
             return _pushed(statement, options, max_rows)
-        if is_topic(statement):
+        if is_topic(statement.format, statement.options):
             return _of_topic(statement, options, max_rows)
         options = revealed(policy.spark_options(options, base))
-        frame = _frame_of(statement, options, read_stream)
+        frame = _hiding(options, lambda: read_stream(statement.format, options, statement.columns))
         schema = statement.columns or _schema_of(frame)
         info = describe_stream(statement, schema)
         origin = _spark_origin(statement.format, options)
@@ -312,14 +314,14 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
         raise
 
 
-def _frame_of(statement: CreateStream, options: Mapping[str, str], read_stream: Callable[..., Any]) -> Any:
-    """The streaming data frame of one of Spark's formats; no error shows a secret."""
+def _hiding(options: Mapping[str, str], opened: Callable[[], T]) -> T:
+    """What a library opens by options; no error shows a secret of theirs."""
     try:
-        return read_stream(statement.format, options, statement.columns)
+        return opened()
     except HeadraceError as error:
         hint = None if error.hint is None else hidden(error.hint, options)
         message = hidden(error.message, options)
-    # Outside of it, so that a traceback does not show what Spark has said.
+    # Outside of it, so that a traceback does not show what the library has said.
     raise SourceError(message, hint=hint)
 
 
@@ -485,7 +487,8 @@ def _of_topic(statement: CreateStream, options: dict[str, str], max_rows: int | 
     items = bind_computed(statement.computed, columns)
     schema = Schema((*columns, *(Field(name, expression.type) for name, expression in items)))
     info = describe_stream(statement, schema)
-    topic = replace(open_topic(revealed(options), columns, statement.records), items=items)
+    given = revealed(options)
+    topic = _hiding(given, lambda: open_topic(given, columns, statement.records, items))
     timing = timing_of(statement.time, info, comes_now=True)
     live = LiveStream(schema, info.timestamp, timing, info.changes)
     # The brokers may be others when it is read on, and secrets are in no store.

@@ -118,7 +118,7 @@ class Policy:
                 )
         if kind in FORMATS:
             return
-        if is_topic(statement):
+        if is_topic(statement.format, statement.options):
             # A library's own options can name files, and code to be loaded.
             for name, _ in statement.options:
                 if self.options is not None and "." in name and name not in self.options:

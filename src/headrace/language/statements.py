@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
@@ -401,13 +402,13 @@ class CreateSkew:
     estimation: EstimationClause | None = None
 
 
-def is_topic(statement: CreateStream | CreateRelation) -> bool:
-    """Whether a statement reads a Kafka topic by our own source.
+def is_topic(format: str, options: Iterable[tuple[str, str]]) -> bool:
+    """Whether a format, in lower case, with its options is a Kafka topic that our own source reads.
 
     Options as Spark's connector has them (`kafka.bootstrap.servers`, `subscribe`) ask for that connector.
     """
     theirs = ("kafka.", "subscribe", "assign")
-    return statement.format == "kafka" and not any(name.startswith(theirs) for name, _ in statement.options)
+    return format == "kafka" and not any(name.startswith(theirs) for name, _ in options)
 
 
 @dataclass(frozen=True)

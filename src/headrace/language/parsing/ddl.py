@@ -24,6 +24,7 @@ from headrace.language.statements import (
     ComputedColumn,
     CreateStream,
     TimeClauses,
+    is_topic,
 )
 from headrace.language.syntax import Name
 from headrace.language.unsupported import FOREIGN_FORMATS
@@ -51,7 +52,8 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
     columns, watermark, computed = parse_columns(cursor) if cursor.at("(") else (None, None, ())
     key = parse_key(cursor)
     form, options = parse_input(cursor, columns, "stream", _WRITTEN)
-    if computed and form.text.lower() not in (*FILE_FORMATS, "nexmark"):
+    kind = form.text.lower()
+    if computed and kind not in (*FILE_FORMATS, "nexmark") and not is_topic(kind, options):
         raise LanguageError(
             f"a stream from {form.text} has no computed columns",
             position=computed[0].position,

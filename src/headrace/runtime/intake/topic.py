@@ -118,7 +118,10 @@ class Brokers:
         numbers = self._numbers()
         specs = admin.OffsetSpec
         begins = self._offsets(numbers, specs.earliest())
-        return Partitions(self._identity(), begins, self._offsets(numbers, specs.latest()))
+        ends = self._offsets(numbers, specs.latest())
+        if any(at < 0 for at in (*begins.values(), *ends.values())):
+            raise SourceError(f"the brokers of the topic {self._access.topic} do not know its offsets yet")
+        return Partitions(self._identity(), begins, ends)
 
     def since(self, instant: int, partitions: Partitions) -> dict[int, int]:
         """The offsets of the first messages that are not older than an instant, the ends where none is.
@@ -129,7 +132,16 @@ class Brokers:
         found = self._offsets(
             [*partitions.ends], self._kafka_admin.OffsetSpec.for_timestamp(instant // 1_000)
         )
-        return {number: at if at >= 0 else partitions.ends[number] for number, at in found.items()}
+        ends = partitions.ends
+        return {number: min(at, ends[number]) if at >= 0 else ends[number] for number, at in found.items()}
+
+    def check(self) -> None:
+        """See that they may be asked, without asking them.
+
+        Raises:
+            SourceError: a setting is wrong.
+        """
+        _ = self._client
 
     @cached_property
     def _kafka(self) -> Any:
@@ -142,7 +154,13 @@ class Brokers:
     @cached_property
     def _client(self) -> Any:
         settings = {"log_level": 0, **dict(self._access.settings), "error_cb": _ignored}
-        return self._kafka_admin.AdminClient(settings)
+        try:
+            return self._kafka_admin.AdminClient(settings)
+        except self._kafka.KafkaException as error:
+            raise SourceError(
+                f"the brokers cannot be reached in this way: {error.args[0].str()}",
+                hint="names with a dot are settings of librdkafka",
+            ) from None
 
     def _numbers(self) -> list[int]:
         try:
@@ -180,13 +198,19 @@ class Brokers:
         )
 
 
-def open_topic(options: Mapping[str, str], schema: Schema, records: Records | None) -> Topic:
+def open_topic(
+    options: Mapping[str, str],
+    schema: Schema,
+    records: Records | None,
+    items: tuple[tuple[str, Expression], ...] = (),
+) -> Topic:
     """The topic that the options name; its brokers are not asked for it.
 
     Args:
         options: of the source, secrets in their places.
         schema: the columns that are declared.
         records: how change records of Debezium are read; None where messages are rows.
+        items: columns that are computed of the others, with their names.
 
     Raises:
         SourceError: an option is wrong, or a column cannot be read.
@@ -200,12 +224,13 @@ def open_topic(options: Mapping[str, str], schema: Schema, records: Records | No
         raise SourceError("bootstrap.servers is the option brokers", hint="write brokers 'host:9092'")
     brokers, topic = required(ours, "brokers"), required(ours, "topic")
     access = Access(topic, tuple(sorted({**settings, "bootstrap.servers": brokers}.items())))
+    Brokers(access).check()
     form = _form(ours, schema, records)
     loss = ours.get("on_data_loss", "fail").lower()
     if loss not in ("fail", "continue"):
         raise SourceError(f"the option on_data_loss is '{loss}'", hint="it must be 'fail' or 'continue'")
     start, every = _start(ours.get("start", "earliest")), seconds(ours, "poll", _POLL)
-    return Topic(access, form, schema, start, loss == "continue", every)
+    return Topic(access, form, schema, start, loss == "continue", every, items)
 
 
 def _form(options: Mapping[str, str], schema: Schema, records: Records | None) -> MessageFormat:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -22,6 +23,8 @@ from headrace.runtime.sources.topic import MESSAGE_BYTES, OffsetRange
 _LOG: Final = logging.getLogger("headrace")
 _ATTEMPTS: Final = 3
 """So often in a row epochs may fail over a topic whose brokers answer."""
+_SETTLED: Final = 30.0
+"""Seconds after which a broker that was started again knows how long its partitions are."""
 _ENDING: Final = 1.0
 """Seconds that the end waits for a question that is under way."""
 
@@ -52,6 +55,8 @@ class TopicFeed:
         self._committed: dict[int, int] = {}
         self._ends: Mapping[int, int] = {}
         self._taken: dict[int, int] | None = None
+        self._news: dict[int, int] = {}
+        self._short_since: float | None = None
         self._failures = 0
         self._error: BaseException | None = None
         self._problem: str | None = None
@@ -92,7 +97,8 @@ class TopicFeed:
 
     def ready(self) -> bool:
         """Whether messages wait."""
-        return self._has_some()
+        with self._lock:
+            return self._has_some()
 
     def come(self) -> int:
         """How many offsets there are."""
@@ -123,11 +129,11 @@ class TopicFeed:
             self._taken = {number: self._next[number] + share for number, share in shares.items()}
             # Where partitions begin of which nothing was read yet is said as well, and holds from then on.
             reached = self._next | self._taken
-            news = {number: at for number, at in reached.items() if self._committed.get(number) != at}
+            self._news = {number: at for number, at in reached.items() if self._committed.get(number) != at}
             ranges = tuple(
                 OffsetRange(number, self._next[number], end) for number, end in self._taken.items()
             )
-            identity = self._identity
+            files = {f"{self._identity}/{number}": ReadFile(at, 0) for number, at in self._news.items()}
         source = self._topic.source(ranges)
         return Intake(
             point.position + source.size,
@@ -135,7 +141,7 @@ class TopicFeed:
             0,
             source.size,
             comes_again=True,
-            files={f"{identity}/{number}": ReadFile(at, 0) for number, at in news.items()},
+            files=files,
         )
 
     def settle(self, error: BaseException | None) -> None:
@@ -147,7 +153,7 @@ class TopicFeed:
             if error is None:
                 self._failures = 0
                 self._next |= taken
-                self._committed = dict(self._next)
+                self._committed |= self._news
             elif self._problem is None:
                 self._failures, self._error = self._failures + 1, error
 
@@ -213,8 +219,10 @@ class TopicFeed:
         topic = self._topic.access.topic
         if self._identity and found.identity != self._identity:
             return f"the topic {topic} was deleted and made anew"
+        if not self._is_short(found):
+            self._short_since = None
         for number, at in self._next.items():
-            if number not in found.begins or found.ends[number] < at:
+            if number not in found.begins or (found.ends[number] < at and self._is_short_for_good()):
                 return (
                     f"partition {number} of the topic {topic} ends before offset {at}, and was read up to it"
                 )
@@ -224,6 +232,15 @@ class TopicFeed:
                     f"partition {number}"
                 )
         return None
+
+    def _is_short(self, found: Partitions) -> bool:
+        return any(found.ends.get(number, at) < at for number, at in self._next.items())
+
+    def _is_short_for_good(self) -> bool:
+        """Whether a partition has long been shorter than what was read; a broker that starts may seem so."""
+        now = time.monotonic()
+        self._short_since = now if self._short_since is None else self._short_since
+        return now - self._short_since > _SETTLED
 
     def _note_problem(self, problem: str) -> None:
         """Report once that the brokers do not answer."""

@@ -249,7 +249,7 @@ def test_a_row_is_late_by_its_own_partition(broker: str) -> None:
     topic = Topic(broker, 2)
     topic.send(*map(row, (101, 102, 103)), partition=0)
     topic.send(*map(row, (1, 2, 3)), partition=1)
-    columns = "v BIGINT, ts BIGINT, _partition BIGINT"
+    columns = "v BIGINT, ts AS v, _partition BIGINT"
     with hr.connect(runner="inline", epoch_rows=2) as db:
         db.execute(topic.stream(columns, clauses="DISORDER 1 PER _partition IDLE AFTER 1 MINUTE"))
         db.execute(SAID + "SELECT v FROM s")
@@ -303,6 +303,12 @@ def test_changes_and_raw_messages(broker: str) -> None:
             "bootstrap.servers is the option brokers",
         ),
         ("brokers 'b', topic 't'", "_offset STRING", "the column _offset is STRING"),
+        (
+            "brokers 'b', topic 't', security.protocol 'x'",
+            "v BIGINT",
+            "the brokers cannot be reached in this way",
+        ),
+        ("brokers 'b', topic 't', format 'avro', schema_registry 'r'", "v BIGINT", "is not an address"),
     ],
 )
 def test_wrong_options_are_refused_with_a_hint(options: str, columns: str, message: str) -> None:

@@ -46,8 +46,8 @@ CREATE QUERY q CONSISTENCY MIDDLE AS SELECT v, pad FROM r"""
 POSTING: Final = 32
 """So many rows may be under way at once."""
 KEPT_OPEN: Final = httpx.Limits(max_keepalive_connections=POSTING, keepalive_expiry=None)
-WARM_UP: Final = 100
-"""So many rows are not counted."""
+WARM_UP: Final = 1_000
+"""So many rows are not counted: in its first ten seconds a JVM compiles."""
 FILLING: Final = 20
 """So many large rows fill what lies between the server and a client that does not read."""
 

@@ -35,7 +35,7 @@ from headrace.language.statements import (
     is_topic,
 )
 from headrace.runtime.intake.feed import Feed
-from headrace.runtime.intake.folder import OPTIONS, Folder, is_followed, open_folder
+from headrace.runtime.intake.folder import OPTIONS, Folder, is_followed, open_folder, starts_above
 from headrace.runtime.intake.folder_feed import FolderFeed
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import BoundedStream, LetterStream, LiveStream
@@ -288,6 +288,7 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
             source = open_source(
                 *(statement.format, given, statement.columns, column, statement.name, base, policy.folders),
                 records=statement.records,
+                columns_above="",
             )
             if statement.computed:
                 source = ComputedSource(source, bind_computed(statement.computed, source.schema))
@@ -375,7 +376,7 @@ def stream_of_file(name: str, path: str | Path, timestamp: str | ByArrival) -> I
     """
     form, options = format_of(path), {"path": str(path)}
     column = None if isinstance(timestamp, ByArrival) else timestamp
-    source = open_source(form, options, None, column, name, Path.cwd())
+    source = open_source(form, options, None, column, name, Path.cwd(), columns_above="")
     info = Said(timestamp).info(name, source.schema)
     timing = timing_of(NOTHING_SAID, info, comes_now=False)
     stream = BoundedStream(source, info.timestamp, timing)
@@ -463,12 +464,14 @@ def _followed(
     of_files = {name: value for name, value in given.items() if name not in OPTIONS}
     named = {name for name, _ in items}
     timed = info.timestamp if not info.by_arrival and info.timestamp not in named else None
+    above = starts_above(given.get("path", ""), base)
 
     def opened(label: str) -> SplitSource:
         found = open_source(
             *(statement.format, {**of_files, "path": label}, columns, timed, statement.name, base),
             policy.folders,
             records=statement.records,
+            columns_above=above,
         )
         return ComputedSource(found, items) if items else found
 

@@ -89,7 +89,8 @@ def declared_relation(
             return _table(statement, source, origin, again)
         given = revealed(options)
         source = open_source(
-            statement.format, given, statement.columns, None, statement.name, base, policy.folders
+            *(statement.format, given, statement.columns, None, statement.name, base, policy.folders),
+            columns_above="",
         )
         again = files_again(
             *(statement.format, given, source.schema, statement.name, base), folders=policy.folders
@@ -127,7 +128,7 @@ def relation_of(
     periods = None if begin is None or end is None else (begin, end)
     if isinstance(data, str | Path):
         form, options = format_of(data), {"path": str(data)}
-        source = open_source(form, options, None, None, name, Path.cwd())
+        source = open_source(form, options, None, None, name, Path.cwd(), columns_above="")
         origin = origin_of(form, options, Path.cwd())
         again = files_again(form, options, source.schema, name, Path.cwd())
     else:

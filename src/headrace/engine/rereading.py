@@ -62,7 +62,8 @@ def files_again(
     """
 
     def read() -> Rows:
-        return read_rows(open_source(form, options, schema, None, name, base, folders), schema)
+        source = open_source(form, options, schema, None, name, base, folders, columns_above="")
+        return read_rows(source, schema)
 
     return read
 

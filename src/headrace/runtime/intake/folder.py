@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -13,7 +13,7 @@ from headrace.errors import SourceError
 from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.sources.files import Stamp, allowed_path, found_stamp, present_files, stamps_of
 from headrace.runtime.sources.options import flag, required, seconds
-from headrace.runtime.sources.patterns import is_pattern, plain_path
+from headrace.runtime.sources.patterns import is_partition, is_pattern, is_whole, plain_path
 from headrace.runtime.sources.remote import Account, Place, RemoteFile, account_of, is_remote
 from headrace.schema import Schema
 
@@ -32,7 +32,7 @@ class Ready(Enum):
     RENAMED = "renamed"
     """At once: whoever writes it gives it its name when it is complete."""
     SUCCESS = "success"
-    """Once there is a file `_SUCCESS` in its folder."""
+    """Once there is a file `_SUCCESS` in its folder, or in the one around folders such as `day=1`."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +88,17 @@ class Folder:
             case Ready.RENAMED:
                 return True
             case Ready.SUCCESS:
-                mark: Place = Path(stamp.path.parent, _SUCCESS)
-                if isinstance(stamp.path, RemoteFile):
-                    mark = RemoteFile(f"{stamp.path.parent}/{_SUCCESS}", self.account, 0, 0)
-                return stamps_of([mark])[0].size >= 0
+                return any(found.size >= 0 for found in stamps_of(self._marks(stamp.path)))
+
+    def _marks(self, path: Place) -> Iterator[Place]:
+        """Where it may be said that a file is complete; see `Ready.SUCCESS`."""
+        folder = str(path.parent)
+        while True:
+            mark = f"{folder}/{_SUCCESS}"
+            yield RemoteFile(mark, self.account, 0, 0) if isinstance(path, RemoteFile) else Path(mark)
+            folder, _, name = folder.rpartition("/")
+            if not is_partition(name):
+                return
 
 
 def is_followed(options: Mapping[str, str]) -> bool:
@@ -104,6 +111,13 @@ def is_followed(options: Mapping[str, str]) -> bool:
     if not follow and (alone := [name for name in OPTIONS[1:] if name in options]):
         raise SourceError(f"the option {alone[0]} is for folders that are followed", hint="add follow true")
     return follow
+
+
+def starts_above(path: str, base: Path) -> str:
+    """What the names of a followed folder's files begin with that is not in the path as it is written."""
+    if is_remote(path) or is_whole(path) or Path(path).is_absolute():
+        return ""
+    return os.path.join(os.path.abspath(base), "")
 
 
 def open_folder(

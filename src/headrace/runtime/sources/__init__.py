@@ -6,16 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headrace.errors import SourceError
-from headrace.language.statements import SPLIT_FORMATS, Records
+from headrace.language.statements import FILE_FORMATS, SPLIT_FORMATS, Records
 from headrace.runtime.sources.arrow import open_arrow
 from headrace.runtime.sources.avro import open_avro
 from headrace.runtime.sources.contract import Read, Rejected, SplitSource
 from headrace.runtime.sources.csv import open_csv, other_delimiter
 from headrace.runtime.sources.debezium import open_records
+from headrace.runtime.sources.files import list_files
 from headrace.runtime.sources.json import open_json
 from headrace.runtime.sources.nexmark import open_nexmark
 from headrace.runtime.sources.orc import open_orc
 from headrace.runtime.sources.parquet import open_parquet
+from headrace.runtime.sources.partitions import FileSource, Partitions
+from headrace.runtime.sources.remote import account_of
 from headrace.runtime.sources.tables import to_arrow_table, write_arrow
 from headrace.schema import BIGINT, TIMESTAMP, Schema
 from headrace.suggestions import did_you_mean
@@ -33,6 +36,7 @@ def open_source(
     allowed: tuple[Path, ...] | None = None,
     *,
     records: Records | None = None,
+    columns_above: str | None = None,
 ) -> SplitSource:
     """Open the input of a stream.
 
@@ -45,34 +49,69 @@ def open_source(
         base: the folder at which relative paths start.
         allowed: the folders that files must be in; None for any file.
         records: how change records of Debezium are read; None where the input has rows.
+        columns_above: folders with names such as `day=2026-01-01` give files a column `day`; what the files'
+            names to show begin with that nobody has written as a path. None where no folder does so.
 
     Raises:
         SourceError: the input is missing, damaged, or has not the columns, or an option is wrong.
         PolicyError: a file is not in an allowed folder.
     """
-    match format:
-        case "parquet":
-            source: SplitSource = open_parquet(options, declared, base, allowed)
-        case "csv":
-            source = open_csv(options, declared, base, allowed)
-        case "json" if records is not None and timestamp is not None:
-            source = open_records(options, declared, base, allowed, records, timestamp)
-        case "json":
-            source = open_json(options, declared, base, allowed)
-        case "arrow":
-            source = open_arrow(options, declared, base, allowed)
-        case "orc":
-            source = open_orc(options, declared, base, allowed)
-        case "avro":
-            source = open_avro(options, declared, base, allowed)
-        case "nexmark":
-            source = open_nexmark(options, declared, stream_name)
-        case _:
-            hint = f"the formats are {', '.join(SPLIT_FORMATS)}"
-            raise SourceError(f"there is no format {format}", hint=hint)
+    if columns_above is not None and format in FILE_FORMATS and records is None and "path" in options:
+        source: SplitSource = _with_folders(format, options, declared, base, allowed, columns_above)
+    elif format == "json" and records is not None and timestamp is not None:
+        source = open_records(options, declared, base, allowed, records, timestamp)
+    elif format == "nexmark":
+        source = open_nexmark(options, declared, stream_name)
+    else:
+        source = _open_files(format, options, declared, base, allowed)
     if timestamp is not None:
         _check_timestamp(source.schema, timestamp)
     return source
+
+
+def _with_folders(
+    format: str,
+    options: Mapping[str, str],
+    declared: Schema | None,
+    base: Path,
+    allowed: tuple[Path, ...] | None,
+    above: str,
+) -> SplitSource:
+    """Files, and the columns that the names of their folders have."""
+    listed = list_files(options["path"], base, allowed, account_of(options))
+    partitions = Partitions.of([label for _, label in listed], above)
+    if not partitions.names:
+        return _open_files(format, options, declared, base, allowed)
+    source = _open_files(format, options, partitions.without(declared), base, allowed)
+    if source.paths != tuple(path for path, _ in listed):
+        raise SourceError(f"{options['path']}: files have changed while they were listed", hint="run again")
+    return partitions.added(source, declared)
+
+
+def _open_files(
+    format: str,
+    options: Mapping[str, str],
+    declared: Schema | None,
+    base: Path,
+    allowed: tuple[Path, ...] | None,
+) -> FileSource:
+    """The files of the option `path`."""
+    match format:
+        case "parquet":
+            return open_parquet(options, declared, base, allowed)
+        case "csv":
+            return open_csv(options, declared, base, allowed)
+        case "json":
+            return open_json(options, declared, base, allowed)
+        case "arrow":
+            return open_arrow(options, declared, base, allowed)
+        case "orc":
+            return open_orc(options, declared, base, allowed)
+        case "avro":
+            return open_avro(options, declared, base, allowed)
+        case _:
+            hint = f"the formats are {', '.join(SPLIT_FORMATS)}"
+            raise SourceError(f"there is no format {format}", hint=hint)
 
 
 def _check_timestamp(schema: Schema, timestamp: str) -> None:

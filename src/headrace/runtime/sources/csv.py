@@ -87,7 +87,12 @@ class CsvSource:
     @property
     def size(self) -> int:
         """Bytes in total."""
-        return sum(part.text.size for part in self.parts)
+        return sum(self.sizes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes of each file."""
+        return tuple(part.text.size for part in self.parts)
 
     @property
     def borders(self) -> tuple[int, ...]:
@@ -119,8 +124,7 @@ class CsvSource:
 
     def _pieces(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
         wanted = self.schema.select(tuple(self.schema.names.index(name) for name in columns))
-        sizes = [part.text.size for part in self.parts]
-        for index, first, last in overlaps(sizes, start, end):
+        for index, first, last in overlaps(self.sizes, start, end):
             part = self.parts[index]
             with reading(part.text.label, _KIND):
                 for block in _blocks(part.text, self.form, first, last):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.errors import PolicyError, SourceError
-from headrace.runtime.sources.patterns import is_hidden, is_pattern, matching, plain_path
+from headrace.runtime.sources.patterns import is_hidden, is_partition, is_pattern, matching, plain_path
 from headrace.runtime.sources.remote import Account, Place, RemoteFile, check_remote, is_remote, remote_files
 
 
@@ -18,8 +18,9 @@ def list_files(
 ) -> tuple[tuple[Place, str], ...]:
     """The files that a path names, each with the name to show: the path itself, or a folder's files.
 
-    A folder's files come in the order of their names, without those that start with `.` or `_`. A pattern
-    names several files and folders, unless there is something of just this name.
+    A folder's files come in the order of their names, without those that start with `.` or `_`, and with
+    those of its subfolders that have the value of a column in their names. A pattern names several files and
+    folders, unless there is something of just this name.
 
     Args:
         path: of a file or a folder, or a pattern for such; a relative one starts at `base`. It may start with
@@ -37,7 +38,8 @@ def list_files(
         files = remote_files(path, account)
         if not files:
             raise SourceError(
-                f"{path}: there are no files", hint="files in subfolders are named by a pattern"
+                f"{path}: there are no files",
+                hint="name files in subfolders by a pattern, such as 'folder/*/*'",
             )
         return tuple((file, file.url) for file in files)
     try:
@@ -111,7 +113,7 @@ def _files_at(
     if not found:
         raise SourceError(
             f"{path}: the folder holds no files",
-            hint="files in subfolders, or whose names start with . or _, are not read",
+            hint="files in subfolders, unless called as day=1, or whose names start with . or _ are not read",
         )
     return tuple(found)
 
@@ -128,14 +130,30 @@ def _entries(folder: Path, path: str, allowed: tuple[Path, ...] | None) -> list[
 
 
 def _files_in(folder: Path, path: str, allowed: tuple[Path, ...] | None) -> list[tuple[Path, str]]:
-    found = [(entry, label) for entry, label in _entries(folder, path, allowed) if not entry.is_dir()]
-    for entry, label in found:
-        if not entry.is_file():
+    found: list[tuple[Path, str]] = []
+    for entry, label in _entries(folder, path, allowed):
+        if entry.is_dir():
+            if is_partition(Path(label).name):
+                found += _files_in(entry, label, allowed)
+        elif entry.is_file():
+            found.append((entry, label))
+        else:
             kind = "not an ordinary file" if entry.exists() else "a link to nothing"
             raise SourceError(
                 f"{path}: {Path(label).name} is {kind}",
                 hint="remove it, or give it a name that starts with . or _",
             )
+    return found
+
+
+def _present_in(folder: Path, path: str, allowed: tuple[Path, ...] | None) -> list[tuple[Path, str]]:
+    """As `_files_in`, with all that is no folder."""
+    found: list[tuple[Path, str]] = []
+    for entry, label in _entries(folder, path, allowed):
+        if not entry.is_dir():
+            found.append((entry, label))
+        elif is_partition(Path(label).name):
+            found += _present_in(entry, label, allowed)
     return found
 
 
@@ -155,7 +173,7 @@ def present_files(
         places = _places(path, base, allowed)
         found: list[tuple[Path, str]] = []
         for place, label in places:
-            found.extend(_entries(place, label, allowed) if place.is_dir() else [(place, label)])
+            found.extend(_present_in(place, label, allowed) if place.is_dir() else [(place, label)])
         return tuple((place, label) for place, label in found if place.is_file())
     except OSError as error:
         raise SourceError(f"{path}: {error.strerror}") from error

@@ -56,7 +56,12 @@ class JsonSource:
     @property
     def size(self) -> int:
         """Bytes in total."""
-        return sum(part.size for part in self.parts)
+        return sum(self.sizes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes of each file."""
+        return tuple(part.size for part in self.parts)
 
     @property
     def borders(self) -> tuple[int, ...]:
@@ -87,7 +92,7 @@ class JsonSource:
     def _pieces(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
         places = tuple(self.schema.names.index(name) for name in columns)
         wanted, keys = self.schema.select(places), [self.keys[place] for place in places]
-        for index, first, last in overlaps([part.size for part in self.parts], start, end):
+        for index, first, last in overlaps(self.sizes, start, end):
             part = self.parts[index]
             with reading(part.label, _KIND):
                 for block in line_blocks(part, first, last):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,6 +15,7 @@ from headrace.errors import SourceError
 _FILE: Final = "file:"
 _HOSTS: Final = ("", "localhost")
 _WILD: Final = frozenset("*?[")
+_ESCAPED: Final = re.compile("%([0-9a-fA-F]{2})")
 
 Checked = Callable[[Path, str], Path]
 """From a place and its name to show to the path to open; it raises where the place must not be looked at."""
@@ -52,6 +54,30 @@ def is_pattern(path: str) -> bool:
 def is_hidden(name: str) -> bool:
     """Whether a file of that name is left out where a folder is read."""
     return name.startswith((".", "_"))
+
+
+def is_partition(name: str) -> bool:
+    """Whether a folder has the value of a column in its name, such as `day=2026-01-01`."""
+    column, _, value = name.partition("=")
+    return bool(column and value) and not is_hidden(name)
+
+
+def folder_columns(label: str) -> dict[str, str]:
+    """The columns that the folders of a file have in their names, and their values, from the outermost on.
+
+    Args:
+        label: the file's path or URL. `%3A` and its like in a name are the characters with these numbers.
+    """
+    found: dict[str, str] = {}
+    for name in label.partition("?")[0].split("/")[:-1] if "://" in label else label.split("/")[:-1]:
+        if is_partition(name):
+            column, _, value = name.partition("=")
+            found[_unescaped(column)] = _unescaped(value)
+    return found
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
 
 
 def matching(path: str, base: Path, checked: Checked) -> Iterator[tuple[Path, str]]:

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.fs
 
 from headrace.errors import PolicyError, SourceError
-from headrace.runtime.sources.patterns import is_hidden, is_pattern
+from headrace.runtime.sources.patterns import is_hidden, is_partition, is_pattern
 
 ACCOUNT_OPTIONS: Final = ("access_key", "secret_key", "session_token", "region", "endpoint", "anonymous")
 """The options that say how an object store is reached."""
@@ -198,20 +198,29 @@ def _matching(url: str, account: Account) -> Iterator[RemoteFile]:
             fnmatchcase(name, part) and (not is_hidden(name) or is_hidden(part))
             for name, part in zip(names, wanted, strict=False)
         )
-        in_folder = len(names) == len(wanted) + 1 and not is_hidden(names[-1])
+        below = names[len(wanted) : -1]
+        in_folder = len(names) > len(wanted) and all(map(is_partition, below)) and not is_hidden(names[-1])
         if fits and (len(names) == len(wanted) or in_folder):
             yield file
 
 
 def _in_folder(url: str, account: Account, *, recursive: bool = False) -> Iterator[RemoteFile]:
-    """The files in a folder, in the order of their names; hidden ones too where it is `recursive`."""
+    """The files in a folder, in the order of their names, and in those below it that have columns' values.
+
+    All below it, hidden ones too, where it is `recursive`.
+    """
     system, path = _system_of(url, account)
     selector = pyarrow.fs.FileSelector(path.rstrip("/"), recursive=recursive, allow_not_found=True)
-    found = [info for info in system.get_file_info(selector) if info.type == pyarrow.fs.FileType.File]
+    infos = system.get_file_info(selector)
+    if not recursive and any(map(_is_partition, infos)):
+        selector = pyarrow.fs.FileSelector(path.rstrip("/"), recursive=True, allow_not_found=True)
+        infos = system.get_file_info(selector)
+    found = [info for info in infos if info.type == pyarrow.fs.FileType.File]
     top = url.rstrip("/")
     for info in sorted(found, key=lambda info: info.path):
         below = info.path.removeprefix(path.rstrip("/")).lstrip("/")
-        if recursive or not is_hidden(below):
+        *folders, name = below.split("/")
+        if recursive or (not is_hidden(name) and all(map(is_partition, folders))):
             yield RemoteFile(f"{top}/{below}", account, info.size, _changed(info))
 
 
@@ -229,6 +238,10 @@ def _info(url: str, account: Account) -> RemoteFile | None:
     if info.type != pyarrow.fs.FileType.File:
         return None
     return RemoteFile(url, account, info.size, _changed(info))
+
+
+def _is_partition(info: pyarrow.fs.FileInfo) -> bool:
+    return bool(info.type == pyarrow.fs.FileType.Directory) and is_partition(info.base_name)
 
 
 def _changed(info: pyarrow.fs.FileInfo) -> int:

@@ -57,12 +57,17 @@ class TypedSource(ABC, Generic[Part]):
     @property
     def size(self) -> int:
         """Rows in total."""
-        return sum(sum(part.blocks) for part in self.parts)
+        return sum(self.sizes)
 
     @property
     def rows(self) -> int:
         """Rows in total."""
         return self.size
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Rows of each file."""
+        return tuple(sum(part.blocks) for part in self.parts)
 
     @property
     def borders(self) -> tuple[int, ...]:
@@ -101,8 +106,7 @@ class TypedSource(ABC, Generic[Part]):
 
     def _pieces(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
         wanted = self.schema.select(tuple(self.schema.names.index(name) for name in columns))
-        sizes = [sum(part.blocks) for part in self.parts]
-        for index, first, last in overlaps(sizes, start, end):
+        for index, first, last in overlaps(self.sizes, start, end):
             part = self.parts[index]
             with reading(part.label, self.kind):
                 row = first

@@ -20,13 +20,8 @@ from headrace.runtime.sources.computed import ComputedSource
 from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.sources.debezium import RecordSource
 from headrace.runtime.sources.kafka import confluent_kafka
-from headrace.runtime.sources.messages import (
-    METADATA,
-    ChangeMessages,
-    JsonMessages,
-    MessageFormat,
-    RawMessages,
-)
+from headrace.runtime.sources.message_formats import ChangeMessages, JsonMessages, RawMessages
+from headrace.runtime.sources.messages import METADATA, MessageFormat
 from headrace.runtime.sources.options import check_known, required, seconds
 from headrace.runtime.sources.topic import USER, Access, OffsetRange, TopicSource
 from headrace.runtime.sources.values import parse_texts

@@ -26,7 +26,7 @@ from headrace.elements import Int64Array, concat_rows, record_batch
 from headrace.errors import SourceError
 from headrace.runtime.sources.avro import fastavro, schema_of
 from headrace.runtime.sources.contract import Read, Rejected
-from headrace.runtime.sources.messages import Message, Rows, rejected
+from headrace.runtime.sources.messages import Messages, Rows, rejected
 from headrace.runtime.sources.rows import typed_rows
 from headrace.runtime.sources.widening import converts
 from headrace.schema import BIGINT, Field, Schema, sql_type
@@ -56,34 +56,34 @@ class AvroMessages:
 
     registry: str = field(repr=False)
 
-    def read(self, label: str, messages: Sequence[Message], wanted: Schema) -> Rows:
+    def read(self, label: str, messages: Messages, wanted: Schema) -> Rows:
         """The rows of some messages; columns that a message's schema does not have are NULL."""
         refused: dict[int, Rejected] = {}
         found: list[tuple[int, int, dict[str, Any]]] = []
-        for number, one in enumerate(messages):
+        for number in range(len(messages)):
             try:
-                schema = _number_of(one.value())
-                found.append((schema, number, self._record(schema, one.value())))
+                schema, value = _head_of(messages.values[number])
+                found.append((schema, number, self._record(schema, value)))
             except _UnusableError as error:
-                refused[number] = rejected(label, one, str(error))
+                refused[number] = rejected(label, messages, number, str(error))
         parts = []
         for schema, some in groupby(found, lambda one: one[0]):
             numbers, records = zip(*((number, record) for _, number, record in some), strict=True)
             try:
                 read = self._rows(schema, numbers, records, wanted)
             except _UnusableError as error:
-                refused |= {number: rejected(label, messages[number], str(error)) for number in numbers}
+                refused |= {number: rejected(label, messages, number, str(error)) for number in numbers}
                 continue
             kept = read.rows.column(len(wanted)).to_numpy()
             parts.append(read.rows)
             for number, one in zip(sorted({*numbers} - {*kept.tolist()}), read.rejected, strict=True):
-                refused[number] = Rejected(one.text, one.reason, f"{label}:{messages[number].offset()}")
+                refused[number] = Rejected(one.text, one.reason, f"{label}:{messages.offsets[number]}")
         return _whole(parts, wanted, tuple(refused[number] for number in sorted(refused)))
 
     def _record(self, schema: int, value: bytes) -> dict[str, Any]:
         parsed, _ = _schema(self.registry, schema)
         try:
-            record: dict[str, Any] = fastavro(USER).schemaless_reader(io.BytesIO(value[_HEAD:]), parsed, None)
+            record: dict[str, Any] = fastavro(USER).schemaless_reader(io.BytesIO(value), parsed, None)
         except _DAMAGED:
             raise _UnusableError(f"the message is not what its schema {schema} says") from None
         return record
@@ -110,13 +110,13 @@ def _whole(parts: list[pa.RecordBatch], wanted: Schema, refused: tuple[Rejected,
 _NONE: Final = np.empty(0, np.int64)
 
 
-def _number_of(value: bytes | None) -> int:
-    """The number of a message's schema."""
+def _head_of(value: bytes | None) -> tuple[int, bytes]:
+    """The number of a message's schema, and what is behind it."""
     if value is None:
         raise _UnusableError("the message has no value")
     if len(value) < _HEAD or value[0]:
         raise _UnusableError("the message does not begin with the number of a schema of a registry")
-    return int.from_bytes(value[1:_HEAD], "big")
+    return int.from_bytes(value[1:_HEAD], "big"), value[_HEAD:]
 
 
 def _column(records: Sequence[dict[str, Any]], wish: Field, available: pa.Schema, schema: int) -> pa.Array:

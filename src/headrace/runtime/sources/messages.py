@@ -1,21 +1,20 @@
-"""Messages of a topic as rows: what is in them by format, and what Kafka says of each beside."""
+"""Messages of a topic as columns and as rows: what Kafka says of each beside what is in it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from headrace.elements import Int64Array, record_batch
-from headrace.runtime.sources.blocks import Block, TextPart
+from headrace.elements import BoolArray, Int64Array, record_batch
 from headrace.runtime.sources.contract import TEXT_LIMIT, Read, Rejected
-from headrace.runtime.sources.debezium import RecordSource
-from headrace.runtime.sources.json import parse_placed
+from headrace.runtime.sources.message_memory import NO_TIME
 from headrace.schema import BIGINT, BINARY, STRING, TIMESTAMP, Field, Schema
 
 METADATA: Final[Mapping[str, tuple[pa.DataType, ...]]] = MappingProxyType(
@@ -29,221 +28,193 @@ METADATA: Final[Mapping[str, tuple[pa.DataType, ...]]] = MappingProxyType(
 )
 """The columns that Kafka gives beside a message, each with the types that it may be declared with."""
 
-Message: TypeAlias = Any
-"""One of confluent-kafka's."""
+Beside: TypeAlias = Set[str]
+"""Names of some of them."""
+
+Header: TypeAlias = tuple[str, bytes | None]
 
 Rows: TypeAlias = tuple[Read, Int64Array]
 """Rows, and for each the number of its message."""
 
 
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """Values or keys, laid end to end, with a line feed after each.
+
+    Attributes:
+        data: uint8[bytes].
+        begins: int64[n], where each begins.
+        lengths: int64[n], its bytes, -1 where there is none.
+    """
+
+    data: npt.NDArray[np.uint8]
+    begins: Int64Array
+    lengths: Int64Array
+
+    def __len__(self) -> int:
+        return len(self.begins)
+
+    def __getitem__(self, number: int) -> bytes | None:
+        begin, length = int(self.begins[number]), int(self.lengths[number])
+        return None if length < 0 else self.data[begin : begin + length].tobytes()
+
+    def column(self) -> pa.BinaryArray:
+        """Them as a column."""
+        # Each and the line feed behind it are two values, of which the second one is left out.
+        bounds = np.empty(2 * len(self) + 1, np.int32)
+        bounds[:-1:2], bounds[1::2] = self.begins, self.begins + np.maximum(self.lengths, 0)
+        bounds[-1] = len(self.data)
+        both = pa.Array.from_buffers(BINARY, 2 * len(self), [None, *map(pa.py_buffer, (bounds, self.data))])
+        there = pa.array(self.lengths >= 0)
+        return pc.if_else(there, both.take(pa.array(np.arange(0, 2 * len(self), 2))), pa.scalar(None, BINARY))
+
+
+@dataclass(frozen=True, eq=False)
+class Messages:
+    """Messages of a partition.
+
+    Attributes:
+        partition: its number.
+        offsets: int64[n].
+        values: theirs.
+        keys: theirs, if they are wanted.
+        times: int64[n], when they were made, microseconds since 1970-01-01 UTC or `NO_TIME`; if wanted.
+        headers: those of each, if wanted.
+    """
+
+    partition: int
+    offsets: Int64Array
+    values: Pieces
+    keys: Pieces | None = None
+    times: Int64Array | None = None
+    headers: Sequence[Sequence[Header]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+
 class MessageFormat(Protocol):
     """How messages are read; a frozen dataclass that can be pickled."""
 
-    def read(self, label: str, messages: Sequence[Message], wanted: Schema) -> Rows:
+    def read(self, label: str, messages: Messages, wanted: Schema) -> Rows:
         """The rows of some messages.
 
         Args:
             label: what the messages are of, for dead letters.
-            messages: they, without errors.
+            messages: they.
             wanted: the columns, without those of `METADATA`.
         """
         ...
 
 
-@dataclass(frozen=True)
-class JsonMessages:
-    """Each message is a JSON object, and a row."""
-
-    def read(self, label: str, messages: Sequence[Message], wanted: Schema) -> Rows:
-        """The rows of some messages; columns are named as the objects' keys are."""
-        lines, refused = _as_lines(label, messages)
-        read, starts = parse_placed(lines, list(wanted.names), wanted)
-        return Read(read.rows, (*refused, *read.rejected)), lines.numbers(starts)
-
-
-@dataclass(frozen=True)
-class ChangeMessages:
-    """Each message is a change record of Debezium, and up to two rows.
-
-    Attributes:
-        source: reads them.
-    """
-
-    source: RecordSource
-
-    def read(self, label: str, messages: Sequence[Message], wanted: Schema) -> Rows:
-        """The rows of some messages; which message a row is of is not known."""
-        # Without a value is what follows a deletion for Kafka alone.
-        lines, refused = _as_lines(label, [one for one in messages if one.value() is not None])
-        read = self.source.parse(lines, list(wanted.names), wanted)
-        return Read(read.rows, (*refused, *read.rejected)), np.empty(0, np.int64)
-
-
-@dataclass(frozen=True)
-class RawMessages:
-    """Each message is a row as it is: the value of one column, NULL where it has none."""
-
-    def read(self, label: str, messages: Sequence[Message], wanted: Schema) -> Rows:
-        """The rows of some messages."""
-        numbers = np.arange(len(messages))
-        if not len(wanted):
-            return Read(record_batch([], wanted, len(messages))), numbers
-        (field,) = wanted
-        column, wrong = _decoded([one.value() for one in messages], field)
-        rows = record_batch([column], wanted, len(messages))
-        return _without(wrong, f"{field.name} is not UTF-8 text", Read(rows), numbers, label, messages)
-
-
-def rows_of(
-    form: MessageFormat, topic: str, partition: int, messages: Sequence[Message], wanted: Schema
-) -> Read:
-    """The rows of some messages of a partition.
+def rows_of(form: MessageFormat, topic: str, messages: Messages, wanted: Schema) -> Read:
+    """The rows of some messages.
 
     Args:
         form: how they are read.
         topic: its name, for dead letters.
-        partition: its number.
-        messages: they, without errors.
+        messages: they, with what is wanted beside.
         wanted: the columns, those of `METADATA` among them.
     """
-    label = f"{topic}/{partition}"
+    label = f"{topic}/{messages.partition}"
     plain = Schema(tuple(field for field in wanted if field.name not in METADATA))
     read, numbers = form.read(label, messages, plain)
     if len(plain) == len(wanted):
         return read
     given = dict(zip(plain.names, read.rows.columns, strict=True))
-    chosen = [messages[number] for number in numbers.tolist()]
-    wrong: set[int] = set()
+    wrong = np.zeros(len(numbers), np.bool_)
     for field in wanted:
         if field.name not in given:
-            given[field.name], bad = _metadata(chosen, field)
+            given[field.name], bad = _metadata(messages, field, numbers)
             wrong |= bad
-    rows = record_batch([given[name] for name in wanted.names], wanted, len(chosen))
+    rows = record_batch([given[name] for name in wanted.names], wanted, len(numbers))
     reason = "the key or a header is not UTF-8 text"
-    return _without(wrong, reason, Read(rows, read.rejected), numbers, label, messages)[0]
+    return without(wrong, reason, Read(rows, read.rejected), numbers, label, messages)[0]
 
 
-def _without(
-    wrong: set[int], reason: str, read: Read, numbers: Int64Array, label: str, messages: Sequence[Message]
+def without(
+    wrong: BoolArray, reason: str, read: Read, numbers: Int64Array, label: str, messages: Messages
 ) -> Rows:
-    """Rows without those that are wrong, whose messages are rejected."""
-    if not wrong:
+    """Rows without those that are wrong, whose messages are rejected.
+
+    Args:
+        wrong: bool[rows].
+        reason: what is wrong with them.
+        read, numbers: the rows, and for each the number of its message.
+        label: what the messages are of.
+        messages: they.
+    """
+    if not wrong.any():
         return read, numbers
-    places = sorted(wrong)
-    good = np.delete(np.arange(len(numbers)), places)
-    refused = tuple(rejected(label, messages[numbers[place]], reason) for place in places)
+    refused = tuple(rejected(label, messages, number, reason) for number in numbers[wrong].tolist())
+    good = np.flatnonzero(~wrong)
     return Read(read.rows.take(pa.array(good)), (*read.rejected, *refused)), numbers[good]
 
 
-def rejected(label: str, message: Message, reason: str) -> Rejected:
+def rejected(label: str, messages: Messages, number: int, reason: str) -> Rejected:
     """A message as a dead letter.
 
     Args:
         label: what it is of.
-        message: it.
+        messages: those that it is of.
+        number: which it is.
         reason: what is wrong with it.
     """
-    data: bytes = message.value() or b""
+    data = messages.values[number] or b""
     text = data[: 4 * TEXT_LIMIT].decode("utf-8", "replace")[:TEXT_LIMIT]
     if len(data) > 4 * TEXT_LIMIT:
         text = f"{text}... ({len(data)} bytes in all)"
-    return Rejected(text, reason, f"{label}:{message.offset()}")
+    return Rejected(text, reason, f"{label}:{messages.offsets[number]}")
 
 
-@dataclass(frozen=True, eq=False)
-class _Lines(Block):
-    """Messages as lines, so that what is wrong with one is known by its offset.
-
-    Attributes:
-        messages: they.
-        taken: int64[n], the number of each line's message.
-        begins: int64[n], the byte at which each line begins.
-    """
-
-    messages: Sequence[Message]
-    taken: Int64Array
-    begins: Int64Array
-
-    def numbers(self, starts: Int64Array) -> Int64Array:
-        """The messages of which some bytes are."""
-        found: Int64Array = self.taken[np.searchsorted(self.begins, starts, side="right") - 1]
-        return found
-
-    def _place(self, start: int) -> str:
-        return str(self.messages[self.numbers(np.array([start]))[0]].offset())
+def decoded(values: pa.BinaryArray, field: Field) -> tuple[pa.Array, BoolArray]:
+    """Bytes as a column of BINARY, or of STRING; and which of them are not text, bool[n]."""
+    fine = np.zeros(len(values), np.bool_)
+    if field.type == BINARY:
+        return values, fine
+    try:
+        return values.cast(STRING), fine
+    except pa.ArrowInvalid:
+        wrong = np.array([not _is_text(value) for value in values.to_pylist()])
+    return pc.if_else(pa.array(wrong), pa.scalar(None, BINARY), values).cast(STRING), wrong
 
 
-def _as_lines(label: str, messages: Sequence[Message]) -> tuple[_Lines, tuple[Rejected, ...]]:
-    """Messages as lines; those are rejected in which nothing is."""
-    values = [one.value() for one in messages]
-    taken, refused = np.arange(len(values)), list[Rejected]()
-    if not all(values) or any(map(bytes.isspace, values)):
-        kept = []
-        for number, value in enumerate(values):
-            if value is not None and value.strip():
-                kept.append(number)
-                continue
-            reason = "the message has no value" if value is None else "the message is empty"
-            refused.append(rejected(label, messages[number], reason))
-        taken, values = np.array(kept, np.int64), [values[number] for number in kept]
-    data = b"\n".join(values)
-    if data.count(b"\n") >= max(len(values), 1):
-        # Between the parts of a value a line feed means as much as a space, and within a text there is none.
-        values = [value.replace(b"\n", b" ") for value in values]
-        data = b"\n".join(values)
-    lengths = np.fromiter(map(len, values), np.int64, len(values))
-    begins = np.cumsum(lengths + 1) - lengths - 1
-    part = TextPart(Path(label), label, len(data), 0)
-    return _Lines(part, 0, data, messages, taken, begins), tuple(refused)
-
-
-def _metadata(messages: Sequence[Message], field: Field) -> tuple[pa.Array, set[int]]:
+def _metadata(messages: Messages, field: Field, numbers: Int64Array) -> tuple[pa.Array, BoolArray]:
     """A column of what Kafka says of messages, and which of them it cannot hold."""
+    fine = np.zeros(len(numbers), np.bool_)
     match field.name:
         case "_key":
-            return _decoded([one.key() for one in messages], field)
+            assert messages.keys is not None
+            return decoded(messages.keys.column().take(pa.array(numbers)), field)
         case "_partition":
-            values: list[object] = [one.partition() for one in messages]
+            return pa.array(np.full(len(numbers), messages.partition, np.int64), field.type), fine
         case "_offset":
-            values = [one.offset() for one in messages]
+            return pa.array(messages.offsets[numbers], field.type), fine
         case "_timestamp":
-            times = (one.timestamp() for one in messages)
-            values = [1_000 * at if kind else None for kind, at in times]
-            return pa.array(values, pa.int64()).cast(field.type), set()
+            assert messages.times is not None
+            times = messages.times[numbers]
+            return pa.array(times, pa.int64(), mask=times == NO_TIME).cast(field.type), fine
         case _:
-            return _headers(messages, field)
-    return pa.array(values, field.type), set()
+            assert messages.headers is not None
+            return _headers([messages.headers[number] for number in numbers.tolist()], field)
 
 
-def _headers(messages: Sequence[Message], field: Field) -> tuple[pa.Array, set[int]]:
+def _headers(headers: Sequence[Sequence[Header]], field: Field) -> tuple[pa.Array, BoolArray]:
     found: list[list[tuple[str, str | None]]] = []
-    wrong: set[int] = set()
-    for number, one in enumerate(messages):
+    wrong = np.zeros(len(headers), np.bool_)
+    for place, one in enumerate(headers):
         try:
             # A MAP has its keys in order; of headers of one name the last one counts.
-            named = {key: None if value is None else value.decode() for key, value in one.headers() or ()}
+            named = {key: None if value is None else value.decode() for key, value in one}
         except UnicodeDecodeError:
-            named = {}
-            wrong.add(number)
+            named, wrong[place] = {}, True
         found.append(sorted(named.items()))
     return pa.array(found, field.type), wrong
 
 
-def _decoded(values: Sequence[bytes | None], field: Field) -> tuple[pa.Array, set[int]]:
-    """Bytes as a column of BINARY, or of STRING; and which of them are not text."""
-    if field.type == BINARY:
-        return pa.array(values, BINARY), set()
+def _is_text(value: bytes | None) -> bool:
     try:
-        return pa.array(values, BINARY).cast(STRING), set()
-    except pa.ArrowInvalid:
-        wrong = {number for number, value in enumerate(values) if value is not None and not _is_text(value)}
-    kept = [None if number in wrong else value for number, value in enumerate(values)]
-    return pa.array(kept, BINARY).cast(STRING), wrong
-
-
-def _is_text(value: bytes) -> bool:
-    try:
-        value.decode()
+        (value or b"").decode()
     except UnicodeDecodeError:
         return False
     return True

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock
-from typing import Any, Final
+from typing import Final
 
 from headrace.errors import SourceError
 from headrace.runtime.sources.contract import Read
 from headrace.runtime.sources.files import overlaps
-from headrace.runtime.sources.kafka import confluent_kafka
-from headrace.runtime.sources.messages import Message, MessageFormat, rows_of
+from headrace.runtime.sources.librdkafka import Reached, Reader
+from headrace.runtime.sources.messages import METADATA, Beside, MessageFormat, Messages, rows_of
 from headrace.runtime.sources.remote import Place
 from headrace.runtime.sources.rows import gather
 from headrace.schema import Schema
@@ -28,24 +28,25 @@ MESSAGE_BYTES: Final = 300
 PATIENCE: Final = 60.0
 """Seconds that a task waits for brokers from which nothing comes."""
 
-_AT_ONCE: Final = 1_000
-"""So many messages are asked for at once; ten times as many take twice the time each."""
+_AT_ONCE: Final = 4_000
+"""So many messages are taken over at once."""
 _TOGETHER: Final = 32_000
-"""So many messages are parsed at once."""
+"""So many messages are parsed at once, or fewer with so many bytes."""
+_BYTES: Final = 16 * 2**20
 
 _OURS: Final = {
     "group.id": "headrace",
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "enable.partition.eof": True,
+    "enable.auto.commit": "false",
+    "enable.auto.offset.store": "false",
+    "enable.partition.eof": "true",
     "isolation.level": "read_committed",
     "auto.offset.reset": "error",
     # What has been fetched beyond the end of a range is thrown away; below it no fetch is put off.
-    "queued.min.messages": 2 * _TOGETHER,
-    "fetch.queue.backoff.ms": 5,
+    "queued.min.messages": str(2 * _TOGETHER),
+    "fetch.queue.backoff.ms": "5",
     # A range's messages are there. A fetch that waits for more would hold up that of the next range.
-    "fetch.wait.max.ms": 5,
-    "log_level": 0,
+    "fetch.wait.max.ms": "5",
+    "log_level": "0",
 }
 
 
@@ -132,82 +133,67 @@ class TopicSource:
         for index, first, last in overlaps(self._sizes, start, end):
             one = self.ranges[index]
             chosen = OffsetRange(one.partition, one.start + first, one.start + last)
-            for messages in messages_of(self.access, chosen):
-                yield rows_of(self.form, self.access.topic, one.partition, messages, wanted)
+            for messages in messages_of(self.access, chosen, METADATA.keys() & wanted.names):
+                yield rows_of(self.form, self.access.topic, messages, wanted)
 
 
-def messages_of(access: Access, chosen: OffsetRange) -> Iterator[list[Message]]:
+def messages_of(access: Access, chosen: OffsetRange, beside: Beside = frozenset()) -> Iterator[Messages]:
     """The messages of a range, in order, some at once.
 
     Offsets without a message (of compaction, of aborted transactions, of Kafka's own records) end with the
     next message, or with what the broker says of the end of the partition.
 
+    Args:
+        access: where the topic is.
+        chosen: the range.
+        beside: what is wanted besides values.
+
     Raises:
         SourceError: the brokers do not answer, or the offsets are gone.
     """
-    kafka = confluent_kafka(USER)
-    with _consumer(access.settings) as consumer:
-        consumer.assign([kafka.TopicPartition(access.topic, chosen.partition, chosen.start)])
-        reached, until = chosen.start, time.monotonic() + PATIENCE
-        found: list[Message] = []
-        while reached < chosen.end:
-            come = consumer.consume(min(_AT_ONCE, chosen.end - reached), 1.0)
-            if come:
+    with _reader(access.settings) as reader:
+        reader.assign(access.topic, chosen.partition, chosen.start)
+        found, until = Reached(chosen.start, 0, 0, False), time.monotonic() + PATIENCE
+        while found.offset < chosen.end:
+            before = found
+            found = reader.await_some(min(_AT_ONCE, chosen.end - found.offset), 1.0, found)
+            if found.is_gone:
+                raise SourceError(
+                    f"the topic {access.topic} no longer has offset {chosen.start} of partition "
+                    f"{chosen.partition}",
+                    hint="its retention has deleted messages that were not read yet",
+                )
+            if found.offset > before.offset:
                 until = time.monotonic() + PATIENCE
             elif time.monotonic() > until:
                 raise SourceError(
                     f"nothing has come of the topic {access.topic} for {PATIENCE:.0f} seconds",
                     hint="see whether its brokers run",
                 )
-            # Of most messages nothing else is asked than whether they are errors.
-            rows = [one for one in come if one.error() is None]
-            found += rows
-            reached = rows[-1].offset() + 1 if rows else reached
-            if len(rows) < len(come):
-                ends = [one.offset() for one in come if _is_end(kafka, one.error(), access, chosen)]
-                reached = max([reached, *ends])
-            if len(found) >= _TOGETHER and reached < chosen.end:
-                yield found
-                found = []
-        # After a gap at the end of the range comes a message that is not of it.
-        if found and (rest := [one for one in found if one.offset() < chosen.end]):
-            yield rest
+            is_enough = found.rows >= _TOGETHER or found.size >= _BYTES
+            if found.rows and (is_enough or found.offset >= chosen.end):
+                yield reader.messages(chosen.partition, chosen.end, beside)
+                found = Reached(found.offset, 0, 0, False)
 
 
-def _is_end(kafka: Any, error: Any, access: Access, chosen: OffsetRange) -> bool:
-    """Whether an error of a message is that there are no more; others but one pass by themselves."""
-    if error is not None and error.code() == kafka.KafkaError._AUTO_OFFSET_RESET:
-        raise SourceError(
-            f"the topic {access.topic} no longer has offset {chosen.start} of partition {chosen.partition}",
-            hint="its retention has deleted messages that were not read yet",
-        )
-    return error is not None and error.code() == kafka.KafkaError._PARTITION_EOF
-
-
-_idle: Final[dict[tuple[tuple[str, str], ...], list[Any]]] = {}
-"""Connected consumers of this process that nobody uses, by their settings."""
+_idle: Final[dict[tuple[tuple[str, str], ...], list[Reader]]] = {}
+"""Connected readers of this process that nobody uses, by their settings."""
 _lock: Final = Lock()
 
 
 @contextmanager
-def _consumer(settings: tuple[tuple[str, str], ...]) -> Iterator[Any]:
-    """A consumer for one range at a time; to connect takes longer than to read a small one."""
+def _reader(settings: tuple[tuple[str, str], ...]) -> Iterator[Reader]:
+    """A reader for one range at a time; to connect takes longer than to read a small one."""
     with _lock:
         idle = _idle.setdefault(settings, [])
-        consumer = idle.pop() if idle else None
-    if consumer is None:
-        kafka = confluent_kafka(USER)
-        # Errors are those of messages, and of what does not come.
-        consumer = kafka.Consumer({**_OURS, **dict(settings), "error_cb": _ignored})
+        reader = idle.pop() if idle else None
+    if reader is None:
+        reader = Reader(USER, tuple({**_OURS, **dict(settings)}.items()))
     try:
-        yield consumer
-        consumer.unassign()
+        yield reader
+        reader.unassign()
     except BaseException:
-        consumer.close()
+        reader.close()
         raise
     with _lock:
-        _idle[settings].append(consumer)
-
-
-def _ignored(error: object) -> None:
-    """Nothing: librdkafka tries again by itself."""
+        _idle[settings].append(reader)

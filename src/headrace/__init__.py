@@ -21,25 +21,29 @@ sources, for as long as it is wanted. `docs/tutorial.md` is the way in; `docs/co
 means.
 """
 
+import importlib
 import logging
+from importlib.util import find_spec
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from headrace.client import Client
-from headrace.engine import Database, Policy, Query, Summary, connect
-from headrace.engine.display import show_tables_in_notebooks as _show_tables_in_notebooks
-from headrace.engine.logs import history_of, log_of
-from headrace.engine.status import Status
-from headrace.engine.stored import StoredDatabase, StoredQuery
-from headrace.engine.stored import open_store as open
-from headrace.errors import HeadraceError, HeadraceWarning, PolicyError, UserError
-from headrace.language.statements import ByArrival
-from headrace.runtime.delivery.contract import Retry, Sink
-from headrace.runtime.delivery.files import FileSink
-from headrace.runtime.delivery.function import FunctionSink
-from headrace.runtime.delivery.table import TableSink
-from headrace.runtime.delivery.topic import TopicSink
-from headrace.runtime.delivery.webhook import WebhookSink
-from headrace.runtime.driver.progress import Progress
-from headrace.time import BEGINNING, INFINITY
+if TYPE_CHECKING:
+    from headrace.client import Client
+    from headrace.engine import Database, Policy, Query, Summary, connect
+    from headrace.engine.logs import history_of, log_of
+    from headrace.engine.status import Status
+    from headrace.engine.stored import StoredDatabase, StoredQuery
+    from headrace.engine.stored import open_store as open
+    from headrace.errors import HeadraceError, HeadraceWarning, PolicyError, UserError
+    from headrace.language.statements import ByArrival
+    from headrace.runtime.delivery.contract import Retry, Sink
+    from headrace.runtime.delivery.files import FileSink
+    from headrace.runtime.delivery.function import FunctionSink
+    from headrace.runtime.delivery.table import TableSink
+    from headrace.runtime.delivery.topic import TopicSink
+    from headrace.runtime.delivery.webhook import WebhookSink
+    from headrace.runtime.driver.progress import Progress
+    from headrace.time import BEGINNING, INFINITY
 
 __all__ = [
     "BEGINNING",
@@ -72,6 +76,56 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
+_PLACES = MappingProxyType(
+    {
+        "BEGINNING": ("headrace.time", "BEGINNING"),
+        "ByArrival": ("headrace.language.statements", "ByArrival"),
+        "Client": ("headrace.client", "Client"),
+        "Database": ("headrace.engine", "Database"),
+        "FileSink": ("headrace.runtime.delivery.files", "FileSink"),
+        "FunctionSink": ("headrace.runtime.delivery.function", "FunctionSink"),
+        "HeadraceError": ("headrace.errors", "HeadraceError"),
+        "HeadraceWarning": ("headrace.errors", "HeadraceWarning"),
+        "INFINITY": ("headrace.time", "INFINITY"),
+        "Policy": ("headrace.engine", "Policy"),
+        "PolicyError": ("headrace.errors", "PolicyError"),
+        "Progress": ("headrace.runtime.driver.progress", "Progress"),
+        "Query": ("headrace.engine", "Query"),
+        "Retry": ("headrace.runtime.delivery.contract", "Retry"),
+        "Sink": ("headrace.runtime.delivery.contract", "Sink"),
+        "Status": ("headrace.engine.status", "Status"),
+        "StoredDatabase": ("headrace.engine.stored", "StoredDatabase"),
+        "StoredQuery": ("headrace.engine.stored", "StoredQuery"),
+        "Summary": ("headrace.engine", "Summary"),
+        "TableSink": ("headrace.runtime.delivery.table", "TableSink"),
+        "TopicSink": ("headrace.runtime.delivery.topic", "TopicSink"),
+        "UserError": ("headrace.errors", "UserError"),
+        "WebhookSink": ("headrace.runtime.delivery.webhook", "WebhookSink"),
+        "connect": ("headrace.engine", "connect"),
+        "history_of": ("headrace.engine.logs", "history_of"),
+        "log_of": ("headrace.engine.logs", "log_of"),
+        "open": ("headrace.engine.stored", "open_store"),
+    }
+)
+"""Where each name is, its module and its name there: a worker of Spark's needs none of them."""
+
 # Without a handler of its own Python would print warnings that the program has not asked for.
 logging.getLogger("headrace").addHandler(logging.NullHandler())
-_show_tables_in_notebooks()
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """A name of this package, which is loaded when it is first used."""
+        if name in _PLACES:
+            module, there = _PLACES[name]
+            found: object = getattr(importlib.import_module(module), there)
+        elif not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
+            found = importlib.import_module(f"{__name__}.{name}")
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

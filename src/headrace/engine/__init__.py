@@ -2,8 +2,11 @@
 
 from headrace.engine.connection import connect
 from headrace.engine.database import Database
+from headrace.engine.display import show_tables_in_notebooks
 from headrace.engine.policy import Policy
 from headrace.engine.query import Query
 from headrace.engine.summary import StreamSummary, Summary
 
 __all__ = ["Database", "Policy", "Query", "StreamSummary", "Summary", "connect"]
+
+show_tables_in_notebooks()

@@ -27,8 +27,20 @@ from headrace.runtime.sources.topic import USER, Access, OffsetRange, TopicSourc
 from headrace.runtime.sources.values import parse_texts
 from headrace.schema import BINARY, STRING, TIMESTAMP, Field, Schema, sql_type
 
-OPTIONS: Final = ("brokers", "topic", "format", "schema_registry", "start", "on_data_loss", "poll")
-"""The options of a topic, besides settings of librdkafka, whose names have a dot."""
+OPTIONS: Final = ("brokers", "topic", "format", "start", "on_data_loss", "poll")
+"""The options of a topic, besides settings of librdkafka, whose names have a dot, and those of formats."""
+
+OF_FORMATS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "json": (),
+        "debezium": (),
+        "raw": (),
+        "csv": ("delimiter", "null"),
+        "avro": ("schema_registry",),
+        "protobuf": ("schema_registry", "descriptor", "message"),
+    }
+)
+"""The options of each format."""
 
 SECONDS: Final = 10.0
 """How long brokers have for one answer."""
@@ -214,7 +226,8 @@ def open_topic(
     confluent_kafka(USER)
     settings = {name: value for name, value in options.items() if "." in name}
     ours = {name: value for name, value in options.items() if "." not in name}
-    check_known("kafka", ours, OPTIONS)
+    known = tuple(dict.fromkeys(name for names in OF_FORMATS.values() for name in names))
+    check_known("kafka", ours, (*OPTIONS, *known))
     if "bootstrap.servers" in settings:
         raise SourceError("bootstrap.servers is the option brokers", hint="write brokers 'host:9092'")
     brokers, topic = required(ours, "brokers"), required(ours, "topic")

@@ -14,12 +14,14 @@ import sys
 from typing import Any
 from zipimport import zipimporter
 
+import numpy as np
 import pyarrow as pa
 import pyspark.worker  # noqa: F401 - loaded for the workers
 from pyspark import daemon
 
 import headrace.runtime.spark.stages  # noqa: F401 - loaded for the workers
 from headrace.elements import integers
+from headrace.kernels.hashing import buckets_of
 
 _worker = daemon.worker
 
@@ -36,6 +38,8 @@ def load() -> None:
     """Do what every worker would have to do in its first task."""
     # PyArrow loads pandas when it first hands an array to NumPy.
     integers(pa.array([0]))
+    # Numba sets itself up, a third of a second, when it first loads a kernel.
+    buckets_of(np.zeros(1, np.int64), 1)
     # A worker's search path is changed, so it looks for modules anew: in Spark's archive once for each of its
     # folders that is known here, and each time it reads the list of all files in it.
     for path, finder in list(sys.path_importer_cache.items()):

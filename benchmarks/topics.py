@@ -97,9 +97,7 @@ def parsed(broker: str, ranges: list[OffsetRange]) -> None:
         pass
 
 
-def answered(
-    broker: str, query: str, runner: Literal["spark", "inline"], rows: int
-) -> tuple[float, float]:
+def answered(broker: str, query: str, runner: Literal["spark", "inline"], rows: int) -> tuple[float, float]:
     """A run that reads all messages, from its start until they are committed.
 
     Returns:

@@ -300,7 +300,7 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
         if statement.format == PUSH:
             return _pushed(statement, options, max_rows)
         if is_topic(statement.format, statement.options):
-            return _of_topic(statement, options, max_rows)
+            return _of_topic(statement, options, max_rows, base, policy)
         options = revealed(policy.spark_options(options, base))
         frame = _hiding(options, lambda: read_stream(statement.format, options, statement.columns))
         schema = statement.columns or _schema_of(frame)
@@ -481,7 +481,9 @@ def _followed(
     return Input(info, live, None, max_rows, statement.time, origin=origin, followed=folder)
 
 
-def _of_topic(statement: CreateStream, options: dict[str, str], max_rows: int | None) -> Input:
+def _of_topic(
+    statement: CreateStream, options: dict[str, str], max_rows: int | None, base: Path, policy: Policy
+) -> Input:
     """The input that a Kafka topic is."""
     columns = statement.columns
     if columns is None:
@@ -491,7 +493,7 @@ def _of_topic(statement: CreateStream, options: dict[str, str], max_rows: int | 
     schema = Schema((*columns, *(Field(name, expression.type) for name, expression in items)))
     info = describe_stream(statement, schema)
     given = revealed(options)
-    topic = _hiding(given, lambda: open_topic(given, columns, statement.records, items))
+    topic = _hiding(given, lambda: open_topic(given, columns, statement.records, items, base, policy.folders))
     timing = timing_of(statement.time, info, comes_now=True)
     live = LiveStream(schema, info.timestamp, timing, info.changes)
     # The brokers may be others when it is read on, and secrets are in no store.

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from headrace.engine.policy import Policy
 from headrace.engine.records import Records
@@ -36,6 +36,7 @@ from headrace.language.statements import (
     CreateStream,
     CreateStreamAs,
     ValuesOf,
+    is_topic,
 )
 from headrace.runtime.journal.definition import SKEW, Definition
 from headrace.runtime.sources.patterns import is_whole
@@ -287,12 +288,16 @@ def _skewed(statement: CreateSkew) -> str:
 
 def _placed(statement: Read, base: Path) -> Read:
     """The statement with a path that starts from no folder."""
-    if statement.format not in FORMATS:
+    if statement.format not in FORMATS and not is_topic(statement.format, statement.options):
         return statement
     options = tuple(
-        (name, _whole_path(value, base) if name == "path" else value) for name, value in statement.options
+        (name, _whole_path(value, base) if name in _PATHS else value) for name, value in statement.options
     )
     return replace(statement, options=options)
+
+
+_PATHS: Final = ("path", "descriptor")
+"""Options that name files."""
 
 
 def _whole_path(path: str, base: Path) -> str:

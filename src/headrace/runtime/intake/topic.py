@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -14,33 +15,19 @@ import pyarrow as pa
 from headrace.errors import SourceError
 from headrace.expressions.tree import Expression
 from headrace.language.statements import Records
-from headrace.runtime.sources import avro_messages
-from headrace.runtime.sources.avro import fastavro
+from headrace.runtime.intake.message_form import FORMAT_OPTIONS, form_of
 from headrace.runtime.sources.computed import ComputedSource
 from headrace.runtime.sources.contract import SplitSource
-from headrace.runtime.sources.debezium import RecordSource
+from headrace.runtime.sources.csv import SYNONYMS
 from headrace.runtime.sources.kafka import confluent_kafka
-from headrace.runtime.sources.message_formats import ChangeMessages, JsonMessages, RawMessages
-from headrace.runtime.sources.messages import METADATA, MessageFormat
-from headrace.runtime.sources.options import check_known, required, seconds
+from headrace.runtime.sources.messages import MessageFormat
+from headrace.runtime.sources.options import check_known, renamed, required, seconds
 from headrace.runtime.sources.topic import USER, Access, OffsetRange, TopicSource
 from headrace.runtime.sources.values import parse_texts
-from headrace.schema import BINARY, STRING, TIMESTAMP, Field, Schema, sql_type
+from headrace.schema import TIMESTAMP, Schema
 
 OPTIONS: Final = ("brokers", "topic", "format", "start", "on_data_loss", "poll")
-"""The options of a topic, besides settings of librdkafka, whose names have a dot, and those of formats."""
-
-OF_FORMATS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "json": (),
-        "debezium": (),
-        "raw": (),
-        "csv": ("delimiter", "null"),
-        "avro": ("schema_registry",),
-        "protobuf": ("schema_registry", "descriptor", "message"),
-    }
-)
-"""The options of each format."""
+"""The options of a topic, besides those of formats, and settings of librdkafka, whose names have a dot."""
 
 SECONDS: Final = 10.0
 """How long brokers have for one answer."""
@@ -210,6 +197,8 @@ def open_topic(
     schema: Schema,
     records: Records | None,
     items: tuple[tuple[str, Expression], ...] = (),
+    base: Path = Path(),
+    allowed: tuple[Path, ...] | None = None,
 ) -> Topic:
     """The topic that the options name; its brokers are not asked for it.
 
@@ -218,6 +207,8 @@ def open_topic(
         schema: the columns that are declared.
         records: how change records of Debezium are read; None where messages are rows.
         items: columns that are computed of the others, with their names.
+        base: the folder that relative paths are relative to.
+        allowed: the folders in which files may be read; None for all.
 
     Raises:
         SourceError: an option is wrong, or a column cannot be read.
@@ -225,77 +216,19 @@ def open_topic(
     """
     confluent_kafka(USER)
     settings = {name: value for name, value in options.items() if "." in name}
-    ours = {name: value for name, value in options.items() if "." not in name}
-    known = tuple(dict.fromkeys(name for names in OF_FORMATS.values() for name in names))
-    check_known("kafka", ours, (*OPTIONS, *known))
+    ours = renamed({name: value for name, value in options.items() if "." not in name}, SYNONYMS)
+    check_known("kafka", ours, (*OPTIONS, *FORMAT_OPTIONS))
     if "bootstrap.servers" in settings:
         raise SourceError("bootstrap.servers is the option brokers", hint="write brokers 'host:9092'")
     brokers, topic = required(ours, "brokers"), required(ours, "topic")
     access = Access(topic, tuple(sorted({**settings, "bootstrap.servers": brokers}.items())))
     Brokers(access).check()
-    form = _form(ours, schema, records)
+    form = form_of(ours, schema, records, base, allowed)
     loss = ours.get("on_data_loss", "fail").lower()
     if loss not in ("fail", "continue"):
         raise SourceError(f"the option on_data_loss is '{loss}'", hint="it must be 'fail' or 'continue'")
     start, every = _start(ours.get("start", "earliest")), seconds(ours, "poll", _POLL)
     return Topic(access, form, schema, start, loss == "continue", every, items)
-
-
-def _form(options: Mapping[str, str], schema: Schema, records: Records | None) -> MessageFormat:
-    """How messages are read.
-
-    Raises:
-        SourceError: there is no such format, or it does not fit the columns.
-    """
-    name = options.get("format", "json").lower()
-    if "schema_registry" in options and name != "avro":
-        raise SourceError("the option schema_registry is for the format avro", hint="leave it out")
-    beside = [field for field in schema if field.name in METADATA]
-    for field in beside:
-        if field.type not in METADATA[field.name]:
-            raise SourceError(
-                f"the column {field.name} is {sql_type(field.type)}",
-                hint=f"declare it as {' or '.join(map(sql_type, METADATA[field.name]))}",
-            )
-    if records is not None:
-        return _changes(name, schema, records, beside)
-    match name:
-        case "json":
-            return JsonMessages()
-        case "raw":
-            return _raw([field for field in schema if field.name not in METADATA])
-        case "avro":
-            return _avro(required(options, "schema_registry"))
-        case "debezium":
-            raise SourceError("the form of changes is a clause", hint="write FORMAT DEBEZIUM")
-        case _:
-            raise SourceError(f"messages have no format {name}", hint="the formats are json, avro and raw")
-
-
-def _changes(name: str, schema: Schema, records: Records, beside: Sequence[Field]) -> MessageFormat:
-    if name not in ("json", "debezium"):
-        raise SourceError(f"FORMAT DEBEZIUM reads JSON, and the format is '{name}'", hint="leave it out")
-    if beside:
-        raise SourceError(
-            f"change records have no column {beside[0].name}", hint="leave it out: a record may be two rows"
-        )
-    return ChangeMessages(RecordSource(schema, schema.names, (), 0, records))
-
-
-def _raw(values: Sequence[Field]) -> MessageFormat:
-    if len(values) > 1 or any(field.type not in (STRING, BINARY) for field in values):
-        raise SourceError(
-            "raw messages are one column of STRING or BINARY",
-            hint=f"besides it there may be {', '.join(METADATA)}",
-        )
-    return RawMessages()
-
-
-def _avro(registry: str) -> MessageFormat:
-    if not registry.startswith(("http://", "https://")):
-        raise SourceError("the schema registry is not an address", hint="write 'https://host:8081'")
-    fastavro(avro_messages.USER)
-    return avro_messages.AvroMessages(registry)
 
 
 def _start(text: str) -> Start | int:

@@ -39,7 +39,7 @@ from headrace.schema import BIGINT, DOUBLE, STRING, Field, Schema
 
 _KIND: Final = "CSV file"
 _OPTIONS: Final = ("path", "header", "delimiter", "null", "multiline")
-_SYNONYMS: Final[Mapping[str, str]] = MappingProxyType({"sep": "delimiter", "nullvalue": "null"})
+SYNONYMS: Final[Mapping[str, str]] = MappingProxyType({"sep": "delimiter", "nullvalue": "null"})
 """What Spark calls some of the options."""
 _PARSED_BY_ARROW: Final = (BIGINT, DOUBLE, STRING)
 """Arrow's CSV reader parses these as `parse_texts` does; the other types are read as text first."""
@@ -143,10 +143,10 @@ def open_csv(
     Raises:
         SourceError: a file is missing or no text, or lacks a declared column.
     """
-    options = renamed(options, _SYNONYMS)
+    options = renamed(options, SYNONYMS)
     check_known("csv", options, (*_OPTIONS, *coding.OPTIONS, *ACCOUNT_OPTIONS))
     codings = coding.codings_of(options)
-    form = CsvFormat(_delimiter(options), options.get("null", ""), flag(options, "multiline", False))
+    form = CsvFormat(delimiter_of(options), options.get("null", ""), flag(options, "multiline", False))
     header = flag(options, "header", True)
     if not header and declared is None:
         raise SourceError(
@@ -262,7 +262,12 @@ def _arrow_columns(
 # --- opening ---------------------------------------------------------------------------------------------
 
 
-def _delimiter(options: Mapping[str, str]) -> str:
+def delimiter_of(options: Mapping[str, str]) -> str:
+    """The character between fields, of the option `delimiter`.
+
+    Raises:
+        SourceError: it is not one, or cannot be that.
+    """
     text = options.get("delimiter", ",").replace("\\t", "\t")
     if len(text) != 1 or not text.isascii() or text in '"\r\n\0':
         raise SourceError(

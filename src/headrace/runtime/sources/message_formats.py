@@ -136,7 +136,8 @@ def _as_lines(
             # Between the parts of a value a line feed means as much as a space; within a text there is none.
             data[inside] = _SPACE
         for number in wrong:
-            data[values.begins[number] : ends[number]] = _SPACE
+            # Lines without anything are passed over.
+            data[values.begins[number] : ends[number]] = _LINE_FEED
         text = data.tobytes()
     part = TextPart(Path(label), label, len(text), 0)
     refused = tuple(rejected(label, messages, number, wrong[number]) for number in sorted(wrong))

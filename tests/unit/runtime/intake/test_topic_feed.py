@@ -287,6 +287,41 @@ def test_changes_and_raw_messages(broker: str) -> None:
         until(lambda: {one["v"] for one in rows(db)}, {1, 2})
 
 
+def test_messages_of_csv_and_protobuf(broker: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    csv, bids, at = Topic(broker), Topic(broker), datetime(2026, 1, 2, tzinfo=UTC)
+    csv.send(b"1;a;5", b"2;-;6\n", b"x;a;7")
+    stamps = pytest.importorskip("google.protobuf.timestamp_pb2")
+    bids.send(stamps.Timestamp(seconds=int(at.timestamp()), nanos=7).SerializeToString())
+    files = pytest.importorskip("google.protobuf.descriptor_pb2").FileDescriptorSet()
+    stamps.DESCRIPTOR.CopyToProto(files.file.add())
+    (tmp_path / "stamps.desc").write_bytes(files.SerializeToString())
+    monkeypatch.chdir(tmp_path)
+    bare = bids.stream(
+        "seconds BIGINT, nanos BIGINT, ts AS nanos",
+        ", format 'protobuf', descriptor 'stamps.desc', message 'google.protobuf.Timestamp'",
+    )
+    with hr.connect(runner="inline", storage=tmp_path / "s") as db:
+        db.execute(csv.stream("v BIGINT, t STRING, ts BIGINT", ", format 'csv', sep ';', nullvalue '-'"))
+        db.execute(bare.replace("STREAM s", "STREAM b"))
+        db.execute(SAID + "SELECT v, t FROM s")
+        db.execute("CREATE QUERY stamps CONSISTENCY MIDDLE AS SELECT seconds, nanos FROM b")
+        db.start()
+        until(lambda: [(one["v"], one["t"]) for one in rows(db)], [(1, "a"), (2, None)])
+        found = db.queries["stamps"]
+        until(
+            lambda: [(one["seconds"], one["nanos"]) for one in found.changes().to_pylist()],
+            [(int(at.timestamp()), 7)],
+        )
+        (letter,) = db.dead_letters().to_pylist()
+        assert letter["reason"] == "v is not a valid BIGINT: 'x'"
+    # The descriptor is found from elsewhere as well.
+    monkeypatch.chdir("/")
+    bids.send(stamps.Timestamp(seconds=1, nanos=8).SerializeToString())
+    with hr.connect(runner="inline", storage=tmp_path / "s") as db:
+        db.start()
+        until(lambda: [one["nanos"] for one in db.queries["stamps"].changes().to_pylist()], [7, 8])
+
+
 @pytest.mark.parametrize(
     ("options", "columns", "message"),
     [
@@ -309,6 +344,14 @@ def test_changes_and_raw_messages(broker: str) -> None:
             "the brokers cannot be reached in this way",
         ),
         ("brokers 'b', topic 't', format 'avro', schema_registry 'r'", "v BIGINT", "is not an address"),
+        ("brokers 'b', topic 't', schema_registry 'r'", "v BIGINT", "json has no option schema_registry"),
+        ("brokers 'b', topic 't', format 'csv', delimiter 'ab'", "v BIGINT", "the option delimiter is 'ab'"),
+        ("brokers 'b', topic 't', format 'protobuf'", "v BIGINT", "the option descriptor or schema_registry"),
+        (
+            "brokers 'b', topic 't', format 'protobuf', descriptor 'no.desc', message 'p.M'",
+            "v BIGINT",
+            "no such file or folder",
+        ),
     ],
 )
 def test_wrong_options_are_refused_with_a_hint(options: str, columns: str, message: str) -> None:

@@ -1,0 +1,132 @@
+"""How the messages of a topic are read, as the options of its stream say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from headrace.errors import SourceError
+from headrace.language.statements import Records
+from headrace.runtime.sources import avro_messages, protobuf_messages
+from headrace.runtime.sources.avro import fastavro
+from headrace.runtime.sources.csv import CsvFormat, delimiter_of
+from headrace.runtime.sources.debezium import RecordSource
+from headrace.runtime.sources.files import list_files
+from headrace.runtime.sources.message_formats import ChangeMessages, CsvMessages, JsonMessages, RawMessages
+from headrace.runtime.sources.messages import METADATA, MessageFormat
+from headrace.runtime.sources.options import check_known, required
+from headrace.runtime.sources.protobuf_messages import DescribedMessages, RegisteredMessages
+from headrace.runtime.sources.rows import reading
+from headrace.schema import BINARY, STRING, Field, Schema, sql_type
+
+_OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "json": (),
+    "csv": ("delimiter", "null"),
+    "avro": ("schema_registry",),
+    "protobuf": ("schema_registry", "descriptor", "message"),
+    "raw": (),
+    "debezium": (),
+}
+"""The formats, and the options of each."""
+
+FORMAT_OPTIONS: Final = tuple(dict.fromkeys(name for names in _OPTIONS.values() for name in names))
+"""The options that some format has."""
+
+
+def form_of(
+    options: Mapping[str, str],
+    schema: Schema,
+    records: Records | None,
+    base: Path,
+    allowed: tuple[Path, ...] | None,
+) -> MessageFormat:
+    """How messages are read.
+
+    Args:
+        options: of the stream.
+        schema: the columns that are declared.
+        records: how change records of Debezium are read; None where messages are rows.
+        base: the folder that relative paths are relative to.
+        allowed: the folders in which files may be read; None for all.
+
+    Raises:
+        SourceError: there is no such format, or it does not fit the columns.
+    """
+    name = options.get("format", "json").lower()
+    if name not in _OPTIONS:
+        raise SourceError(
+            f"messages have no format {name}", hint=f"the formats are {', '.join(list(_OPTIONS)[:-1])}"
+        )
+    check_known(name, {one: "" for one in options if one in FORMAT_OPTIONS}, _OPTIONS[name])
+    beside = [field for field in schema if field.name in METADATA]
+    for field in beside:
+        if field.type not in METADATA[field.name]:
+            raise SourceError(
+                f"the column {field.name} is {sql_type(field.type)}",
+                hint=f"declare it as {' or '.join(map(sql_type, METADATA[field.name]))}",
+            )
+    if records is not None:
+        return _changes(name, schema, records, beside)
+    values = tuple(field for field in schema if field.name not in METADATA)
+    match name:
+        case "csv":
+            form = CsvFormat(delimiter_of(options), options.get("null", ""), multiline=False)
+            return CsvMessages(Schema(values).names, form)
+        case "raw":
+            return _raw(values)
+        case "avro":
+            fastavro(avro_messages.USER)
+            return avro_messages.AvroMessages(_registry(options))
+        case "protobuf":
+            return _protobuf(options, base, allowed)
+        case "debezium":
+            raise SourceError("the form of changes is a clause", hint="write FORMAT DEBEZIUM")
+        case _:
+            return JsonMessages()
+
+
+def _changes(name: str, schema: Schema, records: Records, beside: Sequence[Field]) -> MessageFormat:
+    if name not in ("json", "debezium"):
+        raise SourceError(f"FORMAT DEBEZIUM reads JSON, and the format is '{name}'", hint="leave it out")
+    if beside:
+        raise SourceError(
+            f"change records have no column {beside[0].name}", hint="leave it out: a record may be two rows"
+        )
+    return ChangeMessages(RecordSource(schema, schema.names, (), 0, records))
+
+
+def _raw(values: Sequence[Field]) -> MessageFormat:
+    if len(values) > 1 or any(field.type not in (STRING, BINARY) for field in values):
+        raise SourceError(
+            "raw messages are one column of STRING or BINARY",
+            hint=f"besides it there may be {', '.join(METADATA)}",
+        )
+    return RawMessages()
+
+
+def _registry(options: Mapping[str, str]) -> str:
+    registry = required(options, "schema_registry")
+    if not registry.startswith(("http://", "https://")):
+        raise SourceError("the schema registry is not an address", hint="write 'https://host:8081'")
+    return registry
+
+
+def _protobuf(options: Mapping[str, str], base: Path, allowed: tuple[Path, ...] | None) -> MessageFormat:
+    protobuf_messages.protobuf("message")
+    if "schema_registry" in options:
+        if "descriptor" in options or "message" in options:
+            raise SourceError("a registry says what messages are", hint="leave out descriptor and message")
+        return RegisteredMessages(_registry(options))
+    if "descriptor" not in options:
+        raise SourceError(
+            "the option descriptor or schema_registry is missing",
+            hint="write descriptor 'file', as protoc --include_imports --descriptor_set_out writes it",
+        )
+    (path, label), *others = list_files(options["descriptor"], base, allowed)
+    if others:
+        raise SourceError(f"{options['descriptor']} is several files", hint="name one")
+    with reading(label, "descriptor"), path.open("rb") as file:
+        form = DescribedMessages(file.read(), required(options, "message"))
+    form.check()
+    return form

@@ -1,0 +1,84 @@
+"""Schemas of messages that are in a registry: a message begins with a zero and its schema's number.
+
+The form is that of *Confluent Schema Registry*, section *Wire format*. What has a number never changes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import urllib.error
+import urllib.request
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from headrace.errors import SourceError
+
+_SECONDS: Final = 10.0
+"""How long a registry has for an answer."""
+_HEAD: Final = 5
+"""So many bytes are before what the schema says."""
+_AWAY: Final = "check the option schema_registry"
+
+
+class UnusableError(Exception):
+    """A message cannot be read, or none of a schema."""
+
+
+def head_of(value: bytes | None) -> tuple[int, bytes]:
+    """The number of a message's schema, and what is behind it.
+
+    Raises:
+        UnusableError: it has none.
+    """
+    if value is None:
+        raise UnusableError("the message has no value")
+    if len(value) < _HEAD or value[0]:
+        raise UnusableError("the message does not begin with the number of a schema of a registry")
+    return int.from_bytes(value[1:_HEAD], "big"), value[_HEAD:]
+
+
+def registered(registry: str, number: int, kind: str, form: str = "") -> str:
+    """A schema's text.
+
+    Args:
+        registry: its address; there may be a password in it.
+        number: of the schema.
+        kind: `AVRO` or `PROTOBUF`.
+        form: in which form it is wanted, as the registry calls it.
+
+    Raises:
+        SourceError: the registry does not answer.
+        UnusableError: it has no such schema, or that is of another kind.
+    """
+    try:
+        found: dict[str, Any] = json.loads(_answer(registry, number, form))
+        if found.get("schemaType", "AVRO") != kind:
+            raise UnusableError(f"schema {number} is not one of {kind.capitalize()}")
+        if found.get("references"):
+            raise UnusableError(f"schema {number} refers to other schemas, which are not looked up")
+        return str(found["schema"])
+    except (ValueError, KeyError, AttributeError) as error:
+        raise UnusableError(f"schema {number} cannot be read: {error}") from None
+
+
+def _answer(registry: str, number: int, form: str) -> bytes:
+    parts = urlsplit(registry)
+    host = parts.netloc.rpartition("@")[2]
+    request = urllib.request.Request(
+        f"{parts.scheme}://{host}{parts.path.rstrip('/')}/schemas/ids/{number}{form and f'?format={form}'}",
+        headers={"Accept": "application/vnd.schemaregistry.v1+json, application/json"},
+    )
+    if parts.username is not None:
+        user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        request.add_header("Authorization", f"Basic {base64.b64encode(user.encode()).decode()}")
+    try:
+        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
+            found: bytes = answer.read()
+            return found
+    except urllib.error.HTTPError as error:
+        if error.code == 404:
+            raise UnusableError(f"the registry has no schema {number}") from None
+        raise SourceError(f"the schema registry at {host} answers {error.code}", hint=_AWAY) from None
+    except OSError as error:
+        raise SourceError(f"the schema registry at {host} cannot be reached: {error}", hint=_AWAY) from None

@@ -1,0 +1,231 @@
+"""What is in messages as rows, by format; what cannot be read is set apart with its offset."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.errors import SourceError
+from headrace.runtime.sources import protobuf_messages, registry
+from headrace.runtime.sources.csv import CsvFormat
+from headrace.runtime.sources.message_formats import CsvMessages, JsonMessages, RawMessages
+from headrace.runtime.sources.messages import Rows
+from headrace.runtime.sources.protobuf_messages import DescribedMessages, RegisteredMessages
+from headrace.schema import BIGINT, BINARY, DOUBLE, STRING, TIMESTAMP, Field, Schema
+from messages import messages, pieces
+
+WANTED = Schema((Field("v", BIGINT), Field("t", STRING)))
+CSV = CsvMessages(("v", "t"), CsvFormat(",", "", multiline=False))
+
+
+def found(rows: Rows) -> tuple[list[tuple[Any, ...]], list[int], dict[str, str]]:
+    """The rows, the numbers of their messages, and what is wrong by place."""
+    read, numbers = rows
+    values = [tuple(row.values()) for row in read.rows.to_pylist()]
+    return values, numbers.tolist(), {one.place: one.reason for one in read.rejected}
+
+
+@given(st.lists(st.none() | st.binary(max_size=5)))
+def test_values_are_a_column_as_they_are(values: list[bytes | None]) -> None:
+    assert pieces(values).column().to_pylist() == values
+    assert [pieces(values)[number] for number in range(len(values))] == values
+
+
+def test_messages_of_json_may_have_several_lines() -> None:
+    values = [b'{"v": 1}', b'\n{"v":\n2, "t": "a"}\n', b"", b" \n ", None, b'{"v": 5}']
+    assert found(JsonMessages().read("x/3", messages(values, 10), WANTED)) == (
+        [(1, None), (2, "a"), (5, None)],
+        [0, 1, 5],
+        {
+            "x/3:12": "the message is empty",
+            "x/3:13": "the message is empty",
+            "x/3:14": "the message has no value",
+        },
+    )
+
+
+def test_messages_of_csv_are_single_lines() -> None:
+    values = [b"1,a\n", b"2,b\n3,c", b'4,"d, e"\r\n', b"5", None, b"x,f", b"7,"]
+    assert found(CSV.read("x/3", messages(values), WANTED)) == (
+        [(1, "a"), (4, "d, e"), (7, None)],
+        [0, 2, 6],
+        {
+            "x/3:1": "the message has more than one line",
+            "x/3:3": "the row has 1 fields, not 2",
+            "x/3:4": "the message has no value",
+            "x/3:5": "v is not a valid BIGINT: 'x'",
+        },
+    )
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"1,a", b"2,b\n", b" ", b"", None, b"3", b"x,y", b'4,"q"', b'5,"\n"', b"\xff,"])
+    )
+)
+def test_each_message_of_csv_is_one_row_or_one_dead_letter(values: list[bytes | None]) -> None:
+    rows, numbers, letters = found(CSV.read("x/3", messages(values, 100), WANTED))
+    assert len(rows) == len(numbers)
+    places = {f"x/3:{100 + number}" for number in range(len(values)) if number not in numbers}
+    assert places == set(letters)
+    for number, row in zip(numbers, rows, strict=True):
+        assert found(CSV.read("x/3", messages([values[number]]), WANTED))[0] == [row]
+
+
+def test_raw_messages_are_bytes_or_texts() -> None:
+    values = [b"a\nb", b"", None, b"\xff"]
+    column = Schema((Field("c", BINARY),))
+    assert found(RawMessages().read("x/3", messages(values), column))[0] == [(value,) for value in values]
+    column = Schema((Field("c", STRING),))
+    assert found(RawMessages().read("x/3", messages(values), column)) == (
+        [("a\nb",), ("",), (None,)],
+        [0, 1, 2],
+        {"x/3:3": "c is not UTF-8 text"},
+    )
+
+
+# --- Protobuf --------------------------------------------------------------------------------------------
+
+KINDS = {"int64": 3, "double": 1, "string": 9, "uint64": 4, "bytes": 12}
+
+
+def described() -> Any:
+    """A file that describes `p.Bid`, whose fields are of all kinds, and `p.Loop`, a part of itself."""
+    descriptors = pytest.importorskip("google.protobuf.descriptor_pb2")
+    file = descriptors.FileDescriptorProto(name="bid.proto", package="p", syntax="proto3")
+    file.dependency.append("google/protobuf/timestamp.proto")
+    bid = file.message_type.add(name="Bid")
+    for number, (name, kind) in enumerate(
+        [("v", "int64"), ("price", "double"), ("t", "string"), ("big", "uint64")], 1
+    ):
+        bid.field.add(name=name, number=number, type=KINDS[kind], label=1)
+    bid.field.add(name="at", number=5, type=11, type_name=".google.protobuf.Timestamp", label=1)
+    bid.field.add(name="tags", number=6, type=9, label=3)
+    bid.field.add(name="kind", number=7, type=14, type_name=".p.Kind", label=1)
+    bid.field.add(name="who", number=8, type=11, type_name=".p.Bid.Who", label=1)
+    bid.nested_type.add(name="Who").field.add(name="name", number=1, type=9, label=1)
+    bid.field.add(name="counts", number=9, type=11, type_name=".p.Bid.CountsEntry", label=3)
+    entry = bid.nested_type.add(name="CountsEntry", options=descriptors.MessageOptions(map_entry=True))
+    entry.field.add(name="key", number=1, type=9, label=1)
+    entry.field.add(name="value", number=2, type=3, label=1)
+    kinds = file.enum_type.add(name="Kind")
+    kinds.value.add(name="LOW", number=0)
+    kinds.value.add(name="HIGH", number=1)
+    file.message_type.add(name="Loop").field.add(name="next", number=1, type=11, type_name=".p.Loop", label=1)
+    return file
+
+
+def form() -> DescribedMessages:
+    files = pytest.importorskip("google.protobuf.descriptor_pb2").FileDescriptorSet(file=[described()])
+    return DescribedMessages(files.SerializeToString(), "p.Bid")
+
+
+def bid(**values: Any) -> bytes:
+    """A message `p.Bid`."""
+    files = pytest.importorskip("google.protobuf.descriptor_pb2").FileDescriptorSet.FromString(form().files)
+    pool = protobuf_messages._pool(files.file)
+    made = protobuf_messages.protobuf("message_factory").GetMessageClass(pool.FindMessageTypeByName("p.Bid"))
+    at, who = values.pop("at", None), values.pop("who", None)
+    message = made(**values)
+    if at is not None:
+        message.at.FromDatetime(at)
+    if who is not None:
+        message.who.name = who
+    data: bytes = message.SerializeToString()
+    return data
+
+
+AT = datetime(2026, 1, 2, 3, 4, 5, 678_900, tzinfo=UTC)
+COLUMNS = Schema(
+    (
+        Field("V", BIGINT),
+        Field("price", DOUBLE),
+        Field("at", TIMESTAMP),
+        Field("tags", pa.list_(STRING)),
+        Field("kind", STRING),
+        Field("who", pa.struct([pa.field("name", STRING)])),
+        Field("counts", pa.map_(STRING, BIGINT)),
+        Field("other", BIGINT),
+    )
+)
+
+
+def test_messages_of_protobuf_have_columns_of_all_kinds() -> None:
+    full = bid(v=1, price=0.5, at=AT, tags=["a", "b"], kind=1, who="w", counts={"b": 2, "a": 1})
+    rows, numbers, letters = found(form().read("x/3", messages([full, b"", b"\xff", None]), COLUMNS))
+    assert rows == [
+        (1, 0.5, AT, ["a", "b"], "HIGH", {"name": "w"}, [("a", 1), ("b", 2)], None),
+        # A message that is absent is NULL; a number that is absent is 0, and a list has nothing in it.
+        (0, 0.0, None, [], "LOW", None, [], None),
+    ]
+    assert numbers == [0, 1]
+    assert letters == {
+        "x/3:2": "the message is not what its p.Bid says",
+        "x/3:3": "the message has no value",
+    }
+
+
+def test_large_numbers_are_decimals_and_odd_timestamps_dead_letters() -> None:
+    wanted = Schema((Field("v", BIGINT), Field("big", pa.decimal128(20))))
+    # Seconds before the year 1, in a field 5 that has a field 1.
+    odd = b"\x2a\x0b\x08" + b"\x80" * 9 + b"\x01"
+    rows, numbers, letters = found(form().read("x/3", messages([odd, bid(v=2, big=2**64 - 1)]), wanted))
+    assert (rows, numbers) == ([(2, 2**64 - 1)], [1])
+    assert letters == {"x/3:0": f"a timestamp has {-(2**63)} seconds, which is beyond the years 1 to 9999"}
+
+
+def test_what_is_not_described_is_refused() -> None:
+    with pytest.raises(SourceError, match=r"there is no message p\.Bit, but p\.Bid, p\.Loop"):
+        DescribedMessages(form().files, "p.Bit").check()
+    with pytest.raises(SourceError, match=r"p\.Loop has itself as a part"):
+        DescribedMessages(form().files, "p.Loop").check()
+    with pytest.raises(SourceError, match="not one that protoc writes"):
+        DescribedMessages(b"\xff\xff", "p.Bid").check()
+
+
+def test_descriptors_of_a_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = base64.b64encode(described().SerializeToString()).decode()
+    answers = {
+        7: {"schemaType": "PROTOBUF", "schema": text},
+        8: {"schema": "{}"},
+        9: {"schemaType": "PROTOBUF", "schema": text, "references": [{"name": "a.proto"}]},
+    }
+    asked = []
+
+    def answer(address: str, number: int, form: str) -> bytes:
+        asked.append((address, number, form))
+        return json.dumps(answers[number]).encode()
+
+    monkeypatch.setattr(registry, "_answer", answer)
+    protobuf_messages._registered.cache_clear()
+
+    def framed(number: int, path: bytes, value: bytes) -> bytes:
+        return b"\0" + number.to_bytes(4, "big") + path + value
+
+    who = b"\n\x01w"
+    values = [
+        framed(7, b"\0", bid(v=1)),
+        # The second message within the first one, and one that there is not.
+        framed(7, b"\x04\0\0", who),
+        framed(7, b"\x02\x08", b""),
+        framed(8, b"\0", b""),
+        framed(9, b"\0", b""),
+        framed(7, b"\xff\xff\xff\xff\xff", b""),
+    ]
+    wanted = Schema((Field("v", BIGINT), Field("name", STRING)))
+    rows, numbers, letters = found(RegisteredMessages("http://r").read("x/3", messages(values), wanted))
+    assert (rows, numbers) == ([(1, None), (None, "w")], [0, 1])
+    assert list(letters.values()) == [
+        "schema 7 has no message 4",
+        "schema 8 is not one of Protobuf",
+        "schema 9 refers to other schemas, which are not looked up",
+        "the message does not say which message of its schema it is",
+    ]
+    assert asked.count(("http://r", 7, "serialized")) == 3

@@ -156,7 +156,8 @@ def main() -> None:
         rows.append(cells)
         print(" | ".join(cells), flush=True)
 
-    with TemporaryDirectory() as folder, running_broker(Path(folder)) as broker:
+    with TemporaryDirectory() as folder, running_broker(Path(folder)) as running:
+        broker = running.address
         count = written(broker, chosen.events, chosen.partitions)
         partitions = Brokers(Access(TOPIC, (("bootstrap.servers", broker),))).partitions()
         ranges = [OffsetRange(number, 0, end) for number, end in partitions.ends.items()]

@@ -27,6 +27,7 @@ transaction.state.log.num.partitions=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
 auto.create.topics.enable=false
+log.cleaner.backoff.ms=100
 """
 
 
@@ -34,9 +35,54 @@ class NoBrokerError(Exception):
     """What the broker needs is not on this machine."""
 
 
+class Broker:
+    """A broker's process, which may be killed and started again on its data.
+
+    Args:
+        folder: where it keeps its data and its log.
+
+    Attributes:
+        address: its bootstrap server.
+
+    Raises:
+        NoBrokerError: what it needs is not on this machine.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        if shutil.which("mvn") is None:
+            raise NoBrokerError("there is no mvn on the PATH to fetch Kafka's broker with")
+        home = _said(str(SCRIPTS / "find_java.sh"))
+        if not home:
+            raise NoBrokerError("there is no Java for Kafka's broker")
+        jars = _said(str(SCRIPTS / "fetch_kafka.sh"))
+        self._java = [f"{home}/bin/java", "-Xmx256m", "-cp", f"{jars}/*"]
+        self._folder = folder
+        self._settings = folder / "broker.properties"
+        self._process: subprocess.Popen[bytes] | None = None
+        port, controller = _free_ports()
+        self.address = f"127.0.0.1:{port}"
+        self._settings.write_text(SETTINGS.format(folder=folder, port=port, controller=controller))
+        tool = [*self._java, "kafka.tools.StorageTool", "format", "-t", "A" * 21 + "Q"]
+        subprocess.run([*tool, "-c", str(self._settings)], check=True, capture_output=True, timeout=60)
+
+    def start(self) -> None:
+        """Run it, and wait until it answers."""
+        with (self._folder / "log").open("ab") as log:
+            # In a session of its own: Ctrl-C is for the process that started it.
+            command = [*self._java, "kafka.Kafka", str(self._settings)]
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        AdminClient({"bootstrap.servers": self.address, "log_level": 0}).list_topics(timeout=60)
+
+    def kill(self) -> None:
+        """End it at once, whatever it does."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+
 @contextmanager
-def running_broker(folder: Path) -> Iterator[str]:
-    """A broker that runs within the block; its bootstrap server.
+def running_broker(folder: Path) -> Iterator[Broker]:
+    """A broker that runs within the block.
 
     Args:
         folder: where it keeps its data and its log.
@@ -44,30 +90,12 @@ def running_broker(folder: Path) -> Iterator[str]:
     Raises:
         NoBrokerError: Maven or Java is missing, or its jars cannot be fetched.
     """
-    if shutil.which("mvn") is None:
-        raise NoBrokerError("there is no mvn on the PATH to fetch Kafka's broker with")
-    home = _said(str(SCRIPTS / "find_java.sh"))
-    if not home:
-        raise NoBrokerError("there is no Java for Kafka's broker")
-    jars = _said(str(SCRIPTS / "fetch_kafka.sh"))
-    java = [f"{home}/bin/java", "-Xmx256m", "-cp", f"{jars}/*"]
-    port, controller = _free_ports()
-    settings = folder / "broker.properties"
-    settings.write_text(SETTINGS.format(folder=folder, port=port, controller=controller))
-    formatting = [*java, "kafka.tools.StorageTool", "format", "-t", "A" * 21 + "Q", "-c", str(settings)]
-    subprocess.run(formatting, check=True, capture_output=True, timeout=60)
-    with (folder / "log").open("wb") as log:
-        # In a session of its own: Ctrl-C is for the process that started it.
-        broker = subprocess.Popen(
-            [*java, "kafka.Kafka", str(settings)], stdout=log, stderr=log, start_new_session=True
-        )
-        try:
-            address = f"127.0.0.1:{port}"
-            AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=60)
-            yield address
-        finally:
-            broker.kill()
-            broker.wait()
+    broker = Broker(folder)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.kill()
 
 
 def _said(*command: str) -> str:

@@ -52,8 +52,8 @@ def main() -> int:
         threading.Timer(options.seconds, stopped.set).start()
     with tempfile.TemporaryDirectory(prefix="headrace-kafka-demo-") as folder:
         try:
-            with running_broker(Path(folder)) as brokers:
-                run(brokers, Path(folder, "store"), options, stopped)
+            with running_broker(Path(folder)) as broker:
+                run(broker.address, Path(folder, "store"), options, stopped)
         except NoBrokerError as error:
             print(error, file=sys.stderr)
             return 2

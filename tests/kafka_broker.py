@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,13 +17,17 @@ def kafka_broker(folder: Path) -> Iterator[str]:
     Args:
         folder: where it keeps its data and its log.
     """
+    with mortal_broker(folder) as broker:
+        yield broker.address
+
+
+@contextmanager
+def mortal_broker(folder: Path) -> Iterator[Any]:
+    """The same, as what may be killed and started again: `Broker` of `scripts/broker.py`."""
     found = pytest.importorskip("broker", reason="confluent-kafka is not installed", exc_type=ImportError)
-    try:
-        running = found.running_broker(folder)
-        address = running.__enter__()
-    except found.NoBrokerError as error:
-        pytest.skip(str(error))
-    try:
-        yield address
-    finally:
-        running.__exit__(None, None, None)
+    with ExitStack() as stack:
+        try:
+            broker = stack.enter_context(found.running_broker(folder))
+        except found.NoBrokerError as error:
+            pytest.skip(str(error))
+        yield broker

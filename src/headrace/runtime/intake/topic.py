@@ -22,7 +22,7 @@ from headrace.runtime.sources.csv import SYNONYMS
 from headrace.runtime.sources.kafka import confluent_kafka
 from headrace.runtime.sources.messages import MessageFormat
 from headrace.runtime.sources.options import check_known, renamed, required, seconds
-from headrace.runtime.sources.topic import USER, Access, OffsetRange, TopicSource
+from headrace.runtime.sources.topic import RECONNECTING, USER, Access, OffsetRange, TopicSource
 from headrace.runtime.sources.values import parse_texts
 from headrace.schema import TIMESTAMP, Schema
 
@@ -147,7 +147,7 @@ class Brokers:
 
     @cached_property
     def _client(self) -> Any:
-        settings = {"log_level": 0, **dict(self._access.settings), "error_cb": _ignored}
+        settings = {"log_level": 0, **RECONNECTING, **dict(self._access.settings), "error_cb": _ignored}
         try:
             return self._kafka_admin.AdminClient(settings)
         except self._kafka.KafkaException as error:

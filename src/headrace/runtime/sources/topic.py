@@ -34,6 +34,9 @@ _TOGETHER: Final = 32_000
 """So many messages are parsed at once, or fewer with so many bytes."""
 _BYTES: Final = 16 * 2**20
 
+RECONNECTING: Final = {"reconnect.backoff.max.ms": "1000"}
+"""A broker that is there again is noticed within a second."""
+
 _OURS: Final = {
     "group.id": "headrace",
     "enable.auto.commit": "false",
@@ -47,6 +50,7 @@ _OURS: Final = {
     # A range's messages are there. A fetch that waits for more would hold up that of the next range.
     "fetch.wait.max.ms": "5",
     "log_level": "0",
+    **RECONNECTING,
 }
 
 

@@ -38,7 +38,9 @@ class Topic:
         self.name = f"t{uuid.uuid4().hex[:8]}"
         self.client = admin.AdminClient({"bootstrap.servers": broker})
         self.make(partitions, **config)
-        self.producer = kafka.Producer({"bootstrap.servers": broker, "log_level": 0})
+        # What is sent again after a while without an answer is there once.
+        settings = {"bootstrap.servers": broker, "log_level": 0, "enable.idempotence": True}
+        self.producer = kafka.Producer(settings)
 
     def make(self, partitions: int, **config: str) -> None:
         new = admin.NewTopic(
@@ -379,6 +381,9 @@ def test_a_broker_that_is_away_for_a_while_is_waited_for(
             assert db.running
             (finding, *_) = [one for one in db.why("q").findings if "for now" in one.message]
             assert finding.message.startswith("the stream s cannot be read for now: the brokers of the topic")
+            # Longer than any answer is waited for.
+            time.sleep(60)
+            assert db.running
             subprocess.run(["pkill", "-CONT", "-f", str(tmp_path / "broker.properties")], check=True)
             topic.send(row(3))
             until(lambda: values(db), [1, 2, 3])
@@ -452,3 +457,38 @@ def test_avro_with_a_registry(broker: str, monkeypatch: pytest.MonkeyPatch) -> N
         "5": "the message is not what its schema 1 says",
         "6": "the message has no value",
     }
+
+
+@pytest.mark.kills
+def test_what_compaction_has_removed_is_not_waited_for(broker: str, tmp_path: Path) -> None:
+    topic = Topic(
+        broker, cleanup_policy="compact", segment_ms="100", min_cleanable_dirty_ratio="0.01",
+        min_compaction_lag_ms="0", delete_retention_ms="0",
+    )  # fmt: skip
+    newest: dict[int, int] = {}
+    for v in range(60):
+        topic.send(row(v), key=str(v % 7))
+        newest[v % 7] = v
+        # A segment is cleaned once it is no longer the last one.
+        time.sleep(0.02)
+    consumer = kafka.Consumer({"bootstrap.servers": broker, "group.id": "look", "enable.partition.eof": True})
+
+    def left() -> list[int]:
+        consumer.assign([kafka.TopicPartition(topic.name, 0, 0)])
+        found = []
+        while (message := consumer.poll(10)) is not None and message.error() is None:
+            found.append(json.loads(message.value())["v"])
+        return found
+
+    # Between what is left are gaps; the last segment is whole.
+    until(lambda: len(left()) < 30, True)
+    expected = left()
+    consumer.close()
+    assert set(newest.values()) <= set(expected)
+    with hr.connect(runner="inline", storage=tmp_path / "s", epoch_rows=3) as db:
+        db.execute(topic.stream(clauses="DISORDER 1000"))
+        db.execute(SAID + "SELECT v FROM s")
+        db.start()
+        until(lambda: values(db), expected)
+        topic.send(row(60), key="x")
+        until(lambda: values(db), [*expected, 60])

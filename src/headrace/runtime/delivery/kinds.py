@@ -77,7 +77,8 @@ def options_of(kind: SinkKind) -> Options:
         case SinkKind.PARQUET | SinkKind.JSON | SinkKind.CSV | SinkKind.ARROW:
             return Options(("path",))
         case SinkKind.KAFKA:
-            return Options(("topic", "brokers"), ("key",), re.compile(r"[a-z]+(\.[a-z0-9]+)+"))
+            others = ("key", "form", "format", "schema_registry")
+            return Options(("topic", "brokers"), others, re.compile(r"[a-z]+(\.[a-z0-9]+)+"))
         case SinkKind.WEBHOOK:
             return Options(("url",), ("authorization", "timeout"), secret=("authorization",))
         case SinkKind.TABLE:
@@ -127,9 +128,12 @@ def sink_of(kind: SinkKind, options: Mapping[str, str]) -> Sink:
         case SinkKind.JSON:
             return FileSink(options["path"], "jsonl")
         case SinkKind.KAFKA:
-            own = {"topic", "brokers", "key", *COMMON}
-            further = {name: value for name, value in options.items() if name not in own}
-            return TopicSink(options["topic"], options["brokers"], _columns(options.get("key", "")), further)
+            further = {name: value for name, value in options.items() if "." in name}
+            return TopicSink(
+                *(options["topic"], options["brokers"], _columns(options.get("key", "")), further),
+                *(options.get("form", "changes"), options.get("format", "json")),
+                options.get("schema_registry"),
+            )
         case SinkKind.WEBHOOK:
             timeout = _seconds("timeout", options.get("timeout"), TIMEOUT)
             return WebhookSink(options["url"], options.get("authorization"), timeout)

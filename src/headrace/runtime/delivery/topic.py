@@ -1,20 +1,18 @@
-"""A query's changes as records of a Kafka topic, one transaction per epoch."""
+"""A query's answer as records of a Kafka topic, one transaction per epoch."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-import pyarrow as pa
-
 from headrace.errors import DeliveryError, UserError
 from headrace.runtime.delivery.contract import Origin
+from headrace.runtime.delivery.record_forms import BESIDE, ChangesForm, Record, UpsertForm
+from headrace.runtime.delivery.records import AvroRecords, Encoder, JsonRecords
+from headrace.runtime.delivery.topic_beside import TopicBeside
 from headrace.runtime.results.changes import Change
 from headrace.runtime.sources.kafka import confluent_kafka
-from headrace.runtime.writing.tables import write_table
-from headrace.suggestions import did_you_mean
 
 SECONDS: Final = 30.0
 """How long Kafka has for one answer before the epoch is tried again."""
@@ -24,7 +22,7 @@ _FENCED: Final = ("_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH")
 
 
 class TopicSink:
-    """Sends each change as a record of a Kafka topic: the value is the whole row as JSON.
+    """Sends an answer to a Kafka topic: each change as a record, or the present row of each key.
 
     Promise: exactly once for those who read with `isolation.level=read_committed`, also after a crash, as
     long as the run's store is durable. The records of an epoch and its number are one transaction of Kafka:
@@ -36,14 +34,23 @@ class TopicSink:
     The records of an epoch are sent in order of `valid_from`, so those of one key keep their order. The
     topic must exist. Needs the package confluent-kafka (`pip install 'headrace[kafka]'`).
 
+    In the form `upsert` a record has the row of its key at the heartbeat, and is sent when that has changed;
+    without a row it is a tombstone. What is said of later instants is in the compacted topic
+    `<topic>-headrace-later`, which is made if it is missing, and is written in the same transaction.
+
     Args:
         topic: where to.
         brokers: Kafka's bootstrap servers, such as `host:9092`, separated by commas.
-        key: the columns that make the record's key, as a JSON object; no key if empty.
+        key: the columns that make the record's key; no key if empty, and for `upsert` the one that follows
+            from the query.
         options: more settings of librdkafka, such as `security.protocol`.
+        form: `changes`, or `upsert`.
+        format: of keys and values: `json`, or `avro` with a schema registry.
+        schema_registry: its address, for `avro`.
 
     Raises:
-        UserError: confluent-kafka is not installed, or an option is one that the sink sets itself.
+        UserError: a package is not installed, an option is one that the sink sets itself, or there is no such
+            form or format.
     """
 
     def __init__(
@@ -52,13 +59,16 @@ class TopicSink:
         brokers: str,
         key: str | Sequence[str] = (),
         options: Mapping[str, str] | None = None,
+        form: str = "changes",
+        format: str = "json",
+        schema_registry: str | None = None,
     ) -> None:
         for option in options or {}:
             if option in _OURS:
                 raise UserError(f"the sink sets {option} itself", hint="leave the option out")
         self._topic = topic
         self._settings = {**(options or {}), "bootstrap.servers": brokers}
-        self._key = [key] if isinstance(key, str) else list(key)
+        self._form = _form(form, topic, key, _encoder(format, schema_registry, topic))
         self._kafka = confluent_kafka("a TopicSink")
         self._id = ""
         self._producer: Any = None
@@ -75,16 +85,10 @@ class TopicSink:
         """Take the topic over from any earlier process, and ask Kafka which epoch it has.
 
         Raises:
-            DeliveryError: the key has no such column, Kafka cannot be reached, there is no such topic, or
+            UserError: the form does not fit the query, Kafka cannot be reached, there is no such topic, or
                 Kafka lacks an epoch that was delivered.
         """
-        for column in self._key:
-            if column not in origin.schema.names:
-                names = origin.schema.names
-                raise DeliveryError(
-                    f"{origin.query} has no column {column}",
-                    hint=did_you_mean(column, names) or f"its columns are {', '.join(names)}",
-                )
+        self._form.open(origin)
         self._id, self._fenced = f"headrace-{origin.delivery}", False
         known = self._connect()
         if known is None and origin.epoch >= origin.first:
@@ -114,24 +118,24 @@ class TopicSink:
             return
         try:
             self._producer.begin_transaction()
-            self._produce(change.rows)
+            self._produce(self._form.records(change))
             reached = self._kafka.TopicPartition(self._topic, 0, change.epoch)
             self._producer.send_offsets_to_transaction([reached], self._group, SECONDS)
             self._commit()
         except self._kafka.KafkaException as error:
             raise self._failed(error) from error
+        self._form.committed()
         self._epoch = change.epoch
 
     def _commit(self) -> None:
         self._producer.commit_transaction(SECONDS)
 
-    def _produce(self, rows: pa.Table) -> None:
-        """Hand the rows over to be sent; the transaction's commit waits until Kafka has them."""
-        keys = _lines(rows.select(self._key)) if self._key else [None] * rows.num_rows
-        for key, value in zip(keys, _lines(rows), strict=True):
+    def _produce(self, records: Sequence[Record]) -> None:
+        """Hand the records over to be sent; the transaction's commit waits until Kafka has them."""
+        for one in records:
             while True:
                 try:
-                    self._producer.produce(self._topic, value=value, key=key)
+                    self._producer.produce(one.topic, value=one.value, key=one.key)
                     break
                 except BufferError:
                     self._producer.poll(0.1)
@@ -143,9 +147,9 @@ class TopicSink:
         Raises:
             DeliveryError: Kafka cannot be reached, or there is no such topic.
         """
-        settings = {**self._settings, "group.id": self._id, "enable.auto.commit": False}
+        reading = {"group.id": self._id, "enable.auto.commit": False, "enable.partition.eof": True}
         producer = self._kafka.Producer({**self._settings, "transactional.id": self._id})
-        consumer = self._kafka.Consumer({**settings, "isolation.level": "read_committed"})
+        consumer = self._kafka.Consumer({**self._settings, **reading, "isolation.level": "read_committed"})
         try:
             found = consumer.list_topics(self._topic, SECONDS).topics[self._topic]
             if found.error is not None:
@@ -157,6 +161,10 @@ class TopicSink:
             producer.init_transactions(SECONDS)
             group = consumer.consumer_group_metadata()
             (reached,) = consumer.committed([self._kafka.TopicPartition(self._topic, 0)], SECONDS)
+            if isinstance(self._form, UpsertForm):
+                beside = TopicBeside(self._topic + BESIDE, self._settings)
+                beside.make()
+                self._form.restore(beside.records(consumer))
         except self._kafka.KafkaException as error:
             raise DeliveryError(
                 f"Kafka at {self._settings['bootstrap.servers']} cannot be used: {error.args[0].str()}",
@@ -186,8 +194,39 @@ class TopicSink:
         )
 
 
-def _lines(rows: pa.Table) -> list[bytes]:
-    """Each row as a JSON object."""
-    text = io.BytesIO()
-    write_table(rows, "jsonl", text)
-    return text.getvalue().split(b"\n")[:-1]
+def _form(name: str, topic: str, key: str | Sequence[str], encoder: Encoder) -> ChangesForm | UpsertForm:
+    """The form of that name.
+
+    Raises:
+        UserError: there is none.
+    """
+    columns = [key] if isinstance(key, str) else key
+    match name.lower():
+        case "changes":
+            return ChangesForm(topic, columns, encoder)
+        case "upsert":
+            return UpsertForm(topic, columns, encoder)
+        case _:
+            raise UserError(f"the option form is '{name}'", hint="it must be 'changes' or 'upsert'")
+
+
+def _encoder(name: str, registry: str | None, topic: str) -> Encoder:
+    """What writes the format of that name.
+
+    Raises:
+        UserError: there is none, or it lacks what it needs.
+    """
+    match name.lower():
+        case "json" if registry is None:
+            return JsonRecords()
+        case "json":
+            raise UserError("the option schema_registry is for the format avro", hint="leave it out")
+        case "avro" if registry is not None and registry.startswith(("http://", "https://")):
+            return AvroRecords(registry, topic)
+        case "avro":
+            raise UserError(
+                "the format avro needs the address of a schema registry",
+                hint="write schema_registry 'https://host:8081'",
+            )
+        case _:
+            raise UserError(f"the option format is '{name}'", hint="it must be 'json' or 'avro'")

@@ -10,7 +10,7 @@ import json
 import urllib.error
 import urllib.request
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from headrace.errors import SourceError
 
@@ -19,6 +19,7 @@ _SECONDS: Final = 10.0
 _HEAD: Final = 5
 """So many bytes are before what the schema says."""
 _AWAY: Final = "check the option schema_registry"
+_FORM: Final = "application/vnd.schemaregistry.v1+json"
 
 
 class UnusableError(Exception):
@@ -62,13 +63,49 @@ def registered(registry: str, number: int, kind: str, form: str = "") -> str:
         raise UnusableError(f"schema {number} cannot be read: {error}") from None
 
 
+def register(registry: str, subject: str, schema: str) -> int:
+    """Register a schema of Avro, unless it is registered already; its number.
+
+    Args:
+        registry: its address; there may be a password in it.
+        subject: under which name.
+        schema: as JSON.
+
+    Raises:
+        SourceError: the registry does not answer, or does not take it.
+    """
+    path = f"subjects/{quote(subject, safe='')}/versions"
+    try:
+        answer = json.loads(_asked(registry, path, json.dumps({"schema": schema}).encode()))
+        return int(answer["id"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise SourceError(f"the schema registry has answered without a number: {error}") from None
+
+
 def _answer(registry: str, number: int, form: str) -> bytes:
+    """What the registry says of a schema."""
+    try:
+        return _asked(registry, f"schemas/ids/{number}{form and f'?format={form}'}")
+    except _MissingError:
+        raise UnusableError(f"the registry has no schema {number}") from None
+
+
+class _MissingError(SourceError):
+    """The registry does not have what it was asked for."""
+
+
+def _asked(registry: str, path: str, body: bytes | None = None) -> bytes:
+    """The answer to a request.
+
+    Raises:
+        SourceError: there is none, or not a good one.
+    """
     parts = urlsplit(registry)
     host = parts.netloc.rpartition("@")[2]
-    request = urllib.request.Request(
-        f"{parts.scheme}://{host}{parts.path.rstrip('/')}/schemas/ids/{number}{form and f'?format={form}'}",
-        headers={"Accept": "application/vnd.schemaregistry.v1+json, application/json"},
-    )
+    request = urllib.request.Request(f"{parts.scheme}://{host}{parts.path.rstrip('/')}/{path}", body)
+    request.add_header("Accept", f"{_FORM}, application/json")
+    if body is not None:
+        request.add_header("Content-Type", _FORM)
     if parts.username is not None:
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         request.add_header("Authorization", f"Basic {base64.b64encode(user.encode()).decode()}")
@@ -77,8 +114,7 @@ def _answer(registry: str, number: int, form: str) -> bytes:
             found: bytes = answer.read()
             return found
     except urllib.error.HTTPError as error:
-        if error.code == 404:
-            raise UnusableError(f"the registry has no schema {number}") from None
-        raise SourceError(f"the schema registry at {host} answers {error.code}", hint=_AWAY) from None
+        kind = _MissingError if error.code == 404 else SourceError
+        raise kind(f"the schema registry at {host} answers {error.code}", hint=_AWAY) from None
     except OSError as error:
         raise SourceError(f"the schema registry at {host} cannot be reached: {error}", hint=_AWAY) from None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import http.server
+import io
 import json
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,14 @@ def made(broker: str, topic: str) -> str:
 
 
 def read(broker: str, topic: str) -> list[tuple[Any, Any]]:
+    """All committed records: keys and values of JSON."""
+    return [
+        (json.loads(key), None if value is None else json.loads(value))
+        for key, value in records(broker, topic)
+    ]
+
+
+def records(broker: str, topic: str) -> list[tuple[Any, Any]]:
     """All committed records: keys and values."""
     kafka = pytest.importorskip("confluent_kafka")
     settings = {"bootstrap.servers": broker, "group.id": "reader", "enable.partition.eof": True}
@@ -47,7 +58,7 @@ def read(broker: str, topic: str) -> list[tuple[Any, Any]]:
             if record.error() is not None:
                 assert record.error().code() == kafka.KafkaError._PARTITION_EOF, record.error()
                 return found
-            found.append((json.loads(record.key()), json.loads(record.value())))
+            found.append((record.key(), record.value()))
     finally:
         consumer.close()
 
@@ -63,11 +74,11 @@ def seen(broker: str, topic: str) -> list[tuple[Any, ...]]:
 
 
 KILLED = """
-import os, signal, sys
+import json, os, signal, sys
 import pyarrow as pa
 from headrace import TopicSink, connect
 
-folder, broker, topic, side = sys.argv[1:]
+folder, broker, topic, side, sql, more = sys.argv[1:]
 
 class Mortal(TopicSink):
     commits = 0
@@ -84,8 +95,7 @@ class Mortal(TopicSink):
 with connect(runner="inline", epoch_rows=2, storage=f"{folder}/store") as db:
     columns = {"ts": [1, 2, 3, 4, 6], "k": ["a", "b", "a", None, None], "v": [1, 5, 2, 3, 4]}
     db.stream("s", pa.table(columns), timestamp="ts")
-    query = db.query("SELECT k, SUM(v) AS total FROM s WINDOW(RANGE UNBOUNDED) GROUP BY k", name="totals")
-    query.deliver(Mortal(topic, broker, key="k"))
+    db.query(sql, name="totals").deliver(Mortal(topic, broker, key="k", **json.loads(more)))
     db.run()
 """
 
@@ -93,7 +103,7 @@ with connect(runner="inline", epoch_rows=2, storage=f"{folder}/store") as db:
 @pytest.mark.parametrize("side", ["before", "after"])
 def test_a_process_that_is_killed_around_a_commit_goes_on(broker: str, tmp_path: Path, side: str) -> None:
     topic = made(broker, f"totals-{side}")
-    command = [sys.executable, "-c", KILLED, str(tmp_path), broker, topic, side]
+    command = [sys.executable, "-c", KILLED, str(tmp_path), broker, topic, side, TOTALS, "{}"]
     killed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert {epoch for _, _, epoch, _ in seen(broker, topic)} == ({1} if side == "before" else {1, 2})
@@ -103,6 +113,117 @@ def test_a_process_that_is_killed_around_a_commit_goes_on(broker: str, tmp_path:
         query.deliver(TopicSink(topic, broker, key="k"))
         db.run()
         assert seen(broker, topic) == expected(query)
+
+
+COUNTS = "SELECT k, COUNT(*) AS n FROM s [RANGE 2] GROUP BY k"
+
+
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_upserts_go_on_after_a_kill_with_what_was_said_of_later_instants(
+    broker: str, tmp_path: Path, side: str
+) -> None:
+    topic = made(broker, f"upserts-{side}")
+    more = json.dumps({"form": "upsert"})
+    command = [sys.executable, "-c", KILLED, str(tmp_path), broker, topic, side, COUNTS, more]
+    killed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    with connect(runner="inline", epoch_rows=2, storage=tmp_path / "store") as db:
+        db.stream("s", INPUT, timestamp="ts")
+        db.query(COUNTS, name="totals").deliver(TopicSink(topic, broker, key="k", form="upsert"))
+        db.run()
+    undisturbed = made(broker, f"upserts-not-{side}")
+    with connect(runner="inline", epoch_rows=2) as db:
+        db.stream("s", INPUT, timestamp="ts")
+        db.query(COUNTS, name="totals")
+        db.execute(
+            "CREATE SINK x FOR totals TO kafka "
+            f"OPTIONS (brokers '{broker}', topic '{undisturbed}', form 'upsert')"
+        )
+        db.run()
+    found = read(broker, topic)
+    assert found == read(broker, undisturbed)
+    assert found[:2] == [({"k": "a"}, {"k": "a", "n": 1}), ({"k": "b"}, {"k": "b", "n": 1})]
+    assert sorted(found[2:], key=repr) == [({"k": "a"}, None), ({"k": "b"}, None)]
+
+
+def test_avro_with_a_registry(broker: str) -> None:
+    fastavro = pytest.importorskip("fastavro")
+    topic, registered = made(broker, "avro"), list[tuple[str, Any]]()
+
+    class Registry(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            registered.append((self.path, json.loads(body["schema"])))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps({"id": 40 + len(registered)}).encode())
+
+        def log_message(self, *arguments: object) -> None:
+            """Nothing."""
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Registry)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    query = (
+        "SELECT k, SUM(v) AS total, MAX(TIMESTAMP '2026-01-02 03:04:05') AS at, "
+        "CAST(SUM(v) AS DECIMAL(10, 2)) AS d, ARRAY_AGG(v) AS vs FROM s WINDOW(RANGE UNBOUNDED) GROUP BY k"
+    )
+    with connect(runner="inline") as db:
+        db.stream("s", INPUT, timestamp="ts")
+        db.query(query, name="q")
+        db.execute(
+            f"CREATE SINK out FOR q TO kafka OPTIONS (brokers '{broker}', topic '{topic}', key 'k', "
+            f"format 'avro', schema_registry 'http://127.0.0.1:{server.server_port}')"
+        )
+        db.run()
+        expected = db["q"].changes().to_pylist()
+    server.shutdown()
+    server.server_close()
+    # The value's schema, then the key's.
+    assert [path for path, _ in registered] == [
+        "/subjects/avro-value/versions",
+        "/subjects/avro-key/versions",
+    ]
+    schemas = {40 + number: schema for number, (_, schema) in enumerate(registered, 1)}
+
+    def decoded(data: bytes) -> dict[str, Any]:
+        schema = schemas[int.from_bytes(data[1:5], "big")]
+        found: dict[str, Any] = fastavro.schemaless_reader(io.BytesIO(data[5:]), schema, None)
+        return found
+
+    found = [(decoded(key), decoded(value)) for key, value in records(broker, topic)]
+    assert found == [({"k": row["k"]}, row) for row in expected]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("form 'both'", "the option form is 'both'"),
+        ("format 'xml'", "the option format is 'xml'"),
+        ("format 'avro'", "needs the address of a schema registry"),
+        ("schema_registry 'http://r'", "is for the format avro"),
+    ],
+)
+def test_forms_and_formats_that_there_are_not(options: str, message: str) -> None:
+    with connect(runner="inline") as db:
+        db.stream("s", INPUT, timestamp="ts")
+        db.query(TOTALS, name="q")
+        with pytest.raises(UserError, match=message):
+            db.execute(f"CREATE SINK x FOR q TO kafka OPTIONS (brokers '127.0.0.1:1', topic 't', {options})")
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "message"),
+    [
+        ("SELECT v FROM s", (), "which columns say which row it is"),
+        ("SELECT k, v, COUNT(*) AS n FROM s GROUP BY k, v", ("k",), "k may have two rows at one instant"),
+    ],
+)
+def test_upserts_need_a_key(query: str, key: tuple[str, ...], message: str) -> None:
+    with connect(runner="inline") as db:
+        db.stream("s", INPUT, timestamp="ts")
+        db.query(query, name="q").deliver(TopicSink("t", "127.0.0.1:1", key, form="upsert"))
+        with pytest.raises(UserError, match=message):
+            db.run()
 
 
 def test_a_sink_of_sql_sends_each_change_once(

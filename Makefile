@@ -64,7 +64,7 @@ bench: setup  ## the benchmarks, NEXMark, what EXPLAIN COST expects, thousands o
 	@$(WITH_JAVA) python benchmarks/costs.py --write
 	@$(WITH_JAVA) python benchmarks/many_selections.py --write
 	@$(WITH_JAVA) python benchmarks/serving.py --write
-	@$(WITH_JAVA) python benchmarks/topics.py --write
+	@$(WITH_JAVA) python benchmarks/topics.py --streaming --write
 
 bench-peers: setup  ## the same queries on Flink, Structured Streaming and DuckDB; writes the other part
 	@scripts/setup_peers.sh

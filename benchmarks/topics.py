@@ -2,6 +2,7 @@
 
     python benchmarks/topics.py
     python benchmarks/topics.py --events 2000000 --partitions 8 --runner spark
+    python benchmarks/topics.py --streaming   # and Structured Streaming beside it
     python benchmarks/topics.py --write   # to benchmarks/RESULTS.md
 
 The topic is written first. Then each step of the way is timed alone, in one process: messages that are only
@@ -14,6 +15,8 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -129,6 +132,15 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
+def streamed(broker: str, rows: int) -> Iterator[tuple[str, float, float]]:
+    """The same by Structured Streaming: a query's name, its seconds, and its rate after the first batch."""
+    command = [sys.executable, str(Path(__file__).with_name("streaming_topics.py")), broker, TOPIC]
+    done = subprocess.run([*command, COLUMNS, str(rows)], capture_output=True, text=True, check=True)
+    for line in done.stdout.splitlines():
+        name, taken, rate = json.loads(line)
+        yield name, taken, rate
+
+
 HEADS: Final = (
     "what",
     "runner",
@@ -146,6 +158,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=3_000_000)
     parser.add_argument("--partitions", type=int, default=4)
     parser.add_argument("--runner", choices=("inline", "spark"), nargs="*", default=["inline", "spark"])
+    parser.add_argument("--streaming", action="store_true", help="Structured Streaming beside it")
     parser.add_argument("--write", action="store_true", help=f"write them to {RESULTS.name} as well")
     chosen = parser.parse_args()
     rows: list[tuple[str, ...]] = []
@@ -171,6 +184,9 @@ def main() -> None:
             for name, query in QUERIES.items():
                 answered(broker, query, runner, count)
                 note(name, runner, *answered(broker, query, runner, count))
+        if chosen.streaming:
+            for name, taken, rate in streamed(broker, count):
+                note(name, "Structured Streaming", taken, rate)
     if chosen.write:
         said = f"`python benchmarks/topics.py --write`, {machine()}. Bids as JSON, from a broker beside it."
         section = Section("Bids of a topic", HEADS, tuple(rows))

@@ -18,6 +18,10 @@ from typing import Any, ClassVar
 import pytest
 
 import headrace as hr
+from headrace.runtime.intake.topic import open_topic
+from headrace.runtime.intake.topic_feed import TopicFeed
+from headrace.runtime.journal.records import StreamPoint
+from headrace.schema import BIGINT, Field, Schema
 from kafka_broker import kafka_broker
 
 kafka = pytest.importorskip("confluent_kafka")
@@ -94,23 +98,26 @@ def until(found: Callable[[], object], wanted: object) -> None:
 def test_messages_of_all_partitions_are_rows_with_what_kafka_says_of_them(broker: str) -> None:
     topic = Topic(broker, 2)
     topic.send(row(1), partition=0, key="a", timestamp=1_700_000_000_123, headers=[("h", b"x"), ("g", None)])
-    topic.send({"v": 2, "ts": 2, "else": [1]}, partition=1)
+    topic.send({"v": 2, "ts": 2, "who": {"name": "w"}, "else": [1]}, partition=1)
     topic.send(b'{"v": 3,\n "ts":\n 3}', partition=1)
     columns = (
         "v BIGINT, ts BIGINT, _key STRING, _partition BIGINT, _offset BIGINT, _timestamp TIMESTAMP, "
-        "_headers MAP<STRING, STRING>"
+        "_headers MAP<STRING, STRING>, who STRUCT<name STRING>, name AS who.name"
     )
     with hr.connect(runner="inline") as db:
         db.execute(topic.stream(columns, clauses="DISORDER 10"))
         db.execute(
-            SAID + "SELECT v, _key, _partition AS p, _offset AS o, _timestamp AS t, _headers['h'] AS h FROM s"
+            SAID + "SELECT v, _key, _partition AS p, _offset AS o, _timestamp AS t, _headers['h'] AS h, name "
+            "FROM s"
         )
         db.start()
         until(lambda: values(db), [1, 2, 3])
         first, *others = rows(db)
         assert (first["_key"], first["p"], first["o"], first["h"]) == ("a", 0, 0, "x")
         assert first["t"].timestamp() == 1_700_000_000.123
-        assert [(one["_key"], one["p"], one["o"]) for one in others] == [(None, 1, 0), (None, 1, 1)]
+        assert [(one["_key"], one["p"], one["o"], one["name"]) for one in others] == [
+            (None, 1, 0, "w"), (None, 1, 1, None)
+        ]  # fmt: skip
 
 
 def test_a_message_that_is_not_a_row_is_a_dead_letter_with_its_offset(broker: str) -> None:
@@ -457,6 +464,28 @@ def test_avro_with_a_registry(broker: str, monkeypatch: pytest.MonkeyPatch) -> N
         "5": "the message is not what its schema 1 says",
         "6": "the message has no value",
     }
+
+
+def test_a_stream_is_not_idle_while_messages_wait(broker: str) -> None:
+    topic = Topic(broker, 2)
+    schema = Schema((Field("v", BIGINT),))
+    found = open_topic({"brokers": broker, "topic": topic.name}, schema, None)
+    feed = TopicFeed("s", found, 2, 1_000_000, lambda: None)
+    feed.ask()
+    assert feed.caught_up()
+    topic.send(row(1), row(2), partition=0)
+    topic.send(row(3), partition=1)
+    # What has come since the brokers were asked is not known.
+    assert feed.caught_up()
+    feed.ask()
+    point = StreamPoint(0, ())
+    while feed.take(point) is not None:
+        assert not feed.caught_up()
+        feed.settle(None)
+    assert feed.caught_up()
+    topic.client.delete_topics([topic.name])[topic.name].result(30)
+    until(lambda: (feed.ask(), feed.trouble() is None)[1], False)
+    assert not feed.caught_up()
 
 
 @pytest.mark.kills

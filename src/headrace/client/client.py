@@ -17,7 +17,7 @@ from headrace.client.subscription import RemoteSubscription
 from headrace.errors import UserError
 from headrace.language.named_values import Value
 from headrace.language.sent_values import sent_values
-from headrace.runtime.intake.push_feed import table_of_dictionaries
+from headrace.runtime.intake.given_rows import table_of_dictionaries
 from headrace.runtime.sources.tables import to_arrow_table
 from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, type_named
 

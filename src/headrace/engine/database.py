@@ -24,6 +24,7 @@ from headrace.engine.execution import Settings
 from headrace.engine.inputs import in_memory
 from headrace.engine.policy import Policy
 from headrace.engine.progress_line import Watcher, progress_line
+from headrace.engine.pulled import is_pulled, pulled
 from headrace.engine.query import Query
 from headrace.engine.query_list import QueryList
 from headrace.engine.refreshing import refresh
@@ -267,15 +268,21 @@ class Database(UserCode):
         changes_by: str | None = None,
         key: str | Sequence[str] | None = None,
         version: str | None = None,
+        columns: pa.Schema | str | None = None,
+        every: str | timedelta = "1 second",
     ) -> None:
-        """Register a table as a stream, in the order of its rows, or a streaming data frame.
+        """Register a table as a stream, in the order of its rows, or what brings rows again and again.
 
-        Columns of types that streams do not have, such as lists, are left out with a `HeadraceWarning`.
+        Columns of types that streams do not have are left out with a `HeadraceWarning`.
 
         Args:
             name: the stream's name.
             data: an Arrow table, a pandas or Polars data frame; a bounded Spark data frame, which is read in
-                order of its timestamps since it has no order of its own; or a streaming Spark data frame.
+                order of its timestamps since it has no order of its own; a streaming Spark data frame; an
+                iterator of tables, record batches, dictionaries or lists of them, such as a generator; or a
+                function that returns such rows each time that it is called, None if there are none. Rows may
+                be given with a number, as `(rows, number)`: a function that takes an argument gets the last
+                number, also after a restart on a durable store, and None at first.
             timestamp: the column the rows are timed by, a TIMESTAMP or an integer; or `ByArrival()`, for the
                 clock's reading when an epoch takes them.
             disorder: how much older than the newest row a row may be, such as "5 seconds" or a timedelta, or
@@ -287,12 +294,20 @@ class Database(UserCode):
             key: the columns that say which row is changed.
             version: the column that numbers what was written together, which is not a part of the rows; with
                 a key it orders the changes of one instant.
+            columns: the columns of an iterator or a function, as in CREATE STREAM or as an Arrow schema; if
+                None, those of the first rows of an iterator, which are waited for.
+            every: how long to wait after a call of a function that brought nothing.
 
         Raises:
             UserError: the data is not a table, a column is missing, or the arguments do not fit each other.
         """
         said = said_of_rows(timestamp, valid, changes_by, key, version)
-        stream = in_memory(name, data, said, disorder, self._core.folders)
+        if is_pulled(data):
+            stream = pulled(name, data, said, disorder, columns, every)
+        elif columns is not None:
+            raise UserError("a table has its columns", hint="leave out columns")
+        else:
+            stream = in_memory(name, data, said, disorder, self._core.folders)
         self._core.take_in(stream, texts.handed_over(Kind.STREAM, name))
 
     def relation(

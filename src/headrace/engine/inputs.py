@@ -37,6 +37,8 @@ from headrace.language.statements import (
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.folder import OPTIONS, Folder, is_followed, open_folder, starts_above
 from headrace.runtime.intake.folder_feed import FolderFeed
+from headrace.runtime.intake.pull_feed import PullFeed
+from headrace.runtime.intake.pulling import Pull
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import BoundedStream, LetterStream, LiveStream
 from headrace.runtime.intake.system_feed import Pace, SystemFeed
@@ -78,7 +80,7 @@ class Input:
         info: its entry in the catalog.
         stream: what a run reads.
         frame: the streaming data frame it comes from, or None.
-        followed: the folder or the Kafka topic that it follows, or None.
+        followed: the folder or the Kafka topic that it follows, or what its rows are pulled from; or None.
         max_rows: how many rows an epoch takes at most; None where only the epoch's size limits it.
         clauses: what has been said about its time.
         comes_now: whether its rows come as they happen, so that none can be of the far future.
@@ -95,7 +97,7 @@ class Input:
     comes_now: bool = False
     origin: str = ""
     relation: RelationInfo | None = None
-    followed: Folder | Topic | None = None
+    followed: Folder | Topic | Pull | None = None
 
     @property
     def entry(self) -> StreamInfo | RelationInfo:
@@ -223,6 +225,10 @@ class Input:
                 return FolderFeed(self.info.name, self.followed, rows, epoch_bytes, wake)
             case Topic():
                 return TopicFeed(self.info.name, self.followed, rows, epoch_bytes, wake)
+            case None:
+                pass
+            case pull:
+                return PullFeed(self.info.name, pull, place, rows, epoch_bytes, wake)
         return PushFeed(self.info.name, self.stream, place, rows, epoch_bytes, self.overflow, wake)
 
 

@@ -478,13 +478,18 @@ def test_a_stream_is_not_idle_while_messages_wait(broker: str) -> None:
     # What has come since the brokers were asked is not known.
     assert feed.caught_up()
     feed.ask()
-    point = StreamPoint(0, ())
+    point = StreamPoint(0)
     while feed.take(point) is not None:
         assert not feed.caught_up()
         feed.settle(None)
     assert feed.caught_up()
     topic.client.delete_topics([topic.name])[topic.name].result(30)
-    until(lambda: (feed.ask(), feed.trouble() is None)[1], False)
+
+    def is_known() -> bool:
+        feed.ask()
+        return feed.trouble() is None
+
+    until(is_known, False)
     assert not feed.caught_up()
 
 

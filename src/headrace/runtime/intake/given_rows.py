@@ -1,0 +1,115 @@
+"""Rows that are handed over in Python, as tables with a stream's columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.conversion import MisfitError, cast_exactly, column_of
+from headrace.errors import SourceError, UserError, message_of, shown
+from headrace.runtime.intake.times import read_texts, with_times
+from headrace.runtime.sources.rows import typed_rows
+from headrace.runtime.sources.tables import to_arrow_table
+from headrace.runtime.sources.widening import check_columns, find_column
+from headrace.schema import TIMESTAMP, Schema
+from headrace.suggestions import did_you_mean
+
+
+def table_of(rows: Any, schema: Schema, name: str) -> pa.Table:
+    """Rows as a table with a stream's columns.
+
+    Args:
+        rows: a table or data frame, a list of dictionaries, or one dictionary.
+        schema: the columns.
+        name: the stream, for errors.
+
+    Raises:
+        UserError: the rows do not fit the columns.
+    """
+    if isinstance(rows, Mapping):
+        rows = [rows]
+    if isinstance(rows, Sequence):
+        return table_of_dictionaries(rows, schema, name)
+    try:
+        table = to_arrow_table(rows)
+        _refuse_misspelt(table.column_names, schema, name)
+        table = with_times(table, schema, name)
+        check_columns(table.schema, schema, name)
+        places = [find_column(table.column_names, column, name) for column in schema.names]
+        batches = table.select(places).combine_chunks().to_batches()
+        reads = [typed_rows(_exact(part, name), schema, name, 0) for part in batches]
+    except pa.ArrowException as error:
+        raise UserError(f"these rows do not fit {name} {schema}: {message_of(error)}") from error
+    for read in reads:
+        if read.rejected:
+            raise UserError(
+                f"these rows do not fit {name}: {read.rejected[0].reason}: {read.rejected[0].text}"
+            )
+    return pa.Table.from_batches([read.rows for read in reads], schema.arrow())
+
+
+def _exact(rows: pa.RecordBatch, label: str) -> pa.RecordBatch:
+    """The rows with times in microseconds, where they are in nanoseconds.
+
+    Raises:
+        UserError: a time is between two microseconds.
+    """
+    for place, field in enumerate(rows.schema):
+        if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+            try:
+                rows = rows.set_column(place, field.name, cast_exactly(rows.column(place), TIMESTAMP))
+            except pa.ArrowInvalid as error:
+                raise UserError(
+                    f"these rows do not fit {label}: {field.name} has nanoseconds: {message_of(error)}",
+                    hint="round it to microseconds",
+                ) from error
+    return rows
+
+
+def table_of_dictionaries(rows: Sequence[Any], schema: Schema, label: str) -> pa.Table:
+    """A table of rows given as dictionaries; where only some rows name a column, it is NULL in the others.
+
+    Raises:
+        UserError: a row is not a dictionary, or has a value that its column cannot hold.
+        SourceError: no row names a column, as when its name is misspelt.
+    """
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, Mapping):
+            raise UserError(
+                f"these rows do not fit {label}: row {number} is not a dictionary: {shown(row)}",
+                hint=f"give a dictionary, a list of them, or a table, with the columns {schema}",
+            )
+    names = list(dict.fromkeys(name for row in rows for name in row)) or list(schema.names)
+    for name in names:
+        if not isinstance(name, str):
+            raise UserError(f"these rows do not fit {label}: the name of a column is not text: {shown(name)}")
+    _refuse_misspelt(names, schema, label)
+    found = [names[find_column(names, field.name, label)] for field in schema]
+    columns = []
+    for name, field in zip(found, schema, strict=True):
+        try:
+            columns.append(column_of(read_texts([row.get(name) for row in rows], field.type), field.type))
+        except MisfitError as error:
+            raise UserError(
+                f"these rows do not fit {label}: row {error.place + 1}: {field.name} is {error.reason}",
+                hint=error.hint,
+            ) from error
+        except pa.ArrowException as error:
+            raise UserError(f"these rows do not fit {label}: {field.name}: {message_of(error)}") from error
+    return pa.Table.from_arrays(columns, schema=schema.arrow())
+
+
+def _refuse_misspelt(names: Sequence[str], schema: Schema, label: str) -> None:
+    """Refuse rows that lack a column of the stream and have another one of nearly its name.
+
+    Raises:
+        SourceError: a name is misspelt, as far as one can tell.
+    """
+    given = {name.lower() for name in names}
+    missing = [field.name for field in schema if field.name.lower() not in given]
+    for name in names:
+        hint = did_you_mean(name, missing) if schema.find(name) is None else None
+        if hint is not None:
+            raise SourceError(f"{label} has no column {name}", hint=hint)

@@ -29,6 +29,7 @@ from headrace.language.statements import (
     FILE_FORMATS,
     FORMATS,
     NOTHING_SAID,
+    WEB,
     ByArrival,
     CreateStream,
     TimeClauses,
@@ -44,6 +45,7 @@ from headrace.runtime.intake.streams import BoundedStream, LetterStream, LiveStr
 from headrace.runtime.intake.system_feed import Pace, SystemFeed
 from headrace.runtime.intake.topic import Topic, open_topic
 from headrace.runtime.intake.topic_feed import TopicFeed
+from headrace.runtime.intake.web import open_web
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.coding import without_compression
 from headrace.runtime.sources.computed import ComputedSource
@@ -307,6 +309,8 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
             return _pushed(statement, options, max_rows)
         if is_topic(statement.format, statement.options):
             return _of_topic(statement, options, max_rows, base, policy)
+        if statement.format == WEB:
+            return _of_web(statement, options, max_rows)
         options = revealed(policy.spark_options(options, base))
         frame = _hiding(options, lambda: read_stream(statement.format, options, statement.columns))
         schema = statement.columns or _schema_of(frame)
@@ -505,6 +509,27 @@ def _of_topic(
     # The brokers may be others when it is read on, and secrets are in no store.
     origin = f"topic {topic.access.topic!r} as {options.get('format', 'json')}"
     return Input(info, live, None, max_rows, statement.time, True, origin, followed=topic)
+
+
+def _of_web(statement: CreateStream, options: dict[str, str], max_rows: int | None) -> Input:
+    """The input that an address of the web is."""
+    columns = statement.columns
+    if columns is None:
+        hint = f"write CREATE STREAM {statement.name} (column TYPE, ...) FROM {WEB}"
+        raise LanguageError("what an address will answer is not known: declare the columns", hint=hint)
+    items = bind_computed(statement.computed, columns)
+    schema = Schema((*columns, *(Field(name, expression.type) for name, expression in items)))
+    info = describe_stream(statement, schema)
+
+    def opened(form: str, given: dict[str, str]) -> SplitSource:
+        found = open_source(form, given, columns, None, statement.name, Path())
+        return ComputedSource(found, items) if items else found
+
+    given = revealed(options)
+    web = _hiding(given, lambda: open_web(given, schema, opened))
+    live = LiveStream(schema, info.timestamp, timing_of(statement.time, info, comes_now=False), info.changes)
+    origin = origin_of(WEB, {"url": str(options["url"])}, Path())
+    return Input(info, live, None, max_rows, statement.time, origin=origin, followed=web)
 
 
 def _pushed(statement: CreateStream, options: Mapping[str, str], max_rows: int | None) -> Input:

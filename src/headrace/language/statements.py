@@ -411,6 +411,10 @@ def is_topic(format: str, options: Iterable[tuple[str, str]]) -> bool:
     return format == "kafka" and not any(name.startswith(theirs) for name, _ in options)
 
 
+WEB: Final = "http"
+"""The format of a stream whose rows are what an address of the web answers."""
+
+
 @dataclass(frozen=True)
 class CreateStreamAs:
     """`CREATE STREAM name AS query`: a derived stream, which queries use like a view.

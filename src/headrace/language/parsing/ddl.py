@@ -21,6 +21,7 @@ from headrace.language.statements import (
     FORMATS,
     NOTHING_SAID,
     SECRET_OPTIONS,
+    WEB,
     ComputedColumn,
     CreateStream,
     TimeClauses,
@@ -53,7 +54,7 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
     key = parse_key(cursor)
     form, options = parse_input(cursor, columns, "stream", _WRITTEN)
     kind = form.text.lower()
-    if computed and kind not in (*FILE_FORMATS, "nexmark") and not is_topic(kind, options):
+    if computed and kind not in (*FILE_FORMATS, "nexmark", WEB) and not is_topic(kind, options):
         raise LanguageError(
             f"a stream from {form.text} has no computed columns",
             position=computed[0].position,

@@ -1,0 +1,169 @@
+"""An address of the web that is asked every so often: what it answers are rows, if it is another answer."""
+
+from __future__ import annotations
+
+import hashlib
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from http.client import HTTPException
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+from urllib.parse import urlsplit
+
+from headrace.errors import SourceError, UserError
+from headrace.runtime.intake.pulling import Piece
+from headrace.runtime.sources.computed import ComputedSource
+from headrace.runtime.sources.contract import SplitSource
+from headrace.runtime.sources.csv import CsvSource
+from headrace.runtime.sources.json import JsonSource
+from headrace.runtime.sources.options import required, seconds
+from headrace.runtime.sources.unreadable import UnreadableFile
+from headrace.schema import Schema
+
+OPTIONS: Final = ("url", "poll", "format", "authorization")
+"""The options of an address, besides those of the format of its answers."""
+
+FORMATS: Final = ("json", "csv")
+"""The formats of answers."""
+
+_SECONDS: Final = 30.0
+"""How long a server has for each part of an answer."""
+_MOST_BYTES: Final = 256 * 2**20
+"""An answer has fewer bytes."""
+_ROW_BYTES: Final = 100
+"""About how many bytes a row has."""
+_CONDITIONS: Final = {"ETag": "If-None-Match", "Last-Modified": "If-Modified-Since"}
+"""What a server says of an answer, and how it is asked whether it has another one."""
+
+Opened = Callable[[Path], SplitSource]
+
+
+class WebPull:
+    """The answers of an address.
+
+    An answer counts once: the digest of the last one is in the commit with its rows.
+
+    Args:
+        url: the address.
+        authorization: what that header says, or None.
+        every: seconds between two questions.
+        schema: the columns.
+        opened: opens an answer that was written to a file.
+    """
+
+    together = False
+
+    def __init__(
+        self, url: str, authorization: str | None, every: float, schema: Schema, opened: Opened
+    ) -> None:
+        self.every = every
+        self._url = url
+        self._label = _shown(url)
+        self._authorization = authorization
+        self._schema = schema
+        self._opened = opened
+        self._conditions: dict[str, str] = {}
+
+    def pull(self, last: int | None) -> Piece | None:
+        """What the address answers, if that has changed.
+
+        Raises:
+            SourceError: it cannot be reached, or answers with an error.
+        """
+        request = urllib.request.Request(self._url, headers=dict(self._conditions))
+        if self._authorization is not None:
+            # Not sent to where an answer points.
+            request.add_unredirected_header("Authorization", self._authorization)
+        try:
+            with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
+                body: bytes = answer.read(_MOST_BYTES)
+                said = {name: answer.headers.get(name) for name in _CONDITIONS}
+        except urllib.error.HTTPError as error:
+            if error.code == 304:
+                return None
+            raise SourceError(f"{self._label} answers {error.code}", hint="check the option url") from None
+        except (OSError, HTTPException, ValueError) as error:
+            raise SourceError(
+                f"{self._label} cannot be reached: {error}", hint="check the option url"
+            ) from None
+        if len(body) >= _MOST_BYTES:
+            raise SourceError(f"{self._label} answers with {_MOST_BYTES} bytes or more")
+        self._conditions = {_CONDITIONS[name]: text for name, text in said.items() if text is not None}
+        number = int.from_bytes(hashlib.sha256(body).digest()[:7], "big")
+        if number == last:
+            return None
+        return Piece(body, len(body) // _ROW_BYTES, len(body), number)
+
+    def opened(self, pieces: Sequence[Piece], path: Path) -> SplitSource:
+        """What reads an answer; as a whole a dead letter if it is not of its format."""
+        (piece,) = pieces
+        path.write_bytes(piece.content)
+        try:
+            return labelled(self._opened(path), self._label)
+        except UserError as error:
+            reason = error.message.replace(str(path), self._label)
+            return UnreadableFile(self._schema, self._label, reason)
+
+
+def open_web(
+    options: Mapping[str, str], schema: Schema, opened: Callable[[str, dict[str, str]], SplitSource]
+) -> WebPull:
+    """What asks the address that the options name; it is not asked yet.
+
+    Args:
+        options: of the stream, secrets in their places.
+        schema: the columns.
+        opened: opens a format with options.
+
+    Raises:
+        SourceError: an option is wrong.
+    """
+    url = required(options, "url")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not url.isascii():
+        raise SourceError("the url is not an address of the web", hint="write url 'https://host/path'")
+    if parts.username is not None:
+        raise SourceError("the url has a user in it", hint="write authorization SECRET 'name'")
+    form = options.get("format", "json").lower()
+    if form not in FORMATS:
+        raise SourceError(f"answers have no format {form}", hint=f"the formats are {', '.join(FORMATS)}")
+    further = {name: value for name, value in options.items() if name not in OPTIONS}
+    if "path" in further:
+        raise SourceError("an address has no path beside it", hint="leave out the option path")
+    if form == "json":
+        further = {"missing": "null", **further}
+    every = seconds(options, "poll", "10 seconds")
+
+    def of_file(path: Path) -> SplitSource:
+        return opened(form, {**further, "path": str(path)})
+
+    with TemporaryDirectory(prefix="headrace-") as folder:
+        # Options that the format does not have are found now, and not with the first answer.
+        empty = Path(folder, "empty")
+        empty.touch()
+        of_file(empty)
+    authorization = options.get("authorization")
+    return WebPull(url, None if authorization is None else str(authorization), every, schema, of_file)
+
+
+def labelled(source: SplitSource, label: str) -> SplitSource:
+    """The same, with another name to show for its file."""
+    match source:
+        case JsonSource():
+            return replace(source, parts=tuple(replace(part, label=label) for part in source.parts))
+        case CsvSource():
+            parts = (replace(part, text=replace(part.text, label=label)) for part in source.parts)
+            return replace(source, parts=tuple(parts))
+        case ComputedSource():
+            return replace(source, input=labelled(source.input, label))
+        case _:
+            return source
+
+
+def _shown(url: str) -> str:
+    """An address without what may be secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"

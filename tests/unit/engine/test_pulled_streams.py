@@ -190,6 +190,27 @@ def test_an_iterator_is_not_read_far_ahead() -> None:
     assert pulled == 20
 
 
+def test_a_stream_whose_iterator_waits_may_be_idle() -> None:
+    more = threading.Event()
+
+    def rows() -> Iterator[dict[str, int]]:
+        yield row(1)
+        more.wait(30)
+
+    with hr.connect(runner="inline") as db:
+        db.stream("waiting", rows(), timestamp="ts")
+        db.execute("ALTER STREAM waiting SET (IDLE AFTER 10 MILLISECONDS)")
+        db.stream("calling", lambda: None, timestamp="ts", columns=COLUMNS, every="1 millisecond")
+        db.execute("ALTER STREAM calling SET (IDLE AFTER 10 MILLISECONDS)")
+        db.execute("CREATE STREAM s (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+        both = "SELECT v FROM s UNION ALL SELECT v FROM waiting UNION ALL SELECT v FROM calling"
+        query = db.query(both, name="q")
+        db.start()
+        db.push("s", [row(v) for v in (2, 3, 4)])
+        until(lambda: values(query), [1, 2, 3])
+        more.set()
+
+
 def test_rows_that_an_epoch_could_not_read_are_taken_again(tmp_path: Path) -> None:
     feed = PullFeed(
         "s", IteratorPull("s", Schema((Field("v", BIGINT),)), iter([{"v": 1}, {"v": 2}])),

@@ -66,7 +66,8 @@ class PullFeed:
         self._taken = 0
         self._file: Path | None = None
         self._ended = self._end_taken = False
-        self._is_pulling = True
+        # Of an iterator that waits nobody knows whether something comes; a function says that nothing has.
+        self._may_have_more = source.every > 0
         self._failures = 0
         self._problem: str | None = None
         self._lost: str | None = None
@@ -96,9 +97,9 @@ class PullFeed:
             return self._count + self._taken >= come
 
     def caught_up(self) -> bool:
-        """Whether nothing waits, and the last pull brought nothing."""
+        """Whether nothing waits, and a function has brought nothing when it was called last."""
         with self._room:
-            return not self._waiting and not self._is_pulling and self._problem is None
+            return not self._waiting and not self._may_have_more and self._problem is None
 
     def waiting(self) -> int:
         """How many rows wait for an epoch."""
@@ -192,7 +193,7 @@ class PullFeed:
     def _add(self, piece: Piece | None) -> None:
         with self._room:
             self._problem = None
-            self._is_pulling = piece is not None
+            self._may_have_more = piece is not None and self._source.every > 0
             if piece is None:
                 return
             self._waiting.append(piece)
@@ -202,7 +203,7 @@ class PullFeed:
 
     def _note_end(self, reason: str | None) -> None:
         with self._room:
-            self._is_pulling = False
+            self._may_have_more = False
             self._ended, self._lost = reason is None, reason
         self._wake()
 
@@ -210,7 +211,6 @@ class PullFeed:
         """Report once that nothing can be pulled."""
         with self._room:
             is_new, self._problem = self._problem != problem, problem
-            self._is_pulling = False
         if is_new:
             _LOG.warning("%s cannot be read: %s", self._name, problem)
 

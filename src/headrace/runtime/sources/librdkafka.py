@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.errors import SourceError
+from headrace.errors import SourceError, UserError
 from headrace.runtime.sources.kafka import confluent_kafka
 from headrace.runtime.sources.message_memory import KEY, VALUE, copy, look, measure, release, select, times
 from headrace.runtime.sources.messages import Beside, Header, Messages, Pieces
@@ -173,7 +173,12 @@ def _library(user: str) -> Any:
     # A search in the module of confluent-kafka finds what is in the libraries that it was linked to.
     found = ctypes.CDLL(confluent_kafka(user, "cimpl").__file__)
     for name, (result, arguments) in _FUNCTIONS.items():
-        function = getattr(found, name)
+        function = getattr(found, name, None)
+        if function is None:
+            raise UserError(
+                f"{user} cannot use this build of confluent-kafka: it does not show {name} of librdkafka",
+                hint="install confluent-kafka from PyPI",
+            )
         function.restype, function.argtypes = result, arguments
     return found
 

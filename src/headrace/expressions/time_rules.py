@@ -228,7 +228,7 @@ def in_zone(name: str, arguments: Arguments) -> Expression:
             f"the time zone of {name} must be a string constant", hint="write 'Europe/Berlin'"
         )
     if isinstance(zone.value, str):
-        _check_zone(zone.value)
+        check_zone(zone.value)
     return Call(name, (instant(name, moment), make_cast(zone, STRING)), TIMESTAMP)
 
 
@@ -236,7 +236,12 @@ _OF_THIS_MACHINE: Final = ("localtime", "posixrules")
 """Names of zones that mean another one on each machine."""
 
 
-def _check_zone(zone: str) -> None:
+def check_zone(zone: str) -> None:
+    """See that a time zone is known.
+
+    Raises:
+        LanguageError: it is not.
+    """
     try:
         ZoneInfo(zone)
         # Arrow has fewer names: it computes, so it has to know the zone as well.

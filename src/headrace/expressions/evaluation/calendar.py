@@ -224,7 +224,7 @@ def _in_zone(call: Call, arguments: Sequence[Datum]) -> Computed:
     if zone.value is None:
         return fine(pa.nulls(rows_of(arguments), call.type))
     micros, name = instants(arguments[0]), str(zone.value)
-    moved = micros + _offset(micros, name) if call.function == "FROM_UTC_TIMESTAMP" else _utc(micros, name)
+    moved = micros + _offset(micros, name) if call.function == "FROM_UTC_TIMESTAMP" else utc_of(micros, name)
     return _moments(moved, validity(arguments[0]), np.zeros(micros.shape, dtype=np.bool_))
 
 
@@ -249,7 +249,7 @@ def _offset_by_rules(micros: Int64Array, zone: str) -> Int64Array:
     return np.array(ahead, dtype=np.int64)[places]
 
 
-def _utc(local: Int64Array, zone: str) -> Int64Array:
+def utc_of(local: Int64Array, zone: str) -> Int64Array:
     """The instants at which clocks of a zone show a time; the earlier one of two.
 
     A time that clocks skip counts as if they were set later, as in Java.

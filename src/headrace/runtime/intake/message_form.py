@@ -8,7 +8,7 @@ from typing import Final
 
 from headrace.errors import SourceError
 from headrace.language.statements import Records
-from headrace.runtime.sources import avro_messages, protobuf_messages
+from headrace.runtime.sources import avro_messages, protobuf_messages, written_times
 from headrace.runtime.sources.avro import fastavro
 from headrace.runtime.sources.csv import CsvFormat, delimiter_of
 from headrace.runtime.sources.debezium import RecordSource
@@ -18,11 +18,12 @@ from headrace.runtime.sources.messages import METADATA, MessageFormat
 from headrace.runtime.sources.options import check_known, required
 from headrace.runtime.sources.protobuf_messages import DescribedMessages, RegisteredMessages
 from headrace.runtime.sources.rows import reading
+from headrace.runtime.sources.written_times import times_of
 from headrace.schema import BINARY, STRING, Field, Schema, sql_type
 
 _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "json": (),
-    "csv": ("delimiter", "null"),
+    "json": written_times.OPTIONS,
+    "csv": ("delimiter", "null", *written_times.OPTIONS),
     "avro": ("schema_registry",),
     "protobuf": ("schema_registry", "descriptor", "message"),
     "raw": (),
@@ -71,7 +72,8 @@ def form_of(
     values = tuple(field for field in schema if field.name not in METADATA)
     match name:
         case "csv":
-            form = CsvFormat(delimiter_of(options), options.get("null", ""), multiline=False)
+            times = times_of(options, schema)
+            form = CsvFormat(delimiter_of(options), options.get("null", ""), multiline=False, times=times)
             return CsvMessages(Schema(values).names, form)
         case "raw":
             return _raw(values)
@@ -83,7 +85,7 @@ def form_of(
         case "debezium":
             raise SourceError("the form of changes is a clause", hint="write FORMAT DEBEZIUM")
         case _:
-            return JsonMessages()
+            return JsonMessages(times_of(options, schema))
 
 
 def _changes(name: str, schema: Schema, records: Records, beside: Sequence[Field]) -> MessageFormat:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from headrace.errors import PlanError, SourceError
-from headrace.runtime.sources import coding
+from headrace.runtime.sources import coding, written_times
 from headrace.runtime.sources.blocks import (
     BLOCK_BYTES,
     Block,
@@ -35,11 +35,14 @@ from headrace.runtime.sources.rows import gather, reading
 from headrace.runtime.sources.samples import Sample, estimate_rows, take_sample
 from headrace.runtime.sources.values import infer_type
 from headrace.runtime.sources.widening import find_column
+from headrace.runtime.sources.written_times import ISO, WrittenTimes, times_of
 from headrace.schema import BIGINT, DOUBLE, STRING, Field, Schema
 
 _KIND: Final = "CSV file"
 _OPTIONS: Final = ("path", "header", "delimiter", "null", "multiline")
-SYNONYMS: Final[Mapping[str, str]] = MappingProxyType({"sep": "delimiter", "nullvalue": "null"})
+SYNONYMS: Final[Mapping[str, str]] = MappingProxyType(
+    {"sep": "delimiter", "nullvalue": "null", **written_times.SYNONYMS}
+)
 """What Spark calls some of the options."""
 _PARSED_BY_ARROW: Final = (BIGINT, DOUBLE, STRING)
 """Arrow's CSV reader parses these as `parse_texts` does; the other types are read as text first."""
@@ -53,11 +56,13 @@ class CsvFormat:
         delimiter: the character between fields.
         null: what stands for NULL where it is not quoted, and, but for STRING columns, where it is.
         multiline: whether a quoted field may hold line ends; then a file is read as a whole.
+        times: how times are written.
     """
 
     delimiter: str
     null: str
     multiline: bool
+    times: WrittenTimes = ISO
 
 
 @dataclass(frozen=True)
@@ -144,9 +149,10 @@ def open_csv(
         SourceError: a file is missing or no text, or lacks a declared column.
     """
     options = renamed(options, SYNONYMS)
-    check_known("csv", options, (*_OPTIONS, *coding.OPTIONS, *ACCOUNT_OPTIONS))
+    check_known("csv", options, (*_OPTIONS, *written_times.OPTIONS, *coding.OPTIONS, *ACCOUNT_OPTIONS))
     codings = coding.codings_of(options)
-    form = CsvFormat(delimiter_of(options), options.get("null", ""), flag(options, "multiline", False))
+    times = times_of(options, declared)
+    form = CsvFormat(delimiter_of(options), options.get("null", ""), flag(options, "multiline", False), times)
     header = flag(options, "header", True)
     if not header and declared is None:
         raise SourceError(
@@ -189,7 +195,7 @@ def parse_block(block: Block, names: tuple[str, ...], wanted: Schema, form: CsvF
             columns, count = _arrow_columns(block.data, len(names), places, types, form)
         except pa.ArrowInvalid:
             return _parse_carefully(block, len(names), places, wanted, form)
-        values, reasons = parse_columns(columns, wanted, trim=True, null=form.null)
+        values, reasons = parse_columns(columns, wanted, trim=True, null=form.null, times=form.times)
         records = _records(block, len(names), form) if reasons else None
         if records is not None:
             records.reasons.update(reasons)
@@ -210,7 +216,7 @@ def _parse_carefully(block: Block, width: int, places: list[int], wanted: Schema
     except pa.ArrowInvalid:
         columns, count = _arrow_columns(data, width, places, [STRING] * len(places), form)
     assert count == len(kept), f"Arrow found {count} rows where there are {len(kept)}"
-    values, reasons = parse_columns(columns, wanted, trim=True, null=form.null)
+    values, reasons = parse_columns(columns, wanted, trim=True, null=form.null, times=form.times)
     records.reasons.update({int(kept[row]): reason for row, reason in reasons.items()})
     return read_without(values, wanted, count, reasons, records)
 

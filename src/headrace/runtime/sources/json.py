@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +14,7 @@ import pyarrow.json
 from headrace.elements import BoolArray, Int64Array
 from headrace.errors import PlanError, SourceError
 from headrace.nested import is_nested
+from headrace.runtime.sources import written_times
 from headrace.runtime.sources.blocks import Block, TextPart, is_utf8, line_blocks, mark_parts, weigh_parts
 from headrace.runtime.sources.coding import OPTIONS, Coding, codings_of
 from headrace.runtime.sources.contract import Read
@@ -23,12 +24,13 @@ from headrace.runtime.sources.json_values import decode, pick, texts_of
 from headrace.runtime.sources.layout import ARRAY, SPREAD
 from headrace.runtime.sources.lines import Records, parse_columns, read_without
 from headrace.runtime.sources.nested_json import arrow_type, column_of_json, finished
-from headrace.runtime.sources.options import check_known, required
+from headrace.runtime.sources.options import check_known, renamed, required
 from headrace.runtime.sources.records import GOOD, MAX_DEPTH, TOO_DEEP, UNCLOSED, UNUSUAL, json_records
 from headrace.runtime.sources.remote import ACCOUNT_OPTIONS, Place, account_of
 from headrace.runtime.sources.rows import gather, reading
 from headrace.runtime.sources.samples import Sample, estimate_rows, take_sample
 from headrace.runtime.sources.widening import warn_left_out
+from headrace.runtime.sources.written_times import ISO, SYNONYMS, WrittenTimes, times_of
 from headrace.schema import BINARY, Field, Schema
 from headrace.suggestions import did_you_mean
 
@@ -46,12 +48,15 @@ class JsonSource:
         keys: the key of each column in the objects.
         parts: the files in order.
         rows: about how many rows there are.
+        times: how times are written.
     """
 
     schema: Schema
     keys: tuple[str, ...]
     parts: tuple[TextPart, ...]
     rows: int
+    _: KW_ONLY
+    times: WrittenTimes = ISO
 
     @property
     def size(self) -> int:
@@ -100,7 +105,7 @@ class JsonSource:
 
     def parse(self, block: Block, keys: list[str], wanted: Schema) -> Read:
         """The rows of a block; see `parse_block`."""
-        return parse_block(block, keys, wanted)
+        return parse_placed(block, keys, wanted, self.times)[0]
 
 
 def open_json(
@@ -114,9 +119,11 @@ def open_json(
     Raises:
         SourceError: a file is missing or no text, or a declared column does not occur.
     """
-    files = JsonFiles.of(options, base, allowed)
+    options = renamed(options, SYNONYMS)
+    plain = {name: value for name, value in options.items() if name not in written_times.OPTIONS}
+    files = JsonFiles.of(plain, base, allowed)
     schema, keys = files.columns(files.objects, declared)
-    return JsonSource(schema, keys, files.parts, files.rows)
+    return JsonSource(schema, keys, files.parts, files.rows, times=times_of(options, declared))
 
 
 @dataclass(frozen=True)
@@ -196,13 +203,15 @@ def parse_block(block: Block, keys: list[str], wanted: Schema) -> Read:
     return parse_placed(block, keys, wanted)[0]
 
 
-def parse_placed(block: Block, keys: list[str], wanted: Schema) -> tuple[Read, Int64Array]:
+def parse_placed(
+    block: Block, keys: list[str], wanted: Schema, times: WrittenTimes = ISO
+) -> tuple[Read, Int64Array]:
     """The same, and at which byte of the block the line of each row begins; int64[rows]."""
     records, unusual = scan(block)
     if not is_utf8(block.data):
         records.refuse_non_text()
     kept = records.kept()
-    values, reasons = _parse(records, kept, unusual[kept], keys, wanted)
+    values, reasons = _parse(records, kept, unusual[kept], keys, wanted, times)
     records.reasons.update({int(kept[row]): reason for row, reason in reasons.items()})
     good = np.delete(kept, list(reasons)) if reasons else kept
     return read_without(values, wanted, len(kept), reasons, records), records.starts[good]
@@ -223,7 +232,12 @@ def scan(block: Block) -> tuple[Records, BoolArray]:
 
 
 def _parse(
-    records: Records, kept: Int64Array, unusual: BoolArray, keys: list[str], wanted: Schema
+    records: Records,
+    kept: Int64Array,
+    unusual: BoolArray,
+    keys: list[str],
+    wanted: Schema,
+    times: WrittenTimes,
 ) -> tuple[list[pa.Array], dict[int, str]]:
     """The values of the kept lines, and what is wrong with a line, by its place among them.
 
@@ -235,19 +249,21 @@ def _parse(
         data = records.block.data if len(kept) == len(records) else records.join(kept)
         try:
             columns = _arrow_columns(data, keys, types, len(kept))
-            return _finished(columns, wanted)
+            return _finished(columns, wanted, times)
         except pa.ArrowInvalid:
             pass
     if len(kept) <= _FEW_LINES or None in types:
-        return _parse_each(records, kept, keys, wanted)
+        return _parse_each(records, kept, keys, wanted, times)
     middle = len(kept) // 2
-    first, first_reasons = _parse(records, kept[:middle], unusual[:middle], keys, wanted)
-    second, second_reasons = _parse(records, kept[middle:], unusual[middle:], keys, wanted)
+    first, first_reasons = _parse(records, kept[:middle], unusual[:middle], keys, wanted, times)
+    second, second_reasons = _parse(records, kept[middle:], unusual[middle:], keys, wanted, times)
     values = [pa.concat_arrays(pair) for pair in zip(first, second, strict=True)]
     return values, first_reasons | {row + middle: reason for row, reason in second_reasons.items()}
 
 
-def _finished(columns: list[pa.Array], wanted: Schema) -> tuple[list[pa.Array], dict[int, str]]:
+def _finished(
+    columns: list[pa.Array], wanted: Schema, times: WrittenTimes
+) -> tuple[list[pa.Array], dict[int, str]]:
     """What Arrow has read as values, and what is wrong with a line, by its place.
 
     Raises:
@@ -258,7 +274,7 @@ def _finished(columns: list[pa.Array], wanted: Schema) -> tuple[list[pa.Array], 
         if is_nested(field.type) or field.type == BINARY:
             values.append(finished(column, field.type))
         else:
-            (found,), wrong = parse_columns([column], Schema((field,)), trim=False, null=None)
+            (found,), wrong = parse_columns([column], Schema((field,)), trim=False, null=None, times=times)
             values.append(found)
             reasons = wrong | reasons
     return values, reasons
@@ -281,7 +297,7 @@ def _arrow_columns(data: bytes, keys: list[str], types: list[pa.DataType], count
 
 
 def _parse_each(
-    records: Records, kept: Int64Array, keys: list[str], wanted: Schema
+    records: Records, kept: Int64Array, keys: list[str], wanted: Schema, times: WrittenTimes
 ) -> tuple[list[pa.Array], dict[int, str]]:
     """As `_parse`, line by line."""
     nothing: list[object] = [None] * len(keys)
@@ -295,18 +311,18 @@ def _parse_each(
             reasons[place] = f"the line is not one JSON object: {error}"
     values = []
     for index, field in enumerate(wanted):
-        found, wrong = _column([row[index] for row in rows], field)
+        found, wrong = _column([row[index] for row in rows], field, times)
         values.append(found)
         reasons = wrong | reasons
     return values, reasons
 
 
-def _column(values: list[object], field: Field) -> tuple[pa.Array, dict[int, str]]:
+def _column(values: list[object], field: Field, times: WrittenTimes) -> tuple[pa.Array, dict[int, str]]:
     """The decoded values of a column, and what is wrong with some."""
     if is_nested(field.type) or field.type == BINARY:
         return column_of_json(values, field)
     texts, wrong = texts_of(values, field)
-    (parsed,), unparsed = parse_columns([texts], Schema((field,)), trim=False, null=None)
+    (parsed,), unparsed = parse_columns([texts], Schema((field,)), trim=False, null=None, times=times)
     return parsed, unparsed | wrong
 
 

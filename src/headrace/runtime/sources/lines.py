@@ -10,7 +10,7 @@ import pyarrow as pa
 from headrace.elements import Int64Array, record_batch
 from headrace.runtime.sources.blocks import Block
 from headrace.runtime.sources.contract import Read, Rejected
-from headrace.runtime.sources.values import parse_texts
+from headrace.runtime.sources.written_times import ISO, WrittenTimes
 from headrace.schema import Schema, sql_type
 
 _SHOWN_CHARACTERS = 100
@@ -68,7 +68,7 @@ class Records:
 
 
 def parse_columns(
-    columns: list[pa.Array], wanted: Schema, *, trim: bool, null: str | None
+    columns: list[pa.Array], wanted: Schema, *, trim: bool, null: str | None, times: WrittenTimes = ISO
 ) -> tuple[list[pa.Array], dict[int, str]]:
     """Columns as values of the wanted types; what a reader left as text is parsed.
 
@@ -76,6 +76,7 @@ def parse_columns(
         columns: one per wanted column, of its type or of text.
         wanted: the wanted columns.
         trim, null: as for `parse_texts`.
+        times: how times are written.
 
     Returns:
         The values, and what is wrong with a row, by its place.
@@ -85,7 +86,7 @@ def parse_columns(
         if column.type == wish.type:
             values.append(column)
             continue
-        parsed, bad = parse_texts(column, wish.type, trim=trim, null=null)
+        parsed, bad = times.parse(column, wish.type, trim=trim, null=null)
         for row in np.flatnonzero(bad).tolist():
             shown = column[row].as_py()[:_SHOWN_CHARACTERS]
             reasons.setdefault(row, f"{wish.name} is not a valid {sql_type(wish.type)}: '{shown}'")

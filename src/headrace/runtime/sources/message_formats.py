@@ -17,6 +17,7 @@ from headrace.runtime.sources.csv import CsvFormat, parse_block
 from headrace.runtime.sources.debezium import RecordSource
 from headrace.runtime.sources.json import parse_placed
 from headrace.runtime.sources.messages import Messages, Rows, decoded, rejected, without
+from headrace.runtime.sources.written_times import ISO, WrittenTimes
 from headrace.schema import Schema
 
 _LINE_FEED = ord("\n")
@@ -25,12 +26,18 @@ _SPACE = ord(" ")
 
 @dataclass(frozen=True)
 class JsonMessages:
-    """Each message is a JSON object, and a row."""
+    """Each message is a JSON object, and a row.
+
+    Attributes:
+        times: how times are written.
+    """
+
+    times: WrittenTimes = ISO
 
     def read(self, label: str, messages: Messages, wanted: Schema) -> Rows:
         """The rows of some messages; columns are named as the objects' keys are."""
         lines, refused = _as_lines(label, messages)
-        read, starts = parse_placed(lines, list(wanted.names), wanted)
+        read, starts = parse_placed(lines, list(wanted.names), wanted, self.times)
         return Read(read.rows, (*refused, *read.rejected)), lines.numbers(starts)
 
 

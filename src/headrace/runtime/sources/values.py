@@ -17,9 +17,10 @@ import pyarrow.compute as pc
 from headrace.elements import BoolArray
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 
-_BLANKS: Final = " \t"
+BLANKS: Final = " \t"
+"""What may be around a value."""
 _NAIVE: Final = pa.timestamp("us")
-_ZONED: Final = r"\d[T ]\d.*(Z|[+-]\d\d(:?\d\d)?)$"
+ZONED: Final = r"\d[T ]\d.*(Z|[+-]\d\d(:?\d\d)?)$"
 """Distinguishes a time with a zone; the hyphens of a bare date are not a zone."""
 
 _SHAPES: Final = {
@@ -55,7 +56,7 @@ def parse_texts(
     if null is not None:
         texts = pc.if_else(pc.equal(texts, null), None, texts)
     if trim:
-        texts = pc.utf8_trim(texts, _BLANKS)
+        texts = pc.utf8_trim(texts, BLANKS)
     cast = _timestamps if dtype == TIMESTAMP else _caster(dtype)
     try:
         return cast(texts), np.zeros(len(texts), dtype=np.bool_)
@@ -93,7 +94,7 @@ def _timestamps(texts: pa.StringArray) -> pa.Array:
         except pa.ArrowInvalid:
             continue
     short = pc.replace_substring_regex(texts, r"(\.\d{6})\d+", r"\1")
-    zoned = pc.match_substring_regex(short, _ZONED)
+    zoned = pc.match_substring_regex(short, ZONED)
     with_zone = pc.if_else(zoned, short, None).cast(TIMESTAMP)
     without = pc.if_else(zoned, None, short).cast(_NAIVE).cast(TIMESTAMP)
     return pc.coalesce(with_zone, without)

@@ -38,10 +38,19 @@ def test_the_demo_answers_and_stops_with_its_server(demo: subprocess.Popen[str],
     client = hr.Client(line.split()[1].rstrip(","), timeout=60)
     assert [one.name for one in client.queries] == ["pace", "highest", "hottest", "busy"]
     with client.subscribe("hottest") as changes:
-        change = next(changes)
-    assert change.rows.column_names == ["epoch", "auction", "bids", "valid_from", "valid_to", "change"]
-    most = client.history("hottest")
-    assert most.num_rows >= 5
+        for change in changes:
+            assert change.rows.column_names == [
+                "epoch",
+                "auction",
+                "bids",
+                "valid_from",
+                "valid_to",
+                "change",
+            ]
+            most = client.history("hottest")
+            # The first second is not a whole one, and may have few bids.
+            if most.num_rows >= 5:
+                break
     assert min(most["bids"].to_pylist()) >= 1
     demo.send_signal(signal.SIGINT)
     assert demo.wait(60) == 0

@@ -47,7 +47,8 @@ from headrace.language.catalog_statements import Kind
 from headrace.language.notes import Note
 from headrace.language.parsing.pieces import Piece
 from headrace.language.past import StartClause
-from headrace.language.statements import STRONG, Consistency, CreateQuery, Heartbeats
+from headrace.language.quoted_names import with_backticks
+from headrace.language.statements import STRONG, Consistency, CreateQuery, Heartbeats, Statement
 from headrace.language.syntax import Name
 from headrace.language.syntax import Query as Syntax
 from headrace.lowering.lower import Holds
@@ -175,6 +176,14 @@ class Core:
                 new = known.with_input(made, position)
             self.change(self.claiming(new.recording(given), given))
         self.make_waiting()
+
+    def statements(self, text: str) -> list[Statement | Piece]:
+        """The statements of a text, in the dialect that was set last.
+
+        Raises:
+            LanguageError: the text is malformed.
+        """
+        return self.compiler.statements(with_backticks(text, self.definitions.catalog.quotes_names))
 
     def is_stored(self, given: Definition) -> bool:
         """Whether a store has had what is given since before the database was opened."""

@@ -210,7 +210,7 @@ class Database(UserCode):
         results: list[Query | Any] = []
         valued = with_values(text, parameters)
         with valued.positions():
-            for move, statements in groupby(self._core.compiler.statements(valued.text), move_of):
+            for move, statements in groupby(self._core.statements(valued.text), move_of):
                 with nullcontext() if move is None else self._core.together():
                     for statement in statements:
                         result = carry_out(self._core, statement, base or Path.cwd(), policy or self._policy)
@@ -249,7 +249,7 @@ class Database(UserCode):
         """
         valued = with_values(text, parameters)
         with valued.positions():
-            match self._core.compiler.statements(valued.text):
+            match self._core.statements(valued.text):
                 case [Select() | Piece() as query]:
                     return register_text(self._core, name, query, policy or self._policy)
                 case [CreateQuery(name=own) as made]:

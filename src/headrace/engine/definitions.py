@@ -261,9 +261,9 @@ class Definitions:
         named = self.named.adding(_stream(entry.name), streams_named(query))
         return replace(self, catalog=catalog, named=named)
 
-    def with_defaults(self, defaults: Defaults) -> Definitions:
-        """Other defaults for what is defined from now on."""
-        return replace(self, catalog=replace(self.catalog, defaults=defaults))
+    def with_defaults(self, defaults: Defaults, quotes_names: bool = False) -> Definitions:
+        """Other defaults for what is defined from now on, and perhaps names in double quotes."""
+        return replace(self, catalog=replace(self.catalog, defaults=defaults, quotes_names=quotes_names))
 
     def with_query(
         self, query: Query, optimized: Plan, streams: frozenset[str], position: Position | None

@@ -30,9 +30,9 @@ def make(core: Core, definition: Definition) -> None:
     # It was allowed when it was made. The files that it may read are looked at again: links can change.
     allowed = None if folders is None else tuple(map(Path, folders))
     policy = replace(Policy.open(), folders=allowed, outputs=allowed)
-    before = core.definitions.catalog.defaults
+    before = core.definitions.catalog
     core.definitions = core.definitions.with_defaults(Defaults(definition.dialect))
     try:
         carry_out(core, parse_one(definition.text), Path("/"), policy)
     finally:
-        core.definitions = core.definitions.with_defaults(before)
+        core.definitions = core.definitions.with_defaults(before.defaults, before.quotes_names)

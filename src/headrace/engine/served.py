@@ -75,7 +75,7 @@ class Served:
         results: list[Query | str | None] = []
         valued = with_values(text, parameters)
         with valued.positions():
-            for move, statements in groupby(self._core.compiler.statements(valued.text), move_of):
+            for move, statements in groupby(self._core.statements(valued.text), move_of):
                 with nullcontext() if move is None else self._core.together():
                     for one in statements:
                         check_wanted()

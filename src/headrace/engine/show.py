@@ -20,6 +20,7 @@ from headrace.expressions.functions import FUNCTIONS
 from headrace.expressions.user import UserFunction
 from headrace.heartbeats import bounded
 from headrace.language.catalog import DerivedStream, Functions, RelationInfo, StreamInfo
+from headrace.language.quoted_names import DIALECT
 from headrace.language.statements import Shown
 from headrace.runtime.driver.status import QueryStatus, StreamStatus
 from headrace.runtime.intake.streams import RefreshedRelation
@@ -81,7 +82,8 @@ def listing(
         case Shown.SETTINGS:
             return _table(("setting", "value", "said_by"), list(settings))
         case Shown.DIALECT:
-            return _table(("dialect",), [(definitions.catalog.defaults.value,)])
+            catalog = definitions.catalog
+            return _table(("dialect",), [(DIALECT if catalog.quotes_names else catalog.defaults.value,)])
         case _:
             assert_never(what)
 

@@ -237,10 +237,10 @@ def _define(
                 _derive(core, statement, policy)
         case CreateSink():
             create_sink(core, statement, base, policy)
-        case SetDialect(defaults=defaults, position=position):
+        case SetDialect(defaults=defaults, position=position, quotes_names=quotes_names):
             policy.check_change("SET dialect", position)
             with core.lock:
-                core.definitions = core.definitions.with_defaults(defaults)
+                core.definitions = core.definitions.with_defaults(defaults, quotes_names)
         case _:
             assert_never(statement)
 

@@ -144,6 +144,7 @@ class Catalog:
         entries: the streams and relations, by name in lower case.
         functions: the users' functions and aggregates, by name in lower case.
         defaults: what queries over the streams mean where they leave something out.
+        quotes_names: whether double quotes are around names in texts that are read.
         domain: what instants count in the query that is bound, of constant relations too.
         shows_itself: whether the streams may be read in which a run describes itself.
     """
@@ -151,6 +152,7 @@ class Catalog:
     entries: Mapping[str, Entry] = field(default_factory=lambda: MappingProxyType({}))
     functions: Functions = field(default_factory=lambda: MappingProxyType({}))
     defaults: Defaults = Defaults.PIPES
+    quotes_names: bool = False
     domain: TimeDomain = TimeDomain.TIMESTAMP
     shows_itself: bool = True
 

@@ -665,10 +665,17 @@ class Show:
 
 @dataclass(frozen=True)
 class SetDialect:
-    """`SET dialect = 'cql'`: whose defaults hold for the statements that follow."""
+    """`SET dialect = 'cql'`: whose defaults hold for the statements that follow.
+
+    Attributes:
+        defaults: whose.
+        position: where the statement begins.
+        quotes_names: whether double quotes are around names in the statements that follow.
+    """
 
     defaults: Defaults
     position: Position
+    quotes_names: bool = False
 
 
 Statement = (

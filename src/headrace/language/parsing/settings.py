@@ -10,6 +10,7 @@ from headrace.errors import Position
 from headrace.language.catalog_statements import Option, SetOption
 from headrace.language.defaults import Defaults
 from headrace.language.parsing.cursor import Cursor
+from headrace.language.quoted_names import DIALECT
 from headrace.language.statements import SetDialect, Show, Shown
 from headrace.suggestions import did_you_mean
 
@@ -67,15 +68,15 @@ def parse_set(cursor: Cursor, position: Position) -> SetDialect | SetOption:
 
 def _dialect(cursor: Cursor, position: Position) -> SetDialect:
     token = cursor.peek()
-    written = "write SET dialect = 'pipes' or SET dialect = 'cql'"
+    written = "write SET dialect = 'pipes', 'cql' or 'ansi'"
     if token is None:
         raise cursor.error(f"a dialect is missing, before {cursor.shown()}", written)
     text = str(token.text).lower()
-    known = {defaults.value: defaults for defaults in Defaults}
+    known = {defaults.value: defaults for defaults in Defaults} | {DIALECT: Defaults.PIPES}
     if text not in known:
         raise cursor.error(f"there is no dialect {cursor.shown()}", did_you_mean(text, known) or written)
     cursor.index += 1
-    return SetDialect(known[text], position)
+    return SetDialect(known[text], position, text == DIALECT)
 
 
 def _number(cursor: Cursor, option: Option, position: Position) -> SetOption:

@@ -30,6 +30,10 @@ INTERVAL: Final = pa.duration("us")
 MONTHS: Final = pa.month_day_nano_interval()
 """The type of numbers of months within an expression; no column has it."""
 
+DIGITS: Final = 38
+"""A DECIMAL of so many digits has 16 bytes, and is one of Spark's; a longer one has 32."""
+MOST_DIGITS: Final = 76
+"""The most digits of a DECIMAL."""
 
 _SINGLE: Final = {
     BOOLEAN: "BOOLEAN",
@@ -46,6 +50,21 @@ _SINGLE: Final = {
 def quote(name: str) -> str:
     """A name as an identifier, in backticks where it has to be."""
     return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else f"`{name.replace('`', '``')}`"
+
+
+def decimal(precision: int, scale: int) -> pa.DataType:
+    """DECIMAL(precision, scale): in 16 bytes where they hold so many digits, else in 32.
+
+    Args:
+        precision: the digits in all, from 1 to `MOST_DIGITS`.
+        scale: those of them after the point.
+    """
+    return (pa.decimal128 if precision <= DIGITS else pa.decimal256)(precision, scale)
+
+
+def most_digits(dtype: pa.DataType) -> int:
+    """The most digits that what is computed from a DECIMAL has: Spark's 38 if it has no more itself."""
+    return MOST_DIGITS if pa.types.is_decimal256(dtype) else DIGITS
 
 
 def sql_type(dtype: pa.DataType) -> str:
@@ -70,8 +89,8 @@ def type_named(text: str) -> pa.DataType:
     for dtype, name in _SINGLE.items():
         if name == text:
             return dtype
-    if decimal := re.fullmatch(r"DECIMAL\((\d+), (\d+)\)", text):
-        return pa.decimal128(int(decimal[1]), int(decimal[2]))
+    if found := re.fullmatch(r"DECIMAL\((\d+), (\d+)\)", text):
+        return decimal(int(found[1]), int(found[2]))
     nested = re.fullmatch("(ARRAY|MAP|STRUCT)<(.*)>", text, re.DOTALL)
     match nested and (nested[1], _type_parts(nested[2])):
         case ("ARRAY", [values]):
@@ -125,8 +144,8 @@ def widen(dtype: pa.DataType) -> pa.DataType | None:
         return TIMESTAMP
     if types.is_date(dtype):
         return DATE
-    if types.is_decimal(dtype) and dtype.precision <= 38:
-        return pa.decimal128(dtype.precision, dtype.scale)
+    if types.is_decimal(dtype):
+        return decimal(dtype.precision, dtype.scale)
     if types.is_binary(dtype) or types.is_large_binary(dtype) or types.is_fixed_size_binary(dtype):
         return BINARY
     return dtype if dtype in (BOOLEAN, UNKNOWN) else None

@@ -24,7 +24,10 @@ from headrace.time import BEGINNING, INFINITY
 MONEY = pa.decimal128(7, 2)
 """The DECIMAL of generated schemas."""
 
-ALL_TYPES = (BIGINT, STRING, DOUBLE, BOOLEAN, MONEY, DATE, TIMESTAMP)
+GREAT = pa.decimal256(50, 3)
+"""A DECIMAL that Spark does not have."""
+
+ALL_TYPES = (BIGINT, STRING, DOUBLE, BOOLEAN, MONEY, DATE, TIMESTAMP, GREAT)
 PLAIN_TYPES = (BIGINT, STRING, BIGINT, STRING, BOOLEAN, DOUBLE)
 """Mostly BIGINT and STRING, which leave no doubt about equality."""
 
@@ -54,6 +57,9 @@ BATTERY: dict[pa.DataType, st.SearchStrategy[Any]] = {
     | st.sampled_from(("2024-02-03 04:05:06.789+01:30", "9223372036854775808", "ß", "ab\nc", "-.5")),
     BOOLEAN: st.booleans(),
     MONEY: st.decimals("-99999.99", "99999.99", places=2),
+    GREAT: st.sampled_from(
+        [Decimal(one) for one in (f"{10**46}.125", f"-{'9' * 47}.999", "0.000", "-2.500")]
+    ),
     DATE: st.dates(date(1901, 1, 1), date(2099, 12, 31)),
     TIMESTAMP: _MOMENTS | _FEW_MOMENTS,
 }
@@ -65,6 +71,7 @@ POOLS: dict[pa.DataType, st.SearchStrategy[Any]] = {
     STRING: _STRINGS,
     BOOLEAN: st.booleans(),
     MONEY: st.sampled_from((Decimal("0.00"), Decimal("0.01"), Decimal("-2.50"), Decimal("10.00"))),
+    GREAT: st.sampled_from((Decimal("0.000"), Decimal("1.500"), Decimal(f"-{10**45}.001"))),
     DATE: st.sampled_from((date(2024, 2, 29), date(2024, 3, 1), date(1969, 12, 31))),
     TIMESTAMP: _FEW_MOMENTS,
     BINARY: st.sampled_from((b"", b"\x00", b"\xff\x00", b"ab")),

@@ -33,7 +33,7 @@ from headrace.schema import (
         (pa.timestamp("s", tz="Europe/Berlin"), TIMESTAMP),
         (pa.date64(), DATE),
         (pa.decimal256(20, 2), pa.decimal128(20, 2)),
-        (pa.decimal256(50, 2), None),
+        (pa.decimal256(50, 2), pa.decimal256(50, 2)),
         (pa.bool_(), BOOLEAN),
         (pa.null(), UNKNOWN),
         (pa.large_binary(), pa.binary()),

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from headrace.errors import LanguageError
 from headrace.expressions.coercion import (
-    MAX_DIGITS,
     argument_hint,
     is_decimal,
     is_numeric,
@@ -23,7 +22,7 @@ from headrace.expressions.coercion import (
     make_cast,
 )
 from headrace.expressions.tree import AggregateCall, Expression, Literal
-from headrace.schema import BIGINT, BOOLEAN, DOUBLE, UNKNOWN, sql_type
+from headrace.schema import BIGINT, BOOLEAN, DOUBLE, UNKNOWN, decimal, most_digits, sql_type
 
 
 class Kept(Enum):
@@ -149,8 +148,8 @@ def _truth(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
 def _sum(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
     argument = _number(name, arguments[0])
     if is_decimal(argument.type):
-        precision = min(MAX_DIGITS, argument.type.precision + 10)
-        return AggregateCall(name, argument, pa.decimal128(precision, argument.type.scale))
+        precision = min(most_digits(argument.type), argument.type.precision + 10)
+        return AggregateCall(name, argument, decimal(precision, argument.type.scale))
     return AggregateCall(name, argument, argument.type)
 
 

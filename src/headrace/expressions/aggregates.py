@@ -71,9 +71,9 @@ def resolve_aggregate(
     """A typed aggregate; the only argument is None for COUNT(*).
 
     SUM of BIGINT is BIGINT, and one that overflows ends its query. SUM of DECIMAL(p, s) is
-    DECIMAL(min(38, p + 10), s). MIN, MAX, FIRST and LAST have their argument's type, BOOL_AND and BOOL_OR are
-    BOOLEAN, counts and the aggregates of bits BIGINT, ARRAY_AGG an ARRAY, MODE and PERCENTILE_DISC have their
-    argument's type, and all others are DOUBLE.
+    DECIMAL(min(38, p + 10), s), with 76 in place of 38 where p is more. MIN, MAX, FIRST and LAST have their
+    argument's type, BOOL_AND and BOOL_OR are BOOLEAN, counts and the aggregates of bits BIGINT, ARRAY_AGG an
+    ARRAY, MODE and PERCENTILE_DISC have their argument's type, and all others are DOUBLE.
 
     Raises:
         LanguageError: no such aggregate, or one that does not take such arguments or modifiers; without a

@@ -24,14 +24,14 @@ from headrace.schema import (
     DOUBLE,
     INTERVAL,
     MONTHS,
+    MOST_DIGITS,
     STRING,
     TIMESTAMP,
     UNKNOWN,
+    decimal,
+    most_digits,
     sql_type,
 )
-
-MAX_DIGITS: Final = 38
-"""The precision of the widest DECIMAL."""
 
 BIGINT_DIGITS: Final = 20
 """The precision of the DECIMAL that a BIGINT becomes in DECIMAL arithmetic (Spark's rule)."""
@@ -48,7 +48,7 @@ def literal(value: object) -> Literal:
     """A constant from a Python value: None, bool, int, float, Decimal, str, date or aware datetime.
 
     Raises:
-        LanguageError: an integer beyond BIGINT or a DECIMAL of more than 38 digits.
+        LanguageError: an integer beyond BIGINT or a DECIMAL of more than 76 digits.
         TypeError: a value of another type, which is a fault of ours.
     """
     match value:
@@ -80,14 +80,14 @@ def decimal_type(precision: int, scale: int, what: str) -> pa.DataType:
     """DECIMAL(precision, scale) as the type of `what`.
 
     Raises:
-        LanguageError: it would have more than 38 digits.
+        LanguageError: it would have more than 76 digits.
     """
-    if precision > MAX_DIGITS:
+    if precision > MOST_DIGITS:
         raise LanguageError(
-            f"{what} would be a DECIMAL of {precision} digits, more than the {MAX_DIGITS} there are",
+            f"{what} would be a DECIMAL of {precision} digits, more than the {MOST_DIGITS} there are",
             hint="CAST an operand to DOUBLE or to a DECIMAL of fewer digits",
         )
-    return pa.decimal128(precision, scale)
+    return decimal(precision, scale)
 
 
 def is_numeric(dtype: pa.DataType) -> bool:
@@ -264,8 +264,9 @@ def _common_number(left: pa.DataType, right: pa.DataType) -> pa.DataType:
     scale = max(scale for _, scale in pairs)
     whole = max(precision - scale for precision, scale in pairs)
     # As in Spark, digits in front of the point are kept rather than those after it.
-    whole, scale = min(whole, MAX_DIGITS), min(scale, max(0, MAX_DIGITS - whole))
-    return pa.decimal128(max(1, whole + scale), scale)
+    most = max(most_digits(left), most_digits(right))
+    whole, scale = min(whole, most), min(scale, max(0, most - whole))
+    return decimal(max(1, whole + scale), scale)
 
 
 def _constant_hint(dtype: pa.DataType) -> str:

@@ -6,10 +6,10 @@ from typing import Final
 
 import pyarrow as pa
 
-MAX_DIGITS: Final = 38
-"""The most digits of a DECIMAL."""
+from headrace.schema import DIGITS, MOST_DIGITS, decimal
+
 _KEPT_SCALE: Final = 6
-"""So many digits after the point are kept where a result has more than `MAX_DIGITS` in all."""
+"""So many digits after the point are kept where a result would have more than a DECIMAL has in all."""
 
 
 def exact_digits(name: str, p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
@@ -31,19 +31,25 @@ def exact_digits(name: str, p1: int, s1: int, p2: int, s2: int) -> tuple[int, in
 
 
 def result_type(name: str, p1: int, s1: int, p2: int, s2: int) -> pa.DataType:
-    """The type of a result: of more than 38 digits those after the point give way, as far as 6 of them.
+    """The type of a result: of too many digits those after the point give way, as far as 6 of them.
 
-    What then is too large fails, and what has more digits after the point is rounded half away from zero
-    (Spark, `spark.sql.decimalOperations.allowPrecisionLoss`).
+    Too many are more than 38, or more than 76 where an operand has more than 38. What then is too large
+    fails, and what has more digits after the point is rounded half away from zero (Spark,
+    `spark.sql.decimalOperations.allowPrecisionLoss`).
     """
     precision, scale = exact_digits(name, p1, s1, p2, s2)
-    if precision > MAX_DIGITS:
+    most = _most(p1, p2)
+    if precision > most:
         whole = precision - scale
-        scale = max(MAX_DIGITS - whole, min(scale, _KEPT_SCALE))
-    return pa.decimal128(min(precision, MAX_DIGITS), scale)
+        scale = max(most - whole, min(scale, _KEPT_SCALE))
+    return decimal(min(precision, most), scale)
 
 
 def is_exact(name: str, left: pa.DataType, right: pa.DataType) -> bool:
     """Whether the type of a result holds every one without rounding."""
     precision, _ = exact_digits(name, left.precision, left.scale, right.precision, right.scale)
-    return precision <= MAX_DIGITS
+    return precision <= _most(left.precision, right.precision)
+
+
+def _most(p1: int, p2: int) -> int:
+    return MOST_DIGITS if max(p1, p2) > DIGITS else DIGITS

@@ -31,6 +31,8 @@ from headrace.schema import (
     STRING,
     UNKNOWN,
     check_compared,
+    decimal,
+    most_digits,
     sql_type,
 )
 
@@ -63,7 +65,7 @@ def arithmetic(name: str, arguments: Arguments) -> Expression:
         return Call(name, (left, right), BIGINT)
     one, other = as_decimal(left), as_decimal(right)
     dtype = result_type(name, *one, *other)
-    return Call(name, (make_cast(left, pa.decimal128(*one)), make_cast(right, pa.decimal128(*other))), dtype)
+    return Call(name, (make_cast(left, decimal(*one)), make_cast(right, decimal(*other))), dtype)
 
 
 def divide(name: str, arguments: Arguments) -> Expression:
@@ -107,7 +109,8 @@ def whole_number(name: str, arguments: Arguments) -> Expression:
     dtype = BIGINT
     if is_decimal(argument.type):
         whole = argument.type.precision - argument.type.scale + 1
-        dtype = decimal_type(whole, 0, f"the result of {name}")
+        # Only whole numbers have so many digits in front of the point that one more would be too many.
+        dtype = decimal(min(whole, most_digits(argument.type)), 0)
     return Call(name, (argument,), dtype)
 
 
@@ -121,7 +124,8 @@ def rounding(name: str, arguments: Arguments) -> Expression:
     if is_decimal(dtype):
         scale = min(dtype.scale, max(0, _integer(digits)))
         whole = max(dtype.precision - dtype.scale + 1, 1 - _integer(digits))
-        dtype = decimal_type(whole + scale, scale, "the result of ROUND")
+        if _integer(digits) < dtype.scale or whole + scale <= most_digits(dtype):
+            dtype = decimal_type(whole + scale, scale, "the result of ROUND")
     return Call(name, (argument, digits), dtype)
 
 
@@ -316,7 +320,7 @@ def _alike(arguments: Arguments) -> Arguments:
 def _shrunk(argument: Expression) -> Expression:
     """An integer literal as the DECIMAL of its own digits, so that beside a DECIMAL it costs no precision."""
     if isinstance(argument, Literal) and argument.type == BIGINT and argument.value is not None:
-        return Literal(argument.value, pa.decimal128(*as_decimal(argument)))
+        return Literal(argument.value, decimal(*as_decimal(argument)))
     return argument
 
 

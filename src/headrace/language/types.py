@@ -7,11 +7,8 @@ from typing import Final
 import pyarrow as pa
 
 from headrace.errors import LanguageError, Position
-from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, MOST_DIGITS, STRING, TIMESTAMP, decimal
 from headrace.suggestions import did_you_mean
-
-MAX_PRECISION: Final = 38
-"""The most digits a DECIMAL can have."""
 
 TYPES: Final[dict[str, pa.DataType]] = {
     "BOOLEAN": BOOLEAN,
@@ -95,10 +92,10 @@ def column_type(name: str, sizes: tuple[int, ...], position: Position) -> pa.Dat
 
 def _decimal(sizes: tuple[int, ...], position: Position) -> pa.DataType:
     precision, scale = (*sizes, *((10, 0)[len(sizes) :]))[:2]
-    if len(sizes) > 2 or not 1 <= precision <= MAX_PRECISION or not 0 <= scale <= precision:
+    if len(sizes) > 2 or not 1 <= precision <= MOST_DIGITS or not 0 <= scale <= precision:
         raise LanguageError(
             f"DECIMAL({', '.join(map(str, sizes))}) is not a valid type",
             position=position,
-            hint=f"write DECIMAL(precision, scale) with at most {MAX_PRECISION} digits",
+            hint=f"write DECIMAL(precision, scale) with at most {MOST_DIGITS} digits",
         )
-    return pa.decimal128(precision, scale)
+    return decimal(precision, scale)

@@ -83,7 +83,8 @@ def to_scale(value: Decimal, dtype: pa.DataType) -> Decimal:
         ValueError: it has too many digits in front of the point.
     """
     rounded = value.quantize(Decimal(1).scaleb(-dtype.scale), context=EXACT)
-    if abs(rounded) >= Decimal(10) ** (dtype.precision - dtype.scale):
+    # `abs` would round to the digits of the current context.
+    if rounded.copy_abs() >= Decimal(10) ** (dtype.precision - dtype.scale):
         raise ValueError(value)
     # There is no -0 among DECIMALs.
     return EXACT.add(rounded, Decimal(0))

@@ -1,10 +1,10 @@
 """The hash that decides about samples, in plain Python (splitmix64's finaliser, folded column by column).
 
-NULL is a word of its own. A number, BOOLEAN, DATE or TIMESTAMP is the word of its bits, a DECIMAL is two; a
-STRING is the word that its length and its UTF-8 bytes fold into, eight at a time. An ARRAY is the word of a
-string: of its values' hashes, each of 8 bytes with the lowest first, where the hash of a value is that of a
-row with nothing else in it. So an empty ARRAY is not NULL, nor an ARRAY with a NULL in it an empty one. A
-STRUCT is the word of the hash of a row of its fields, a MAP an ARRAY of STRUCTs.
+NULL is a word of its own. A number, BOOLEAN, DATE or TIMESTAMP is the word of its bits, a DECIMAL is two, or
+four of more than 38 digits; a STRING is the word that its length and its UTF-8 bytes fold into, eight at a
+time. An ARRAY is the word of a string: of its values' hashes, each of 8 bytes with the lowest first, where
+the hash of a value is that of a row with nothing else in it. So an empty ARRAY is not NULL, nor an ARRAY with
+a NULL in it an empty one. A STRUCT is the word of the hash of a row of its fields, a MAP an ARRAY of STRUCTs.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Sample
 from headrace.nested import part_types
+from headrace.reference.casts import EXACT
 from headrace.reference.contents import Payload
 from headrace.schema import STRING
 
@@ -42,8 +43,8 @@ def _hash(row: Payload, types: Iterable[pa.DataType]) -> int:
 
 
 def _words(value: object, dtype: pa.DataType) -> Iterator[int]:
-    """What a value folds into the hash: a word, two of them for a DECIMAL."""
-    count = 2 if pa.types.is_decimal(dtype) else 1
+    """What a value folds into the hash: a word, two of them for a DECIMAL, or four."""
+    count = dtype.bit_width // 64 if pa.types.is_decimal(dtype) else 1
     if value is None:
         yield from [_NULL] * count
     elif isinstance(value, str) and dtype == STRING:
@@ -57,9 +58,8 @@ def _words(value: object, dtype: pa.DataType) -> Iterator[int]:
         hashes = (_hash((part,), (kind or dtype.value_type,)) for part in value)
         yield _text(b"".join(part.to_bytes(8, "little") for part in hashes))
     elif isinstance(value, Decimal):
-        unscaled = int(value.scaleb(dtype.scale)) & (2**128 - 1)
-        yield (unscaled & _MASK) + _GOLDEN
-        yield (unscaled >> 64) + _GOLDEN
+        unscaled = int(value.scaleb(dtype.scale, EXACT)) & (2**dtype.bit_width - 1)
+        yield from ((unscaled >> place & _MASK) + _GOLDEN for place in range(0, dtype.bit_width, 64))
     else:
         yield _integer(value) + _GOLDEN
 

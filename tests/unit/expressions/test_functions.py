@@ -55,7 +55,7 @@ def test_literal_moments_are_in_utc() -> None:
     assert str(literal(there).value) == "2024-02-28 23:00:00+00:00"
 
 
-@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, Decimal(10) ** 38, Decimal("NaN")])
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, Decimal(10) ** 76, Decimal("NaN")])
 def test_literals_beyond_their_type_are_refused(value: object) -> None:
     with pytest.raises(LanguageError):
         literal(value)

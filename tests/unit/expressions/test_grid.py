@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.elements import from_rows
+from headrace.errors import LanguageError
 from headrace.expressions.evaluation.evaluate import evaluate
 from headrace.expressions.functions import literal, make_case, make_cast, make_try_cast, resolve
 from headrace.expressions.intervals import make_interval
@@ -26,6 +27,9 @@ from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Fi
 
 MONEY = pa.decimal128(7, 2)
 FINE = pa.decimal128(9, 6)
+WIDE = pa.decimal256(60, 10)
+WHOLE = pa.decimal256(76, 0)
+"""DECIMALs that Spark does not have."""
 EDGES: dict[pa.DataType, tuple[Any, ...]] = {
     BOOLEAN: (None, True, False),
     BIGINT: (None, -(2**63), -(2**63) + 1, -15, -1, 0, 1, 2, 7, 15, 2**53 + 1, 2**62, 2**63 - 1),
@@ -54,6 +58,11 @@ EDGES: dict[pa.DataType, tuple[Any, ...]] = {
         Decimal(one) if one else None
         for one in ("", "-999.999999", "-0.000001", "0.000000", "2.500000", "3.000000", "999.999500")
     ),
+    WIDE: tuple(
+        Decimal(one + "0" * 9) if one else None
+        for one in ("", f"-{'9' * 50}.9", "-2.5", "0.0", "3.0", "1.5", f"{10**38}.5")
+    ),
+    WHOLE: tuple(Decimal(one) if one else None for one in ("", f"-{'9' * 76}", "-2", "0", "7", str(10**75))),
     STRING: (
         None,
         "",
@@ -88,7 +97,7 @@ EDGES: dict[pa.DataType, tuple[Any, ...]] = {
     ),
 }
 SHORT = {dtype: edges[:1] + edges[1::2] for dtype, edges in EDGES.items()}
-NUMBERS = (BIGINT, DOUBLE, MONEY, FINE)
+NUMBERS = (BIGINT, DOUBLE, MONEY, FINE, WIDE, WHOLE)
 
 Signature = tuple[str, tuple[pa.DataType, ...]]
 
@@ -201,7 +210,13 @@ def test_a_constant_before_a_column(signature: Signature) -> None:
 CASTS = [
     (source, target)
     for source in EDGES
-    for target in (*EDGES, pa.decimal128(4, 3), pa.decimal128(38, 10), pa.decimal128(38, 37))
+    for target in (
+        *EDGES,
+        pa.decimal128(4, 3),
+        pa.decimal128(38, 10),
+        pa.decimal128(38, 37),
+        pa.decimal256(76, 40),
+    )
     if source != target
     and (
         STRING in (source, target)
@@ -219,6 +234,10 @@ def test_casts(source: pa.DataType, target: pa.DataType) -> None:
 @pytest.mark.parametrize("dtype", NUMBERS)
 @pytest.mark.parametrize("digits", [-18, -3, -1, 0, 1, 2, 9])
 def test_round(dtype: pa.DataType, digits: int) -> None:
+    if dtype == WHOLE and digits < 0:
+        with pytest.raises(LanguageError, match="DECIMAL of 77 digits"):
+            resolve("ROUND", (Column(0, "c0", dtype), literal(digits)))
+        return
     for name in ("ROUND", "TRUNC"):
         expression = resolve(name, (Column(0, "c0", dtype), literal(digits)))
         check(expression, (dtype,), [(edge,) for edge in EDGES[dtype]])

@@ -26,7 +26,7 @@ from headrace.expressions.evaluation.values import (
     zero,
 )
 from headrace.nested import fields_of, lists, offsets_of
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, MOST_DIGITS, STRING, TIMESTAMP
 from headrace.time import MICROSECONDS
 
 Converted = tuple[pa.Array, BoolArray]
@@ -178,7 +178,7 @@ def _decimal_to_decimal(values: pa.Array, target: pa.DataType) -> Converted:
 
 
 def _decimal_to_integer(values: pa.Array, target: pa.DataType) -> Converted:
-    whole = pc.trunc(values.cast(pa.decimal256(values.type.precision + 1, values.type.scale)))
+    whole = pc.trunc(values).cast(pa.decimal256(MOST_DIGITS - values.type.scale, 0))
     low, high = (pa.scalar(bound, BIGINT).cast(pa.decimal256(19, 0)) for bound in (-(2**63), 2**63 - 1))
     outside = pc.or_(pc.less(whole, low), pc.greater(whole, high)).fill_null(False)
     kept = pc.if_else(outside, pa.scalar(None, whole.type), whole)

@@ -12,8 +12,11 @@ import pyarrow.compute as pc
 
 from headrace.elements import BoolArray
 from headrace.expressions.evaluation.values import Datum, numbers, rows_of, spread, validity
+from headrace.schema import MOST_DIGITS, decimal, most_digits
 
 _AWAY: Final = "half_towards_infinity"
+_DIGITS_CUT: Final = 14
+_DIGITS_KEPT: Final = 31
 _EXACT_INTEGER: Final = 2**53
 _EXACT_POWER: Final = 1e22
 """Up to here whole numbers, and powers of ten, are DOUBLEs without rounding."""
@@ -53,14 +56,15 @@ def rounded(operator: str, left: Datum, right: Datum, dtype: pa.DataType) -> tup
     signs = np.where((numerator < 0) ^ (divisor < 0), -1, 1).astype(object)
     found = signs * ((2 * np.abs(numerator) + np.abs(divisor)) // (2 * np.abs(divisor)))
     large = valid & np.asarray(np.abs(found) >= 10**dtype.precision, dtype=np.bool_)
-    return from_unscaled(np.where(large, 0, found), valid & ~large, dtype), large
+    fits = valid & ~large
+    return from_unscaled(np.where(fits, found, 0), fits, dtype), large
 
 
 def remainder(left: Datum, right: Datum, dtype: pa.DataType) -> pa.Array:
     """The remainders, with the sign of the dividend; no divisor is 0."""
     count = rows_of((left, right))
-    wide = pa.decimal256(76, dtype.scale)
-    a, b = (unscaled(spread(part, count).cast(wide)) for part in (left, right))
+    parts = (spread(part, count) for part in (left, right))
+    a, b = (unscaled(part) * 10 ** (dtype.scale - part.type.scale) for part in parts)
     valid = validity(left, right)
     divisor = np.abs(np.where(valid, b, 1))
     values = np.where(a < 0, -1, 1) * (np.abs(a) % divisor)
@@ -73,8 +77,28 @@ def round_to(values: Datum, digits: int, dtype: pa.DataType) -> pa.Array:
     if digits >= source.scale:
         return values.cast(dtype)
     whole = max(source.precision - source.scale + 1, 1 - digits)
+    if whole + source.scale > MOST_DIGITS or _arrow_carries_wrong(values, digits):
+        return _round_integers(values, digits, dtype)
     wide = values.cast(pa.decimal256(whole + source.scale, source.scale))
     return pc.round(wide, digits, _AWAY).cast(dtype)
+
+
+def _arrow_carries_wrong(values: pa.Array, digits: int) -> bool:
+    """Whether Arrow may lose the carry, as where 14 digits and more go and over 31 stay (PyArrow 26)."""
+    kept = values.type.precision - values.type.scale + digits
+    if values.type.scale - digits < _DIGITS_CUT or kept <= _DIGITS_KEPT:
+        return False
+    limit = Decimal(10) ** (_DIGITS_KEPT - digits)
+    return any(
+        bound is not None and bound.copy_abs() >= limit for bound in pc.min_max(values).as_py().values()
+    )
+
+
+def _round_integers(values: pa.Array, digits: int, dtype: pa.DataType) -> pa.Array:
+    """As `round_to`, by Python's integers, for values of which a digit more is no DECIMAL."""
+    units, unit = unscaled(values), 10 ** (values.type.scale - digits)
+    rounded = np.where(units < 0, -1, 1) * ((2 * np.abs(units) + unit) // (2 * unit))
+    return from_unscaled(rounded * 10 ** (dtype.scale - digits), validity(values), dtype)
 
 
 def fit(values: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, BoolArray]:
@@ -86,7 +110,8 @@ def fit(values: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, BoolArray]:
     try:
         return values.cast(dtype), np.zeros(len(values), dtype=np.bool_)
     except pa.ArrowInvalid:
-        limit = pa.scalar(Decimal(10) ** (dtype.precision - dtype.scale), pa.decimal256(39, 0))
+        whole = dtype.precision - dtype.scale
+        limit = pa.scalar(Decimal(10) ** whole, pa.decimal256(whole + 1, 0))
         large = numbers(pc.greater_equal(pc.abs(values), limit))
         kept = pc.if_else(pa.array(large), pa.scalar(None, values.type), values)
         return kept.cast(dtype), large
@@ -121,7 +146,8 @@ def to_double(values: pa.Array) -> pa.Array:
 
 def _whole(values: pa.Array) -> pa.Array:
     """The same bytes read as whole numbers in units of the type's scale."""
-    return pa.Array.from_buffers(pa.decimal128(38, 0), len(values), values.buffers(), offset=values.offset)
+    whole = decimal(most_digits(values.type), 0)
+    return pa.Array.from_buffers(whole, len(values), values.buffers(), offset=values.offset)
 
 
 def unscaled(values: pa.Array) -> npt.NDArray[Any]:
@@ -138,9 +164,10 @@ def unscaled(values: pa.Array) -> npt.NDArray[Any]:
 
 def from_unscaled(values: npt.NDArray[Any], valid: BoolArray, dtype: pa.DataType) -> pa.Array:
     """A DECIMAL column from Python integers in units of the type's scale; each fits."""
-    low = np.asarray(values & (2**64 - 1), dtype=np.uint64)
-    high = np.asarray(values >> 64, dtype=np.int64).view(np.uint64)
-    data = pa.py_buffer(np.ascontiguousarray(np.column_stack([low, high])))
+    last = dtype.bit_width - 64
+    words = [np.asarray((values >> place) & (2**64 - 1), dtype=np.uint64) for place in range(0, last, 64)]
+    words.append(np.asarray(values >> last, dtype=np.int64).view(np.uint64))
+    data = pa.py_buffer(np.ascontiguousarray(np.column_stack(words)))
     column = pa.Array.from_buffers(dtype, len(values), [None, data])
     invalid = np.broadcast_to(~valid, len(values))
     return pc.if_else(pa.array(invalid), pa.scalar(None, dtype), column)

@@ -75,7 +75,7 @@ def _divide(call: Call, arguments: Sequence[Datum]) -> Computed:
     left, right, zeros = _nonzero(*arguments)
     if call.type == DOUBLE:
         return failing(pc.divide(left, right), zeros, DIVISION_BY_ZERO)
-    if is_exact("/", left.type, right.type):
+    if is_exact("/", left.type, right.type) and not pa.types.is_decimal256(call.type):
         return failing(divide(left, right, call.type), zeros, DIVISION_BY_ZERO)
     values, overflow = failing(*rounded("/", left, right, call.type), DECIMAL_OVERFLOW)
     values, by_zero = failing(values, zeros, DIVISION_BY_ZERO)
@@ -143,6 +143,8 @@ def _whole(call: Call, argument: Datum, function: Callable[..., Datum]) -> Compu
     if argument.type == BIGINT:
         return fine(argument)
     if pa.types.is_decimal(argument.type):
+        if argument.type.scale == 0:
+            return fine(argument.cast(call.type))
         wide = pa.decimal256(argument.type.precision + 1, argument.type.scale)
         return fine(function(argument.cast(wide)).cast(call.type))
     values, fits = whole_numbers(numbers(function(argument)))

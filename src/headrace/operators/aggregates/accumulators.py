@@ -153,7 +153,7 @@ def places_in(part: SumLayout, whole: SumLayout) -> tuple[list[int], dict[int, i
 
 def _limbs(dtype: pa.DataType) -> int:
     if pa.types.is_decimal(dtype):
-        return 4
+        return int(dtype.bit_width // LIMB_BITS)
     return {DOUBLE: 0, BOOLEAN: 1}.get(dtype, 2)
 
 
@@ -260,13 +260,14 @@ def _split_exact(column: pa.Array, limbs: int) -> list[Int64Array]:
 
 
 def _words(column: pa.Array) -> Int64Array:
-    """Integers or unscaled decimals as words of 64 bits, lowest first; int64[n, 1 or 2]. NULLs are 0."""
+    """Integers or unscaled decimals as words of 64 bits, lowest first; int64[n, 1, 2 or 4]. NULLs are 0."""
     if not pa.types.is_decimal(column.type):
         return (integers(column.fill_null(0)) if column.null_count else integers(column)).reshape(-1, 1)
+    count = column.type.bit_width // 64
     if len(column) == 0:
-        return np.empty((0, 2), dtype=np.int64)
+        return np.empty((0, count), dtype=np.int64)
     column = column.fill_null(pa.scalar(Decimal(0), column.type)) if column.null_count else column
-    words = np.frombuffer(column.buffers()[1], dtype=np.int64).reshape(-1, 2)
+    words = np.frombuffer(column.buffers()[1], dtype=np.int64).reshape(-1, count)
     return words[column.offset : column.offset + len(column)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -15,7 +16,7 @@ from headrace.kernels.integers import LIMB_BITS, MASK
 from headrace.kernels.rounding import rounded_correlations, rounded_means, rounded_spreads, rounded_sums
 from headrace.operators.aggregates.accumulators import SumLayout, Sums, identity_of
 from headrace.operators.state.sum_columns import SumColumns
-from headrace.schema import BIGINT, DOUBLE
+from headrace.schema import BIGINT, DOUBLE, decimal, most_digits
 
 _UNIT: Final = -1074
 """The exponent of the unit of doubles' limbs: that of the smallest double."""
@@ -68,7 +69,7 @@ def _sum(entry: Sums, dtype: pa.DataType, sums: SumColumns, count: Int64Array) -
                 "SUM overflows BIGINT", hint="sum a DOUBLE or a DECIMAL: SUM(CAST(x AS DECIMAL(38, 0)))"
             )
         return pa.array((limbs[1] << LIMB_BITS) | limbs[0], BIGINT, mask=count == 0)
-    total = _decimal(limbs, dtype.scale)
+    total = _decimal(limbs, dtype)
     if len(total) and len(pc.max(pc.abs(total)).as_py().as_tuple().digits) > dtype.precision:
         raise ExecutionError(f"SUM overflows DECIMAL({dtype.precision}, {dtype.scale})")
     return pc.if_else(pa.array(count == 0), pa.scalar(None, dtype), total.cast(dtype))
@@ -83,13 +84,14 @@ def _carried(entry: Sums, sums: SumColumns) -> list[Int64Array]:
     return limbs
 
 
-def _decimal(limbs: list[Int64Array], scale: int) -> pa.Array:
-    if ((limbs[3] < -(2**31)) | (limbs[3] >= 2**31)).any():
-        raise ExecutionError("SUM overflows DECIMAL(38)")
-    words = np.empty((len(limbs[0]), 2), dtype=np.int64)
-    words[:, 0] = (limbs[1] << LIMB_BITS) | limbs[0]
-    words[:, 1] = (limbs[3] << LIMB_BITS) | limbs[2]
-    return pa.Array.from_buffers(pa.decimal128(38, scale), len(words), [None, pa.py_buffer(words)])
+def _decimal(limbs: list[Int64Array], dtype: pa.DataType) -> pa.Array:
+    """The sums as DECIMALs of as many digits as their bytes hold, with the type's scale."""
+    most = most_digits(dtype)
+    if ((limbs[-1] < -(2**31)) | (limbs[-1] >= 2**31)).any():
+        raise ExecutionError(f"SUM overflows DECIMAL({most}, {dtype.scale})")
+    words = np.column_stack([(high << LIMB_BITS) | low for low, high in pairwise(limbs)][::2])
+    buffers = [None, pa.py_buffer(np.ascontiguousarray(words))]
+    return pa.Array.from_buffers(decimal(most, dtype.scale), len(words), buffers)
 
 
 def _average(entry: Sums, sums: SumColumns, count: Int64Array) -> pa.Array:

@@ -205,13 +205,14 @@ def _valid(column: pa.Array) -> npt.NDArray[np.uint8]:
 
 
 def _words(column: pa.Array) -> list[Int64Array]:
-    """A fixed-width column as one or two vectors of 64-bit words; NULLs hold anything."""
+    """A fixed-width column as vectors of 64-bit words, two or four of a DECIMAL; NULLs hold anything."""
     if pa.types.is_decimal(column.type):
+        count = column.type.bit_width // 64
         if len(column) == 0:
-            return [np.empty(0, dtype=np.int64)] * 2
-        pairs = np.frombuffer(column.buffers()[1], dtype=np.int64).reshape(-1, 2)
-        pairs = pairs[column.offset : column.offset + len(column)]
-        return [np.ascontiguousarray(pairs[:, part]) for part in (0, 1)]
+            return [np.empty(0, dtype=np.int64)] * count
+        words = np.frombuffer(column.buffers()[1], dtype=np.int64).reshape(-1, count)
+        words = words[column.offset : column.offset + len(column)]
+        return [np.ascontiguousarray(words[:, part]) for part in range(count)]
     if column.type == BOOLEAN or pa.types.is_null(column.type):
         column = column.cast(pa.int8()).cast(pa.int64())
     elif column.type == DATE:

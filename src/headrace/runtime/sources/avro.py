@@ -19,7 +19,7 @@ from headrace.runtime.sources.remote import Place
 from headrace.runtime.sources.rows import changed
 from headrace.runtime.sources.typed import TypedPart, TypedSource, open_parts
 from headrace.runtime.sources.widening import check_columns, find_column
-from headrace.schema import Schema
+from headrace.schema import MOST_DIGITS, Schema, decimal
 
 _SIMPLE: Final = {
     "null": pa.null(),
@@ -41,10 +41,6 @@ _LOGICAL: Final = {
     "local-timestamp-micros": pa.timestamp("us"),
     "uuid": pa.string(),
 }
-
-
-_DIGITS: Final = 38
-"""How many digits a DECIMAL has at most."""
 
 
 class AvroSource(TypedSource[TypedPart]):
@@ -159,8 +155,8 @@ def _type_of(schema: Any, named: dict[str, pa.DataType | None], label: str) -> p
             kinds = [one for one in schema if one != "null"]
             if len(kinds) == 1:
                 return typed(kinds[0])
-        case {"logicalType": "decimal", "precision": int(digits), **more} if digits <= _DIGITS:
-            return pa.decimal128(digits, more.get("scale", 0))
+        case {"logicalType": "decimal", "precision": int(digits), **more} if digits <= MOST_DIGITS:
+            return decimal(digits, int(str(more.get("scale", 0))))
         case {"logicalType": str(logical)} if logical in _LOGICAL:
             return _LOGICAL[logical]
         case {"type": "record", "name": str(name), "fields": list(fields)}:

@@ -19,7 +19,7 @@ from headrace.elements import Batch, Int64Array, concat, decode, encode
 from headrace.history import canonical, clip
 from headrace.operators.state.keys import hash_rows, normalise
 from headrace.runtime.results.reader import ResultReader
-from headrace.runtime.spark.types import struct_of
+from headrace.runtime.spark.types import check_digits, struct_of
 from headrace.runtime.store.segments import read_part
 from headrace.runtime.tasks.messages import ResultRef
 from headrace.schema import Field, Schema
@@ -106,6 +106,7 @@ def frame_of(session: SparkSession, reader: ResultReader, view: str, tasks: int)
     empty = reader.change_table(0, concat(reader.form.schema, []))
     if view == "history":
         empty = reader.history_table(concat(reader.form.schema, []))
+    check_digits(empty.schema)
     struct = struct_of(
         Schema(tuple(Field(f"c{place}", dtype) for place, dtype in enumerate(empty.schema.types)))
     )

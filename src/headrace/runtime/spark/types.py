@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
+import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
+from headrace.errors import PlanError
+from headrace.nested import innermost
 from headrace.runtime.sources.widening import readable_schema
-from headrace.schema import Schema
+from headrace.schema import DIGITS, Schema, quote, sql_type
 
 SPARK_ERRORS: Final = (PySparkException, Py4JJavaError)
 """What Spark raises; an exception that PySpark does not know, as of an unknown format, is the JVM's own."""
@@ -32,7 +35,27 @@ def schema_of(frame: DataFrame) -> Schema:
     return readable_schema(to_arrow_schema(frame.schema, timezone="UTC"), "the data frame")
 
 
+def check_digits(schema: pa.Schema) -> None:
+    """Refuse columns that Spark cannot have: DECIMALs of more than 38 digits.
+
+    Raises:
+        PlanError: a column is one, or has one in it.
+    """
+    for column in schema:
+        wide = next(filter(pa.types.is_decimal256, innermost(column.type)), None)
+        if wide is not None:
+            raise PlanError(
+                f"Spark has no {sql_type(wide)}, which the column {quote(column.name)} has",
+                hint=f"its DECIMALs have {DIGITS} digits; CAST the column to one of them, DOUBLE or STRING",
+            )
+
+
 def struct_of(schema: Schema) -> StructType:
-    """The same columns as Spark declares them."""
+    """The same columns as Spark declares them.
+
+    Raises:
+        PlanError: Spark does not have the type of one.
+    """
+    check_digits(schema.arrow())
     struct: StructType = from_arrow_schema(schema.arrow())
     return struct

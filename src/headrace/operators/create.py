@@ -78,7 +78,7 @@ def create_timeline_operator(plan: Stateful, reduced: bool, report: Report) -> T
     """The operator of a node whose state is one timeline, and whose answer at t is of the input at t.
 
     None for others: those that depend on further rows of the input or on those before t, and the aggregates
-    that keep changes of values beside sums.
+    of distinct values.
 
     Args:
         plan: the node.

@@ -14,11 +14,11 @@ from headrace.expressions.tree import AggregateCall, Expression
 from headrace.operators.aggregates.accumulation import Accumulation
 from headrace.operators.aggregates.accumulators import accumulate_distinct, is_invertible
 from headrace.operators.aggregates.distinct_values import DistinctValues
-from headrace.operators.aggregates.live_values import Envelope, create_live_values
+from headrace.operators.aggregates.live_values import create_live_values
 from headrace.operators.aggregates.sum_values import evaluate
 from headrace.operators.contract import Progress, Report
 from headrace.operators.state.live_elements import Rows
-from headrace.operators.state.region_values import RegionValues, Values, entering, values_of
+from headrace.operators.state.region_values import RegionValues, Values, entering
 from headrace.operators.state.regions import Regions
 from headrace.operators.state.runs import Area
 from headrace.operators.state.segments import emit_segments
@@ -110,9 +110,8 @@ class AggregateOperator:
 
     @property
     def is_one_timeline(self) -> bool:
-        """Whether its state is a timeline, and at most elements, and an unchanged key needs nothing said."""
-        elements = all(isinstance(part, Envelope) for part in self._live.values())
-        return elements and not self._distinct and not self._node.settled
+        """Whether its state is a timeline and at most live values, and unchanged keys need nothing said."""
+        return not self._distinct and not self._node.settled
 
     @property
     def timeline(self) -> Timeline:
@@ -125,8 +124,8 @@ class AggregateOperator:
 
     def held_values(self, regions: Regions) -> list[RegionValues | None]:
         """The values of each ordering in regions, if it is one timeline."""
-        live = (self._live[ordering] for ordering in self._orderings)
-        return [values_of(part.elements, regions) for part in live if isinstance(part, Envelope)]
+        live = [self._live[ordering] for ordering in self._orderings]
+        return [part.held_values(regions) for part in live]
 
     def entered_values(self) -> list[Values]:
         """The values of each ordering that have been processed."""

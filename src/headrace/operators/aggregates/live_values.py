@@ -33,6 +33,8 @@ from headrace.operators.state.live_elements import (
     value_names,
 )
 from headrace.operators.state.order import rank_rows
+from headrace.operators.state.region_values import RegionValues, counted_values_of, values_of
+from headrace.operators.state.regions import Regions
 from headrace.operators.state.runs import TIME
 from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
 from headrace.operators.state.timeline import Points
@@ -91,6 +93,10 @@ class LiveValues:
         self.values.insert(columns | stored_columns(self.values.layout, rows, np.concatenate([kept, ends])))
         self.values.expire(window[1])
         return changes
+
+    def held_values(self, regions: Regions) -> RegionValues | None:
+        """The values in regions; None where there are none."""
+        return counted_values_of(self.values, regions)
 
     def _due(self, rows: Rows, points: Points, window: tuple[int, int]) -> LiveChanges:
         """All changes below the new horizon to the values of touched keys."""
@@ -153,6 +159,10 @@ class Envelope:
         needed, result = self._extremes(pool, points, window[1], calls)
         self.elements.keep(rows, needed | (pool.codes < 0), window[1])
         return result
+
+    def held_values(self, regions: Regions) -> RegionValues | None:
+        """The values in regions; None where there are none."""
+        return values_of(self.elements, regions)
 
     def _extremes(
         self, pool: Pool, points: Points, horizon: int, calls: list[AggregateCall]

@@ -8,16 +8,22 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headrace.elements import BoolArray, Int64Array
-from headrace.operators.state.live_elements import LiveElements, Rows
+from headrace.elements import BoolArray, Int64Array, integers
+from headrace.kernels.joins import sorted_ranges
+from headrace.operators.state.keys import encode_keys, hash_rows, order_by
+from headrace.operators.state.live_elements import COUNT, LiveElements, Rows
+from headrace.operators.state.marks import spread
 from headrace.operators.state.regions import Regions
+from headrace.operators.state.runs import TIME
 from headrace.operators.state.sum_columns import SumColumns
+from headrace.operators.state.sweep_area import SweepArea
 from headrace.operators.state.timeline import Changes, append_changes
+from headrace.time import BEGINNING, INFINITY
 
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Elements with values, none of them a retraction.
+    """Elements with values.
 
     Attributes:
         keys: normalised key columns, n rows.
@@ -99,6 +105,63 @@ def values_of(elements: LiveElements, regions: Regions) -> RegionValues | None:
     own = [key.take(pa.array(codes)) for key in keys]
     ts, te = np.maximum(ts, regions.starts[codes]), np.minimum(te, regions.ends[codes])
     return RegionValues(Values(own, columns, ts, te, w), codes, regions.starts)
+
+
+def counted_values_of(area: SweepArea, regions: Regions) -> RegionValues | None:
+    """The same of an area that keeps when the counts of values change.
+
+    A count at an instant is what all changes up to it add up to, so those of the regions' keys are read from
+    the first one on, once for each key.
+
+    Args:
+        area: that of an operator, at some heartbeat.
+        regions: none begins more than an instant before the heartbeat.
+    """
+    limits = np.full(len(regions.hashes), BEGINNING, dtype=np.int64)
+    np.maximum.at(limits, regions.codes, regions.ends)
+    codes, rows = area.between(
+        regions.hashes, regions.keys, np.full(len(limits), BEGINNING, dtype=np.int64), limits
+    )
+    if rows is None:
+        return None
+    places, (ts, te, w) = _lasting(area, codes, rows)
+    code = codes[places]
+    # The regions of a key are in order and do not meet.
+    lows, _ = sorted_ranges(regions.codes, regions.ends, code, ts + 1, np.full(len(ts), INFINITY))
+    _, highs = sorted_ranges(regions.codes, regions.starts, code, np.full(len(ts), BEGINNING), te)
+    elements, found = spread(lows, np.maximum(lows, highs))
+    stored, own = pa.array(places[elements]), pa.array(regions.codes[found])
+    keys = [key.take(own) for key in regions.keys]
+    columns = [rows.column(name).take(stored) for name in area.layout.same]
+    ts, te = np.maximum(ts[elements], regions.starts[found]), np.minimum(te[elements], regions.ends[found])
+    return RegionValues(Values(keys, columns, ts, te, w[elements]), found, regions.starts)
+
+
+def _lasting(
+    area: SweepArea, codes: Int64Array, rows: pa.RecordBatch
+) -> tuple[Int64Array, tuple[Int64Array, Int64Array, Int64Array]]:
+    """Changes of counts as elements, from each change of a value to its next one.
+
+    Args:
+        area: where they are from.
+        codes: int64[n], the key of each.
+        rows: the changes.
+
+    Returns:
+        For each element a row that has its value, and starts, ends and counts; int64[m] each.
+    """
+    identity = [pa.array(codes), *(rows.column(name) for name in area.layout.same)]
+    values = encode_keys(identity, hash_rows(identity, len(codes)))
+    times = integers(rows.column(TIME))
+    order = order_by(values.codes, times, len(values))
+    value, starts = values.codes[order], times[order]
+    last = np.append(value[1:] != value[:-1], True)
+    ends = np.where(last, INFINITY, np.append(starts[1:], INFINITY))
+    sums = np.cumsum(integers(rows.column(COUNT))[order])
+    before = np.append(0, sums[np.flatnonzero(last)])[np.cumsum(last) - last]
+    counts = sums - before
+    kept = np.flatnonzero((counts != 0) & (starts < ends))
+    return order[kept], (starts[kept], ends[kept], counts[kept])
 
 
 def entering(changes: Changes, values: Sequence[Values]) -> tuple[Changes, list[Rows]]:

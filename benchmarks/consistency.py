@@ -2,12 +2,14 @@
 
     python benchmarks/consistency.py [--events N] [--runner inline|spark] [--runs N]
     python benchmarks/consistency.py --memory [N ...] [--runner inline|spark] [--write]
+    python benchmarks/consistency.py --memory [N ...] [--corrected] [--epochs]
 
 The bids are in order, or 5 % of them are up to ten seconds late, and the stream is declared with that
 disorder. Seconds are those of the processor in this process with the inline runner, and those of the clock on
 Spark, whose tasks are other processes. The runs of a row alternate with those of the strong query; ratios
 are those of the medians. `--memory` measures what they cost where 72 hours are remembered, with so many rows
-(`benchmarks/long_memory.py`), and `--write` writes that into RESULTS.md.
+(`benchmarks/long_memory.py`), and `--write` writes that into RESULTS.md; with `--corrected` rows are
+corrected, and with `--epochs` it is not measured how time grows.
 """
 
 from __future__ import annotations
@@ -114,7 +116,7 @@ def one(bids: pa.Table, level: str, runner: Runner, late: bool) -> Cost:
         return Cost(seconds, len(change), int(np.count_nonzero(change < 0)))
 
 
-def memory(live: Sequence[int], runner: Runner, write: bool, corrected: bool) -> None:
+def memory(live: Sequence[int], runner: Runner, write: bool, corrected: bool, grown: bool) -> None:
     """Print what early answers cost over long memories.
 
     Args:
@@ -122,12 +124,13 @@ def memory(live: Sequence[int], runner: Runner, write: bool, corrected: bool) ->
         runner: `inline` or `spark`.
         write: whether RESULTS.md is to have it.
         corrected: whether earlier rows are corrected; else rows are late.
+        grown: whether it is measured how time grows, too.
     """
-    counts = " ".join(map(str, live)) + " --corrected" * corrected
+    counts = " ".join(map(str, live)) + " --corrected" * corrected + " --epochs" * (not grown)
     command = (
         f"`python benchmarks/consistency.py --memory {counts} --runner {runner}" + " --write" * write + "`"
     )
-    found = sections(live, runner, corrected=corrected)
+    found = sections(live, runner, corrected=corrected, grown=grown)
     what = TEXT.replace("DISORDER 72", "CORRECTIONS WITHIN 72") if corrected else TEXT
     text = f"{command}, {machine()}.\n\n{what}\n\n" + "\n\n".join(map(str, found))
     print(text)
@@ -143,10 +146,11 @@ if __name__ == "__main__":
     parser.add_argument("--memory", type=int, nargs="*", help="so many rows are remembered")
     parser.add_argument("--write", action="store_true", help="with --memory: write the part of RESULTS.md")
     parser.add_argument("--corrected", action="store_true", help="with --memory: earlier rows are corrected")
+    parser.add_argument("--epochs", action="store_true", help="with --memory: no growth, only epochs")
     given = parser.parse_args()
-    if given.write and given.corrected:
-        parser.error("RESULTS.md has the figures with late rows: leave out --write, or --corrected")
+    if given.write and (given.corrected or given.epochs):
+        parser.error("RESULTS.md has all figures, with late rows: leave out --write, or the other options")
     if given.memory is None:
         print(section(given.events, given.runner, given.runs))
     else:
-        memory(given.memory or LIVE, given.runner, given.write, given.corrected)
+        memory(given.memory or LIVE, given.runner, given.write, given.corrected, not given.epochs)

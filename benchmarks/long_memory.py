@@ -54,7 +54,7 @@ _HOURS: Final = 72 * 3_600 * _SECOND
 
 
 def sections(
-    live: Sequence[int] = LIVE, runner: Runner = "inline", *, corrected: bool = False
+    live: Sequence[int] = LIVE, runner: Runner = "inline", *, corrected: bool = False, grown: bool = True
 ) -> list[Section]:
     """All figures.
 
@@ -62,8 +62,9 @@ def sections(
         live: numbers of rows that are remembered.
         runner: `inline` or `spark`.
         corrected: whether earlier rows are corrected; else rows are late.
+        grown: whether it is measured how time grows, too.
     """
-    return [epochs(live, runner, corrected), growth(runner, corrected)]
+    return [epochs(live, runner, corrected), *([growth(runner, corrected)] if grown else [])]
 
 
 def epochs(live: Sequence[int], runner: Runner, corrected: bool) -> Section:

@@ -10,7 +10,7 @@ from headrace.errors import SourceError
 from headrace.language.statements import Records
 from headrace.runtime.sources import avro_messages, protobuf_messages, written_times
 from headrace.runtime.sources.avro import fastavro
-from headrace.runtime.sources.csv import CsvFormat, delimiter_of
+from headrace.runtime.sources.csv import FORM_OPTIONS, csv_format
 from headrace.runtime.sources.debezium import RecordSource
 from headrace.runtime.sources.files import list_files
 from headrace.runtime.sources.message_formats import ChangeMessages, CsvMessages, JsonMessages, RawMessages
@@ -23,7 +23,7 @@ from headrace.schema import BINARY, STRING, Field, Schema, sql_type
 
 _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "json": written_times.OPTIONS,
-    "csv": ("delimiter", "null", *written_times.OPTIONS),
+    "csv": (*FORM_OPTIONS, *written_times.OPTIONS),
     "avro": ("schema_registry",),
     "protobuf": ("schema_registry", "descriptor", "message"),
     "raw": (),
@@ -73,8 +73,7 @@ def form_of(
     match name:
         case "csv":
             times = times_of(options, schema)
-            form = CsvFormat(delimiter_of(options), options.get("null", ""), multiline=False, times=times)
-            return CsvMessages(Schema(values).names, form)
+            return CsvMessages(Schema(values).names, csv_format(options, times, multiline=False))
         case "raw":
             return _raw(values)
         case "avro":

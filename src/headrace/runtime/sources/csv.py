@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from headrace.elements import Int64Array
 from headrace.errors import PlanError, SourceError
 from headrace.runtime.sources import coding, written_times
 from headrace.runtime.sources.blocks import (
@@ -28,8 +29,8 @@ from headrace.runtime.sources.blocks import (
 from headrace.runtime.sources.contract import Read
 from headrace.runtime.sources.files import list_files, overlaps
 from headrace.runtime.sources.lines import Records, parse_columns, read_without
-from headrace.runtime.sources.options import check_known, flag, renamed, required
-from headrace.runtime.sources.records import STRAY_RETURN, UNCLOSED, csv_records
+from headrace.runtime.sources.options import check_known, flag, renamed, required, whole
+from headrace.runtime.sources.records import ESCAPED_END, STRAY_RETURN, UNCLOSED, csv_records
 from headrace.runtime.sources.remote import ACCOUNT_OPTIONS, Place, account_of
 from headrace.runtime.sources.rows import gather, reading
 from headrace.runtime.sources.samples import Sample, estimate_rows, take_sample
@@ -39,7 +40,9 @@ from headrace.runtime.sources.written_times import ISO, WrittenTimes, times_of
 from headrace.schema import BIGINT, DOUBLE, STRING, Field, Schema
 
 _KIND: Final = "CSV file"
-_OPTIONS: Final = ("path", "header", "delimiter", "null", "multiline")
+FORM_OPTIONS: Final = ("delimiter", "quote", "escape", "comment", "null")
+"""How rows are written."""
+_OPTIONS: Final = ("path", "header", "skip", "multiline", *FORM_OPTIONS)
 SYNONYMS: Final[Mapping[str, str]] = MappingProxyType(
     {"sep": "delimiter", "nullvalue": "null", **written_times.SYNONYMS}
 )
@@ -57,12 +60,30 @@ class CsvFormat:
         null: what stands for NULL where it is not quoted, and, but for STRING columns, where it is.
         multiline: whether a quoted field may hold line ends; then a file is read as a whole.
         times: how times are written.
+        quote: the character around a field that may hold others; empty for none.
+        escape: the character after which any other one stands for itself; empty for none.
+        comment: the character that a line begins with that is no row; empty for none.
     """
 
     delimiter: str
     null: str
     multiline: bool
     times: WrittenTimes = ISO
+    quote: str = '"'
+    escape: str = ""
+    comment: str = ""
+
+    @property
+    def marks(self) -> Int64Array:
+        """The characters as `csv_records` takes them."""
+        characters = (self.delimiter, self.quote, self.escape, self.comment)
+        return np.array([ord(one) if one else -1 for one in characters], dtype=np.int64)
+
+    def stands_for_itself(self, data: bytes) -> bool:
+        """Whether each line is one row, whatever the others hold."""
+        if any(one and one.encode() in data for one in (self.quote, self.escape, self.comment)):
+            return False
+        return data.count(b"\r") == data.count(b"\r\n") and is_utf8(data)
 
 
 @dataclass(frozen=True)
@@ -141,9 +162,9 @@ def open_csv(
 ) -> CsvSource:
     """Open the CSV files of the option `path`.
 
-    Other options: `header` ('true'), `delimiter` (','), `null` (''), `multiline` ('false'). `sep` and
-    `nullvalue` are what Spark calls the second and the third. Columns that are not declared get the
-    narrowest type that fits the beginning of the first file.
+    Other options: `header` ('true'), `skip` ('0'), `delimiter` (','), `quote` ('"'), `escape`, `comment`,
+    `null` (''), `multiline` ('false'). `SYNONYMS` are what Spark calls some of them. Columns that are not
+    declared get the narrowest type that fits the beginning of the first file.
 
     Raises:
         SourceError: a file is missing or no text, or lacks a declared column.
@@ -152,7 +173,10 @@ def open_csv(
     check_known("csv", options, (*_OPTIONS, *written_times.OPTIONS, *coding.OPTIONS, *ACCOUNT_OPTIONS))
     codings = coding.codings_of(options)
     times = times_of(options, declared)
-    form = CsvFormat(delimiter_of(options), options.get("null", ""), flag(options, "multiline", False), times)
+    form = csv_format(options, times, multiline=flag(options, "multiline", False))
+    skipped = whole(options, "skip", 0)
+    if skipped < 0:
+        raise SourceError(f"the option skip is '{skipped}'", hint="it is a number of lines")
     header = flag(options, "header", True)
     if not header and declared is None:
         raise SourceError(
@@ -163,7 +187,7 @@ def open_csv(
     for path, label in list_files(required(options, "path"), base, allowed, account_of(options)):
         with reading(label, _KIND):
             sample = take_sample(path, label, codings.of(path))
-        part = _open_part(sample, form, None if header else declared)
+        part = _open_part(sample, form, None if header else declared, skipped)
         parts.append(part)
         if part.names:
             first = first or sample
@@ -190,7 +214,7 @@ def parse_block(block: Block, names: tuple[str, ...], wanted: Schema, form: CsvF
     """
     places = [find_column(list(names), field.name, block.part.label) for field in wanted]
     types = [field.type if field.type in _PARSED_BY_ARROW else STRING for field in wanted]
-    if _stands_for_itself(block.data):
+    if form.stands_for_itself(block.data):
         try:
             columns, count = _arrow_columns(block.data, len(names), places, types, form)
         except pa.ArrowInvalid:
@@ -207,9 +231,7 @@ def _parse_carefully(block: Block, width: int, places: list[int], wanted: Schema
     """The rows of a block that holds bad ones, or such as might make the reader take several as one."""
     records = _records(block, width, form)
     kept = records.kept()
-    data = block.data
-    if records.reasons:
-        data = records.join(kept)
+    data = records.join(kept) if records.reasons or form.comment else block.data
     types = [field.type if field.type in _PARSED_BY_ARROW else STRING for field in wanted]
     try:
         columns, count = _arrow_columns(data, width, places, types, form)
@@ -221,20 +243,17 @@ def _parse_carefully(block: Block, width: int, places: list[int], wanted: Schema
     return read_without(values, wanted, count, reasons, records)
 
 
-def _stands_for_itself(data: bytes) -> bool:
-    """Whether each line is one row, whatever the others hold."""
-    return b'"' not in data and data.count(b"\r") == data.count(b"\r\n") and is_utf8(data)
-
-
 def _records(block: Block, width: int, form: CsvFormat) -> Records:
     data = np.frombuffer(block.data, np.uint8)
-    starts, ends, fields, states = csv_records(data, ord(form.delimiter), form.multiline)
+    starts, ends, fields, states = csv_records(data, form.marks, form.multiline)
     records = Records(block, starts, ends)
     for row in np.flatnonzero((states != 0) | (fields != width)).tolist():
         if states[row] == UNCLOSED:
             records.reasons[row] = "a quoted field is not closed"
         elif states[row] == STRAY_RETURN:
             records.reasons[row] = "a carriage return is inside the row"
+        elif states[row] == ESCAPED_END:
+            records.reasons[row] = f"the row ends with {form.escape}, which is before another character"
         else:
             records.reasons[row] = f"the row has {fields[row]} fields, not {width}"
     records.refuse_non_text()
@@ -252,7 +271,12 @@ def _arrow_columns(
     table = pyarrow.csv.read_csv(
         pa.BufferReader(data),
         pyarrow.csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
-        pyarrow.csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=form.multiline),
+        pyarrow.csv.ParseOptions(
+            delimiter=form.delimiter,
+            quote_char=form.quote or False,
+            escape_char=form.escape or False,
+            newlines_in_values=form.multiline,
+        ),
         pyarrow.csv.ConvertOptions(
             column_types=chosen,
             include_columns=list(chosen),
@@ -268,25 +292,48 @@ def _arrow_columns(
 # --- opening ---------------------------------------------------------------------------------------------
 
 
-def delimiter_of(options: Mapping[str, str]) -> str:
-    """The character between fields, of the option `delimiter`.
+def csv_format(options: Mapping[str, str], times: WrittenTimes, *, multiline: bool) -> CsvFormat:
+    """How rows are written, of the options in `FORM_OPTIONS`.
 
     Raises:
-        SourceError: it is not one, or cannot be that.
+        SourceError: one is not a character, or cannot be that, or two are the same.
     """
-    text = options.get("delimiter", ",").replace("\\t", "\t")
-    if len(text) != 1 or not text.isascii() or text in '"\r\n\0':
+    delimiter = _character(options, "delimiter", ",")
+    if not delimiter or delimiter == '"':
         raise SourceError(
-            f"the option delimiter is '{text}'", hint="it must be one ASCII character other than a quote"
+            f"the option delimiter is '{delimiter}'", hint="it must be one ASCII character other than a quote"
         )
+    quote = _character(options, "quote", '"')
+    escape, comment = (_character(options, name, "") for name in ("escape", "comment"))
+    if escape == quote:
+        # Spark says so of texts in which a doubled quote stands for one, which it does here anyway.
+        escape = ""
+    used = [one for one in (delimiter, quote, escape, comment) if one]
+    if len(set(used)) < len(used):
+        raise SourceError(
+            "two of the options delimiter, quote, escape and comment are the same character",
+            hint="each needs one of its own; '' is for none",
+        )
+    return CsvFormat(delimiter, options.get("null", ""), multiline, times, quote, escape, comment)
+
+
+def _character(options: Mapping[str, str], name: str, default: str) -> str:
+    """An option that is one ASCII character; '' for none.
+
+    Raises:
+        SourceError: it is not.
+    """
+    text = options.get(name, default).replace("\\t", "\t")
+    if len(text) > 1 or not text.isascii() or (text and text in "\r\n\0"):
+        raise SourceError(f"the option {name} is '{text}'", hint="it must be one ASCII character")
     return text
 
 
-def _open_part(sample: Sample, form: CsvFormat, declared: Schema | None) -> CsvPart:
+def _open_part(sample: Sample, form: CsvFormat, declared: Schema | None, skipped: int) -> CsvPart:
     """A file with its names: the declared ones, or those of its header; none where there is no row."""
-    body = sample.body
+    body = _after_lines(sample, skipped)
     text = np.frombuffer(sample.data, np.uint8, offset=body)
-    starts, ends, fields, states = csv_records(text, ord(form.delimiter), form.multiline)
+    starts, ends, fields, states = csv_records(text, form.marks, form.multiline)
     if not len(ends):
         return CsvPart(sample.part(len(sample.data)), ())
     if declared is not None:
@@ -295,6 +342,17 @@ def _open_part(sample: Sample, form: CsvFormat, declared: Schema | None) -> CsvP
     names = _header(sample.label, text[starts[0] : ends[0]].tobytes(), int(fields[0]), int(states[0]), form)
     after = sample.data.find(b"\n", end)
     return CsvPart(sample.part(after + 1 if after >= 0 else len(sample.data)), names)
+
+
+def _after_lines(sample: Sample, skipped: int) -> int:
+    """The first byte after so many lines of a file, of which the sample has the beginning."""
+    at = sample.body
+    for _ in range(skipped):
+        after = sample.data.find(b"\n", at)
+        if after < 0:
+            return len(sample.data)
+        at = after + 1
+    return at
 
 
 def _header(label: str, row: bytes, width: int, state: int, form: CsvFormat) -> tuple[str, ...]:
@@ -343,7 +401,7 @@ def _blocks(part: TextPart, form: CsvFormat, first: int, last: int) -> Iterator[
     elif first == 0:
         data = decoded_bytes(part)
         text = np.frombuffer(data, np.uint8)
-        starts, _, _, _ = csv_records(text, ord(form.delimiter), True)
+        starts, _, _, _ = csv_records(text, form.marks, True)
         for start, end in pairwise([0, *_cuts(starts.tolist()), len(data)]):
             if start < end:
                 yield Block(part, part.body + start, data[start:end])

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import BYTES, inner, kernel
+from headrace.kernels.jit import BYTES, INT1, inner, kernel
 
 BytesArray = npt.NDArray[np.uint8]
 
@@ -29,6 +29,8 @@ NO_OBJECT: Final = 3
 TOO_DEEP: Final = 4
 """A JSON value nested more than `MAX_DEPTH` levels deep."""
 
+ESCAPED_END: Final = 6
+"""A CSV row whose last character makes the line end a part of it."""
 UNUSUAL: Final = 5
 """A JSON object with a number that JSON libraries judge differently: NaN, infinite or nearly so."""
 
@@ -95,21 +97,34 @@ def _count_lines(data: BytesArray) -> int:
 
 
 @inner
-def _csv_row(data: BytesArray, at: int, delimiter: int, multiline: bool) -> tuple[int, int, int]:
+def _line_end(data: BytesArray, at: int) -> int:
+    """The next line feed, or the text's end."""
+    while at < len(data) and data[at] != _NEWLINE:
+        at += 1
+    return min(at, len(data))
+
+
+@inner
+def _csv_row(data: BytesArray, at: int, marks: Int64Array, multiline: bool) -> tuple[int, int, int]:
     """Where the row that starts at a byte ends (its line feed, or the text's end), its fields and state."""
     size = len(data)
+    delimiter, quote, escape = marks[0], marks[1], marks[2]
     fields, state = 1, GOOD
     at_field, quoted = True, False
     while at < size and (data[at] != _NEWLINE or (quoted and multiline)):
         byte = data[at]
-        if quoted:
-            if byte == _QUOTE and at + 1 < size and data[at + 1] == _QUOTE:
+        if byte == escape:
+            at += 1
+            if at >= size or data[at] == _NEWLINE or data[at] == _RETURN:
+                return _line_end(data, at), fields, ESCAPED_END
+        elif quoted:
+            if byte == quote and at + 1 < size and data[at + 1] == quote:
                 at += 1
-            elif byte == _QUOTE:
+            elif byte == quote:
                 quoted = False
         elif byte == delimiter:
             fields += 1
-        elif byte == _QUOTE and at_field:
+        elif byte == quote and at_field:
             quoted = True
         elif byte == _RETURN and at + 1 < size and data[at + 1] != _NEWLINE:
             state = STRAY_RETURN
@@ -159,23 +174,24 @@ def _json_line(data: BytesArray, at: int) -> tuple[int, int]:
     return at, state
 
 
-@kernel(BYTES, numba.int64, numba.boolean)
+@kernel(BYTES, INT1, numba.boolean)
 def csv_records(
-    data: BytesArray, delimiter: int, multiline: bool
+    data: BytesArray, marks: Int64Array, multiline: bool
 ) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
-    """The rows of a CSV text, with Arrow's rules for quotes; empty rows are skipped.
+    """The rows of a CSV text, with Arrow's rules for quotes; empty rows and comments are skipped.
 
     A field is quoted if it begins with a quote, a doubled quote stands for one, and what follows the closing
-    quote belongs to the field.
+    quote belongs to the field. What follows an escape is a character like any other.
 
     Args:
         data: the text.
-        delimiter: the byte between fields.
+        marks: int64[4], the bytes between fields, around quoted ones, before a character that stands for
+            itself, and at the start of a comment; -1 for none.
         multiline: whether a quoted field may hold line ends.
 
     Returns:
         For each row, int64[n]: its first byte, the byte after its last (without the line end), its number of
-        fields, and GOOD, UNCLOSED or STRAY_RETURN.
+        fields, and GOOD, UNCLOSED, ESCAPED_END or STRAY_RETURN.
     """
     lines = _count_lines(data)
     starts, ends = np.empty(lines, np.int64), np.empty(lines, np.int64)
@@ -183,7 +199,10 @@ def csv_records(
     count, at, size = 0, 0, len(data)
     while at < size:
         start = at
-        at, number, state = _csv_row(data, start, delimiter, multiline)
+        if data[at] == marks[3]:
+            at = _line_end(data, at) + 1
+            continue
+        at, number, state = _csv_row(data, start, marks, multiline)
         end = at - 1 if at > start and data[at - 1] == _RETURN else at
         at += 1
         if end > start:

@@ -21,6 +21,7 @@ NAMES = ("i", "x", "b", "d", "t", "m", "s")
 TYPES = (BIGINT, DOUBLE, BOOLEAN, DATE, TIMESTAMP, pa.decimal128(6, 2), STRING)
 SCHEMA = Schema(tuple(Field(name, dtype) for name, dtype in zip(NAMES, TYPES, strict=True)))
 FORM = CsvFormat(",", "", False)
+OTHER_FORM = CsvFormat(",", "", False, quote="'", escape="\\", comment="#")
 
 CELLS = st.sampled_from(
     [
@@ -55,9 +56,9 @@ def open_text(
     return sent
 
 
-def parse(text: str) -> tuple[list[object], list[tuple[str, str]]]:
+def parse(text: str, form: CsvFormat = FORM) -> tuple[list[object], list[tuple[str, str]]]:
     part = TextPart(Path("f"), "f", 0, 0)
-    read = parse_block(Block(part, COUNTED_BYTES, text.encode()), NAMES, SCHEMA, FORM)
+    read = parse_block(Block(part, COUNTED_BYTES, text.encode()), NAMES, SCHEMA, form)
     return read.rows.to_pylist(), [(row.text, row.reason) for row in read.rejected]
 
 
@@ -74,6 +75,53 @@ def test_every_line_is_read_as_if_it_stood_alone(lines: list[str]) -> None:
     alone = [parse(f"{line}\n") for line in lines]
     assert repr(rows) == repr([row for some, _ in alone for row in some])
     assert rejected == [row for _, some in alone for row in some]
+
+
+OTHER_LINES = st.text("a,'\\#\"\r ", max_size=6).map(lambda end: f"{GOOD_LINE}{end}") | st.text(
+    "#\\',", max_size=9
+)
+
+
+@given(st.lists(OTHER_LINES, max_size=5))
+def test_every_line_is_read_as_if_it_stood_alone_with_other_characters(lines: list[str]) -> None:
+    rows, rejected = parse("".join(f"{line}\n" for line in lines), OTHER_FORM)
+    alone = [parse(f"{line}\n", OTHER_FORM) for line in lines]
+    assert repr(rows) == repr([row for some, _ in alone for row in some])
+    assert rejected == [row for _, some in alone for row in some]
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "values"),
+    [
+        ({"quote": "'"}, "t,s\n1,'a,''b'''\n2,\"c\"\n", ["a,'b'", '"c"']),
+        ({"quote": ""}, 't,s\n1,"a"\n2,"b\n', ['"a"', '"b']),
+        ({"escape": "\\"}, 't,s\n1,"a\\",b"\n2,c\\,d\n', ['a",b', "c,d"]),
+        ({"escape": '"'}, 't,s\n1,"a"",b"\n', ['a",b']),
+        ({"comment": "#"}, "# made by hand\nt,s\n#1,x\n2,#y\n", ["#y"]),
+        ({"skip": "2"}, "made by\n\nt,s\n1,x\n", ["x"]),
+        ({"skip": "1", "header": "false"}, "t,s\n1,x\n", ["x"]),
+    ],
+)
+def test_how_fields_are_written(
+    options: dict[str, str], text: str, values: list[str], tmp_path: Path, read_all: ReadAll
+) -> None:
+    declared = Schema((Field("t", BIGINT), Field("s", STRING)))
+    rows, rejected = read_all(open_text(tmp_path, text, declared, **options))
+    assert (rows["s"].to_pylist(), list(rejected)) == (values, [])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"escape": ","}, "the same character"),
+        ({"quote": "ab"}, "option quote is 'ab'"),
+        ({"comment": "\u00e9"}, "option comment"),
+        ({"skip": "-1"}, "option skip is '-1'"),
+    ],
+)
+def test_characters_that_cannot_be(options: dict[str, str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=message):
+        open_text(tmp_path, "t,s\n", Schema((Field("t", BIGINT),)), **options)
 
 
 def test_columns_are_inferred(tmp_path: Path, read_all: ReadAll) -> None:

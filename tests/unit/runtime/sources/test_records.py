@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.runtime.sources.records import (
+    ESCAPED_END,
     GOOD,
     MAX_DEPTH,
     NO_OBJECT,
@@ -16,9 +17,12 @@ from headrace.runtime.sources.records import (
 )
 
 
-def csv_rows(text: str, multiline: bool = False) -> list[tuple[str, int, int]]:
+def csv_rows(
+    text: str, multiline: bool = False, escape: str = "", comment: str = ""
+) -> list[tuple[str, int, int]]:
+    marks = np.array([ord(one) if one else -1 for one in (",", '"', escape, comment)])
     data = text.encode()
-    starts, ends, fields, states = csv_records(np.frombuffer(data, np.uint8), ord(","), multiline)
+    starts, ends, fields, states = csv_records(np.frombuffer(data, np.uint8), marks, multiline)
     return [
         (data[start:end].decode(), number, state)
         for start, end, number, state in zip(starts, ends, fields, states, strict=True)
@@ -51,6 +55,21 @@ def json_rows(text: str) -> list[tuple[str, int]]:
 )
 def test_csv_rows(text: str, rows: list[tuple[str, int, int]]) -> None:
     assert csv_rows(text) == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ('"a\\"b,",c\n', [('"a\\"b,",c', 2, GOOD)]),
+        ("a\\,b,c\n", [("a\\,b,c", 2, GOOD)]),
+        ("a\\\nb\n", [("a\\", 1, ESCAPED_END), ("b", 1, GOOD)]),
+        ("a\\\r\nb\n", [("a\\", 1, ESCAPED_END), ("b", 1, GOOD)]),
+        ('"a\\', [('"a\\', 1, ESCAPED_END)]),
+        ("#a,b\nc#,d\n#", [("c#,d", 2, GOOD)]),
+    ],
+)
+def test_csv_rows_with_escapes_and_comments(text: str, rows: list[tuple[str, int, int]]) -> None:
+    assert csv_rows(text, escape="\\", comment="#") == rows
 
 
 def test_csv_rows_over_several_lines() -> None:

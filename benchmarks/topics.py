@@ -32,6 +32,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from headrace import connect
 from headrace.runtime.intake.topic import Brokers, open_topic
+from headrace.runtime.sources.computed import ComputedColumns
 from headrace.runtime.sources.topic import Access, OffsetRange, messages_of
 from headrace.runtime.writing.tables import write_table
 from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, Schema
@@ -95,7 +96,9 @@ def fetched(broker: str, ranges: list[OffsetRange]) -> None:
 
 def parsed(broker: str, ranges: list[OffsetRange]) -> None:
     """Fetch and parse the messages."""
-    source = open_topic({"brokers": broker, "topic": TOPIC}, SCHEMA, None).source(tuple(ranges))
+    source = open_topic({"brokers": broker, "topic": TOPIC}, ComputedColumns(SCHEMA), None).source(
+        tuple(ranges)
+    )
     for _ in source.read(0, source.size, SCHEMA.names):
         pass
 

@@ -327,3 +327,21 @@ def test_a_format_that_spark_does_not_have_is_named(spark: Any, form: str, messa
         db.execute(f"CREATE STREAM s FROM {form} OPTIONS (subscribe = 'bids') TIMESTAMP BY ts")
     assert caught.value.position is not None
     assert "package" in str(caught.value.hint)
+
+
+def test_columns_that_are_computed_of_those_of_a_spark_stream(spark: Any, numbers: None) -> None:
+    with hr.connect(spark=spark) as db:
+        db.execute(f"""
+            CREATE STREAM s (at AS TIMESTAMP_SECONDS(ts), part AS 12 / (ts - 2))
+            FROM numbers OPTIONS (first = 0, count = {ROWS}) TIMESTAMP BY at
+        """)
+        query = db.query("SELECT name, part FROM s")
+        db.start()
+        wait_for_rows(db, query, ROWS - 2)
+        changes = query.changes().to_pylist()
+        (stream,) = db.stop().streams
+    assert [row["name"] for row in changes] == [f"n{number}" for number in range(ROWS - 1) if number != 2]
+    assert [row["part"] for row in changes] == [
+        12 / (number - 2) for number in range(ROWS - 1) if number != 2
+    ]
+    assert stream.rejected == 1

@@ -296,10 +296,12 @@ class Client:
         return dict(self._server.json("GET", "/store/check"))
 
     def _sent(self, name: str) -> Schema:
-        """The columns that the rows of a stream come with: not the instant of arrival."""
+        """The columns that rows come with: neither computed ones nor the instant of arrival."""
         found = _described(self._server.json("GET", f"/streams/{_quoted(name)}"))
-        timed = found.more.get("timestamp") if found.more.get("by_arrival") else None
-        return Schema(tuple(field for field in found.schema if field.name != timed))
+        left_out = {*found.more.get("computed", ())}
+        if found.more.get("by_arrival"):
+            left_out.add(found.more.get("timestamp"))
+        return Schema(tuple(field for field in found.schema if field.name not in left_out))
 
 
 def _quoted(name: str) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 
 from headrace.algebra.letters import letters_name, stream_of_letters
 from headrace.algebra.nodes import Plan
+from headrace.algebra.one_row import ONE_ROW
 from headrace.algebra.properties import sources_of
 from headrace.algebra.system_streams import SystemStream
 from headrace.engine.consistency import at_level
@@ -41,8 +42,9 @@ from headrace.language.statements import AlterStream, Consistency, CreateSkew, H
 from headrace.language.syntax import Name
 from headrace.language.syntax import Query as Syntax
 from headrace.lowering.memory import remembering_all
-from headrace.runtime.intake.streams import Incoming
+from headrace.runtime.intake.streams import BoundedRelation, Incoming
 from headrace.runtime.journal.definition import Definition, key_of
+from headrace.runtime.sources.one_row import OneRow
 from headrace.suggestions import did_you_mean
 from headrace.time import TimeDomain
 
@@ -105,6 +107,7 @@ class Definitions:
         streams: dict[str, Incoming] = {name: stream.incoming for name, stream in self.inputs.items()}
         letters = {letters_name(name): stream.letters for name, stream in self.inputs.items()}
         relations = {name: table.relation for name, table in self.relations.items()}
+        relations[ONE_ROW] = BoundedRelation(OneRow())
         return {**streams, **letters, **SYSTEM_STREAMS, **relations}
 
     def described_inputs(self) -> dict[str, str]:
@@ -112,6 +115,7 @@ class Definitions:
         streams = {name: stream.describe() for name, stream in self.inputs.items()}
         streams |= {letters_name(name): f"the dead letters of {name}" for name in self.inputs}
         streams |= {stream.full_name: "what the run says of itself" for stream in SystemStream}
+        streams[ONE_ROW] = "one row"
         return streams | {name: table.describe() for name, table in self.relations.items()}
 
     def endless_of(self, plan: Plan) -> dict[str, Timing]:

@@ -48,7 +48,7 @@ from headrace.runtime.intake.topic_feed import TopicFeed
 from headrace.runtime.intake.web import open_web
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.coding import without_compression
-from headrace.runtime.sources.computed import ComputedSource
+from headrace.runtime.sources.computed import ComputedColumns
 from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.sources.patterns import plain_path
 from headrace.runtime.sources.remote import ACCOUNT_OPTIONS, is_remote
@@ -59,7 +59,7 @@ from headrace.runtime.spark.scans import file_batches
 from headrace.runtime.store.paths import file_name, inside, make_inside
 from headrace.runtime.store.segments import cannot_write
 from headrace.runtime.store.temporary import private_folder
-from headrace.schema import Field, Schema
+from headrace.schema import Schema
 
 SYSTEM_STREAMS: Final[Mapping[str, LiveStream]] = MappingProxyType(
     {kind.full_name: LiveStream(kind.schema, NOTED_AT, BY_ARRIVAL) for kind in SystemStream}
@@ -218,9 +218,11 @@ class Input:
             raise cannot_write(place, error) from error
         if self.frame is not None:
             checkpoint = inside(place, "checkpoint")
-            files = partial(file_batches, self.frame, self.stream.schema, checkpoint=checkpoint)
-            ahead = may_read_ahead(self.frame)
-            return SparkFeed(self.info.name, self.frame, checkpoint, wake, ahead=ahead, files=files)
+            columns, ahead = self.stream.columns, may_read_ahead(self.frame)
+            files = partial(file_batches, self.frame, columns.given, checkpoint=checkpoint)
+            return SparkFeed(
+                *(self.info.name, self.frame, checkpoint, wake), ahead=ahead, files=files, computed=columns
+            )
         rows = self.max_rows or epoch_rows
         match self.followed:
             case Folder():
@@ -298,8 +300,7 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
                 records=statement.records,
                 columns_above="",
             )
-            if statement.computed:
-                source = ComputedSource(source, bind_computed(statement.computed, source.schema))
+            source = _with_computed(statement, source.schema).over(source)
             info = describe_stream(statement, source.schema)
             timing = timing_of(statement.time, info, comes_now=False)
             bounded = BoundedStream(source, info.timestamp, timing, max_rows, info.changes)
@@ -313,16 +314,25 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
             return _of_web(statement, options, max_rows)
         options = revealed(policy.spark_options(options, base))
         frame = _hiding(options, lambda: read_stream(statement.format, options, statement.columns))
-        schema = statement.columns or _schema_of(frame)
-        info = describe_stream(statement, schema)
+        columns = _with_computed(statement, statement.columns or _schema_of(frame))
+        info = describe_stream(statement, columns.schema)
         origin = _spark_origin(statement.format, options)
         now = statement.format == "kafka"
         timing = timing_of(statement.time, info, comes_now=now, in_batches=True)
-        live = LiveStream(schema, info.timestamp, timing, info.changes)
+        live = LiveStream(columns.schema, info.timestamp, timing, info.changes, computed=columns)
         return Input(info, live, frame, max_rows, statement.time, now, origin)
     except UserError as error:
         error.position = error.position or statement.position
         raise
+
+
+def _with_computed(statement: CreateStream, given: Schema) -> ComputedColumns:
+    """The columns of an input, and those that the statement computes of them.
+
+    Raises:
+        LanguageError: an expression is wrong, or a name is there twice.
+    """
+    return ComputedColumns(given, bind_computed(statement.computed, given))
 
 
 def _hiding(options: Mapping[str, str], opened: Callable[[], T]) -> T:
@@ -466,27 +476,26 @@ def _followed(
     if statement.columns is None:
         hint = f"write CREATE STREAM {statement.name} (column TYPE, ...) FROM {statement.format}"
         raise LanguageError("a folder that is followed may be empty at first: declare the columns", hint=hint)
-    columns = statement.columns
-    items = bind_computed(statement.computed, columns)
-    schema = Schema((*columns, *(Field(name, expression.type) for name, expression in items)))
-    info = describe_stream(statement, schema)
+    columns = _with_computed(statement, statement.columns)
+    info = describe_stream(statement, columns.schema)
     given = revealed(options)
     of_files = {name: value for name, value in given.items() if name not in OPTIONS}
-    named = {name for name, _ in items}
-    timed = info.timestamp if not info.by_arrival and info.timestamp not in named else None
+    timed = info.timestamp if info.timestamp in columns.given.names else None
     above = starts_above(given.get("path", ""), base)
 
     def opened(label: str) -> SplitSource:
         found = open_source(
-            *(statement.format, {**of_files, "path": label}, columns, timed, statement.name, base),
+            *(statement.format, {**of_files, "path": label}, columns.given, timed, statement.name, base),
             policy.folders,
             records=statement.records,
             columns_above=above,
         )
-        return ComputedSource(found, items) if items else found
+        return columns.over(found)
 
-    folder = open_folder(given, base, policy.folders, schema, opened)
-    live = LiveStream(schema, info.timestamp, timing_of(statement.time, info, comes_now=False), info.changes)
+    folder = open_folder(given, base, policy.folders, columns.schema, opened)
+    live = LiveStream(
+        columns.schema, info.timestamp, timing_of(statement.time, info, comes_now=False), info.changes
+    )
     origin = origin_of(statement.format, {**of_files, "follow": "true"}, base)
     return Input(info, live, None, max_rows, statement.time, origin=origin, followed=folder)
 
@@ -495,17 +504,15 @@ def _of_topic(
     statement: CreateStream, options: dict[str, str], max_rows: int | None, base: Path, policy: Policy
 ) -> Input:
     """The input that a Kafka topic is."""
-    columns = statement.columns
-    if columns is None:
+    if statement.columns is None:
         hint = f"write CREATE STREAM {statement.name} (column TYPE, ...) FROM kafka"
         raise LanguageError("a topic does not say what is in it: declare the columns", hint=hint)
-    items = bind_computed(statement.computed, columns)
-    schema = Schema((*columns, *(Field(name, expression.type) for name, expression in items)))
-    info = describe_stream(statement, schema)
+    columns = _with_computed(statement, statement.columns)
+    info = describe_stream(statement, columns.schema)
     given = revealed(options)
-    topic = _hiding(given, lambda: open_topic(given, columns, statement.records, items, base, policy.folders))
+    topic = _hiding(given, lambda: open_topic(given, columns, statement.records, base, policy.folders))
     timing = timing_of(statement.time, info, comes_now=True)
-    live = LiveStream(schema, info.timestamp, timing, info.changes)
+    live = LiveStream(columns.schema, info.timestamp, timing, info.changes)
     # The brokers may be others when it is read on, and secrets are in no store.
     origin = f"topic {topic.access.topic!r} as {options.get('format', 'json')}"
     return Input(info, live, None, max_rows, statement.time, True, origin, followed=topic)
@@ -513,32 +520,36 @@ def _of_topic(
 
 def _of_web(statement: CreateStream, options: dict[str, str], max_rows: int | None) -> Input:
     """The input that an address of the web is."""
-    columns = statement.columns
-    if columns is None:
+    if statement.columns is None:
         hint = f"write CREATE STREAM {statement.name} (column TYPE, ...) FROM {WEB}"
         raise LanguageError("what an address will answer is not known: declare the columns", hint=hint)
-    items = bind_computed(statement.computed, columns)
-    schema = Schema((*columns, *(Field(name, expression.type) for name, expression in items)))
-    info = describe_stream(statement, schema)
+    columns = _with_computed(statement, statement.columns)
+    info = describe_stream(statement, columns.schema)
 
     def opened(form: str, given: dict[str, str]) -> SplitSource:
-        found = open_source(form, given, columns, None, statement.name, Path())
-        return ComputedSource(found, items) if items else found
+        return columns.over(open_source(form, given, columns.given, None, statement.name, Path()))
 
     given = revealed(options)
-    web = _hiding(given, lambda: open_web(given, schema, opened))
-    live = LiveStream(schema, info.timestamp, timing_of(statement.time, info, comes_now=False), info.changes)
+    web = _hiding(given, lambda: open_web(given, columns.schema, opened))
+    live = LiveStream(
+        columns.schema, info.timestamp, timing_of(statement.time, info, comes_now=False), info.changes
+    )
     origin = origin_of(WEB, {"url": str(options["url"])}, Path())
     return Input(info, live, None, max_rows, statement.time, origin=origin, followed=web)
 
 
 def _pushed(statement: CreateStream, options: Mapping[str, str], max_rows: int | None) -> Input:
-    assert statement.columns is not None
+    if statement.columns is None:
+        raise LanguageError(
+            "rows that are pushed do not say which columns there are: declare them",
+            hint=f"write CREATE STREAM {statement.name} (column TYPE, ...) FROM push",
+        )
     if options:
         raise LanguageError(f"push has no option {next(iter(options))}", hint=f"it has {_LIMIT}")
-    info = describe_stream(statement, statement.columns)
+    columns = _with_computed(statement, statement.columns)
+    info = describe_stream(statement, columns.schema)
     timing = timing_of(statement.time, info, comes_now=True)
-    live = LiveStream(statement.columns, info.timestamp, timing, info.changes)
+    live = LiveStream(columns.schema, info.timestamp, timing, info.changes, computed=columns)
     return Input(info, live, None, max_rows, statement.time, True, PUSH)
 
 

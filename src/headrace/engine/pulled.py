@@ -13,10 +13,12 @@ from headrace.engine.corrections import Said
 from headrace.engine.inputs import Input
 from headrace.engine.times import Length, disorder_of, timing_of
 from headrace.errors import LanguageError, UserError
+from headrace.language.binding.computed import bind_computed
 from headrace.language.parsing.parser import parse
 from headrace.language.statements import CreateStream, TimeClauses
 from headrace.runtime.intake.pulling import FunctionPull, IteratorPull, Pull
 from headrace.runtime.intake.streams import LiveStream
+from headrace.runtime.sources.computed import ComputedColumns
 from headrace.runtime.sources.tables import to_arrow_table
 from headrace.runtime.sources.widening import readable_schema
 from headrace.schema import Schema
@@ -58,17 +60,20 @@ def pulled(
                 hint='give columns="a BIGINT, ts TIMESTAMP"',
             )
         source, schema = _looked_into(name, source)
+        found = ComputedColumns(schema)
+    elif isinstance(columns, str):
+        found = _declared(columns)
     else:
-        schema = _declared(columns) if isinstance(columns, str) else readable_schema(columns, name)
-    info = said.info(name, schema)
+        found = ComputedColumns(readable_schema(columns, name))
+    info = said.info(name, found.schema)
     clauses = TimeClauses(disorder_of(disorder, info.domain))
     timing = timing_of(clauses, info, comes_now=False)
-    live = LiveStream(schema, info.timestamp, timing, info.changes)
+    live = LiveStream(found.schema, info.timestamp, timing, info.changes, computed=found)
     pull: Pull
     if isinstance(source, Iterator):
-        pull = IteratorPull(name, schema, source)
+        pull = IteratorPull(name, found, source)
     else:
-        pull = FunctionPull(name, schema, source, _seconds(every))
+        pull = FunctionPull(name, found, source, _seconds(every))
     return Input(info, live, clauses=clauses, origin="rows that are pulled", followed=pull)
 
 
@@ -87,7 +92,7 @@ def _looked_into(name: str, rows: Iterator[Any]) -> tuple[Iterator[Any], Schema]
     return chain([first], rows), readable_schema(table.schema, name)
 
 
-def _declared(columns: str) -> Schema:
+def _declared(columns: str) -> ComputedColumns:
     """Columns as CREATE STREAM has them.
 
     Raises:
@@ -98,9 +103,15 @@ def _declared(columns: str) -> Schema:
     except LanguageError as error:
         raise UserError(f"columns are '{columns}': {error.message}", hint=error.hint) from None
     assert isinstance(statement, CreateStream)
-    if statement.columns is None or statement.computed:
-        raise UserError("columns are names and types alone", hint="compute further ones in the queries")
-    return statement.columns
+    if statement.columns is None:
+        raise UserError(
+            "the columns that rows come with are missing", hint='give columns="a BIGINT, ts TIMESTAMP"'
+        )
+    try:
+        items = bind_computed(statement.computed, statement.columns)
+    except LanguageError as error:
+        raise UserError(f"columns are '{columns}': {error.message}", hint=error.hint) from None
+    return ComputedColumns(statement.columns, items)
 
 
 def _seconds(every: str | timedelta) -> float:

@@ -12,6 +12,7 @@ from headrace.algebra.changes import Changes, content_schema
 from headrace.algebra.events import Events, event_schema
 from headrace.algebra.letters import letters_name, letters_schema, noted_at, stream_of_letters
 from headrace.algebra.nodes import Plan
+from headrace.algebra.one_row import ONE_ROW, SCHEMA
 from headrace.algebra.system_streams import NOTED_AT, SystemStream, system_stream
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
@@ -47,6 +48,7 @@ class StreamInfo:
         domain: what its instants count.
         by_arrival: whether rows come without that column, and get the clock's reading when they are taken.
         changes: what they change, and for how long they are valid; None where each is for its instant.
+        computed: the names of columns that are computed of the others.
     """
 
     name: str
@@ -55,13 +57,13 @@ class StreamInfo:
     domain: TimeDomain
     by_arrival: bool = False
     changes: Changes | Events | None = None
+    computed: tuple[str, ...] = ()
 
     @property
     def sent(self) -> Schema:
-        """The columns that its rows come with: all but the instant of arrival."""
-        if not self.by_arrival:
-            return self.schema
-        return Schema(tuple(field for field in self.schema if field.name != self.timestamp))
+        """The columns that its rows come with: all but computed ones and the instant of arrival."""
+        left_out = {*self.computed, *([self.timestamp] if self.by_arrival else [])}
+        return Schema(tuple(field for field in self.schema if field.name not in left_out))
 
     @property
     def content(self) -> Schema:
@@ -172,6 +174,8 @@ class Catalog:
         system = system_stream(name) if self.shows_itself else None
         if system is not None:
             return system_info(system)
+        if name.lower() == ONE_ROW:
+            return RelationInfo(ONE_ROW, SCHEMA)
         of = stream_of_letters(name)
         if of is None:
             return self.entries.get(name.lower())
@@ -241,6 +245,8 @@ def _kept_for(name: str) -> str | None:
         return "the dead letters of a stream are"
     if system_stream(name) is not None:
         return "what a run says of itself is"
+    if name.lower() == ONE_ROW:
+        return "the table of queries without FROM is"
     return "a reading of a relation is" if _READING.fullmatch(name) else None
 
 
@@ -313,11 +319,12 @@ def describe_stream(statement: CreateStream, columns: Schema) -> StreamInfo:
         LanguageError: the timestamp column is missing or of a wrong type, or a clause does not fit it.
     """
     position = statement.timestamp_position
+    computed = tuple(column.name for column in statement.computed)
     if isinstance(statement.timestamp, ByArrival):
         check_arrival_clauses(statement.time, position)
         info = timed_by_arrival(statement.name, columns, statement.timestamp, position)
         arrival = info.schema[-1]
-        return replace(info, changes=changes_of_stream(statement, info.schema, arrival))
+        return replace(info, changes=changes_of_stream(statement, info.schema, arrival), computed=computed)
     index = columns.find(statement.timestamp)
     if index is None:
         hint = did_you_mean(statement.timestamp, columns.names) or f"the columns are {columns}"
@@ -336,7 +343,7 @@ def describe_stream(statement: CreateStream, columns: Schema) -> StreamInfo:
     if time.disorder is not None:
         check_duration(time.disorder, domain, "DISORDER", position)
     changes = changes_of_stream(statement, columns, column)
-    return StreamInfo(statement.name, columns, column.name, domain, changes=changes)
+    return StreamInfo(statement.name, columns, column.name, domain, changes=changes, computed=computed)
 
 
 def timed_by_arrival(

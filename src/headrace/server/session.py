@@ -227,6 +227,7 @@ def described_stream(stream: StreamInfo | DerivedStream, db: Database) -> dict[s
                 "kind": "pushed" if stream.name in db.pushed else "source",
                 "timestamp": stream.timestamp,
                 "by_arrival": stream.by_arrival,
+                "computed": list(stream.computed),
                 "time": stream.domain.name,
                 "columns": columns_of(stream.schema),
             }

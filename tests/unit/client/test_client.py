@@ -26,10 +26,10 @@ from unit.server.serving_for_tests import running
 
 TEXT = """CREATE STREAM s (ts BIGINT, item STRING, v BIGINT) FROM push TIMESTAMP BY ts;
 CREATE STREAM timed (at TIMESTAMP, day DATE, price DECIMAL(10, 2)) FROM push TIMESTAMP BY at;
-CREATE STREAM came (v BIGINT) FROM push TIMESTAMP BY ARRIVAL AS came_at;
+CREATE STREAM came (v BIGINT, doubled AS 2 * v) FROM push TIMESTAMP BY ARRIVAL AS came_at;
 CREATE QUERY q AS SELECT item, SUM(v) AS t FROM s [RANGE 10] GROUP BY item;
 CREATE QUERY prices AS SELECT day, price FROM timed [RANGE 1 HOUR];
-CREATE QUERY arrived AS SELECT v FROM came [RANGE 1 HOUR];
+CREATE QUERY arrived AS SELECT v, doubled FROM came [RANGE 1 HOUR];
 """
 
 

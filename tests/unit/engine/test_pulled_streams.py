@@ -19,6 +19,7 @@ import headrace as hr
 from headrace.runtime.intake.pull_feed import PullFeed
 from headrace.runtime.intake.pulling import IteratorPull
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.sources.computed import ComputedColumns
 from headrace.schema import BIGINT, Field, Schema
 
 COLUMNS = "v BIGINT, ts BIGINT"
@@ -185,7 +186,12 @@ def test_an_iterator_is_not_read_far_ahead() -> None:
             yield {"v": pulled}
 
     feed = PullFeed(
-        "s", IteratorPull("s", Schema((Field("v", BIGINT),)), rows()), Path("unused"), 10, 1_000, lambda: None
+        "s",
+        IteratorPull("s", ComputedColumns(Schema((Field("v", BIGINT),))), rows()),
+        Path("unused"),
+        10,
+        1_000,
+        lambda: None,
     )
     feed.start(StreamPoint(0), ["v"])
     until(lambda: pulled, 20)
@@ -217,7 +223,7 @@ def test_a_stream_whose_iterator_waits_may_be_idle() -> None:
 
 def test_rows_that_an_epoch_could_not_read_are_taken_again(tmp_path: Path) -> None:
     feed = PullFeed(
-        "s", IteratorPull("s", Schema((Field("v", BIGINT),)), iter([{"v": 1}, {"v": 2}])),
+        "s", IteratorPull("s", ComputedColumns(Schema((Field("v", BIGINT),))), iter([{"v": 1}, {"v": 2}])),
         tmp_path / "rows", 10, 1_000, lambda: None,
     )  # fmt: skip
     feed.start(StreamPoint(0), ["v"])

@@ -21,11 +21,9 @@ from headrace.language.statements import (
     FORMATS,
     NOTHING_SAID,
     SECRET_OPTIONS,
-    WEB,
     ComputedColumn,
     CreateStream,
     TimeClauses,
-    is_topic,
 )
 from headrace.language.syntax import Name
 from headrace.language.unsupported import FOREIGN_FORMATS
@@ -53,13 +51,6 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
     columns, watermark, computed = parse_columns(cursor) if cursor.at("(") else (None, None, ())
     key = parse_key(cursor)
     form, options = parse_input(cursor, columns, "stream", _WRITTEN)
-    kind = form.text.lower()
-    if computed and kind not in (*FILE_FORMATS, "nexmark", WEB) and not is_topic(kind, options):
-        raise LanguageError(
-            f"a stream from {form.text} has no computed columns",
-            position=computed[0].position,
-            hint=_COMPUTED,
-        )
     records = accept_debezium(cursor, form, keyed=bool(key))
     if records is None:
         timestamp, timed_at, events = parse_events(cursor, key, watermark)

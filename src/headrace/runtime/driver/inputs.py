@@ -76,6 +76,7 @@ def inputs_of(
                 letters=all_columns(stream) if keeps_letters(name, stream, streams) else None,
                 replayed=None if (replay := taken[name].replay) is None else replay.queries,
                 retained=is_retained(stream),
+                computed=stream.computed if isinstance(stream, LiveStream) else None,
             )
     return found
 

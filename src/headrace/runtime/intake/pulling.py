@@ -17,9 +17,9 @@ import pyarrow as pa
 from headrace.errors import HeadraceError, UserError, told
 from headrace.runtime.intake.given_rows import table_of
 from headrace.runtime.sources import open_source
+from headrace.runtime.sources.computed import ComputedColumns
 from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.sources.tables import write_arrow
-from headrace.schema import Schema
 
 _MOST_NUMBER: Final = 2**63
 
@@ -87,19 +87,22 @@ class _Rows:
 
     Args:
         name: the stream, for errors.
-        schema: its columns.
+        columns: its columns.
     """
 
     together = True
 
-    def __init__(self, name: str, schema: Schema) -> None:
+    def __init__(self, name: str, columns: ComputedColumns) -> None:
         self._name = name
-        self._schema = schema
+        self._columns = columns
 
     def opened(self, pieces: Sequence[Piece], path: Path) -> SplitSource:
         """What reads some tables."""
         write_arrow(pa.concat_tables([one.content for one in pieces]), path)
-        return open_source("arrow", {"path": str(path)}, self._schema, None, self._name, path.parent)
+        given = self._columns.given
+        return self._columns.over(
+            open_source("arrow", {"path": str(path)}, given, None, self._name, path.parent)
+        )
 
     def piece(self, given: Any) -> Piece | None:
         """What was given as a piece: rows, or rows and a number.
@@ -118,7 +121,7 @@ class _Rows:
                 )
         if given is None:
             return None
-        table = table_of(given, self._schema, self._name)
+        table = table_of(given, self._columns.given, self._name)
         return Piece(table, table.num_rows, table.nbytes, number) if table.num_rows or number else None
 
 
@@ -127,14 +130,14 @@ class IteratorPull(_Rows):
 
     Args:
         name: the stream, for errors.
-        schema: its columns.
+        columns: its columns.
         rows: gives tables, record batches, data frames, dictionaries or lists of them.
     """
 
     every = 0.0
 
-    def __init__(self, name: str, schema: Schema, rows: Iterator[Any]) -> None:
-        super().__init__(name, schema)
+    def __init__(self, name: str, columns: ComputedColumns, rows: Iterator[Any]) -> None:
+        super().__init__(name, columns)
         self._given = rows
 
     def pull(self, last: int | None) -> Piece | None:
@@ -152,14 +155,16 @@ class FunctionPull(_Rows):
 
     Args:
         name: the stream, for errors.
-        schema: its columns.
+        columns: its columns.
         function: returns rows, or rows and a number; None if nothing has come. If it takes an argument, that
             is the last number, None at first.
         every: seconds between a call that brought nothing and the next one.
     """
 
-    def __init__(self, name: str, schema: Schema, function: Callable[..., Any], every: float) -> None:
-        super().__init__(name, schema)
+    def __init__(
+        self, name: str, columns: ComputedColumns, function: Callable[..., Any], every: float
+    ) -> None:
+        super().__init__(name, columns)
         self.every = every
         self._function = function
         self._is_told = bool(inspect.signature(function).parameters)

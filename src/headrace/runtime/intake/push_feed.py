@@ -126,7 +126,7 @@ class PushFeed:
                 use, or the stream has stopped.
         """
         push = _Push(
-            table_of(rows, self._stream.schema, self._name), *_numbered(producer, sequence), Future()
+            table_of(rows, self._stream.columns.given, self._name), *_numbered(producer, sequence), Future()
         )
         push.done.set_running_or_notify_cancel()
         with self._room:
@@ -207,7 +207,8 @@ class PushFeed:
         except OSError as error:
             raise cannot_write(self._file, error) from error
         options = {"path": str(self._file)}
-        source = open_source("arrow", options, self._stream.schema, None, self._name, self._folder)
+        columns = self._stream.columns
+        source = columns.over(open_source("arrow", options, columns.given, None, self._name, self._folder))
         return Intake(point.position + 1, source, 0, source.size, producers=seen, dropped=dropped)
 
     def settle(self, error: BaseException | None) -> None:

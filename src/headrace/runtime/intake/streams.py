@@ -14,6 +14,7 @@ from headrace.errors import StoreError, UserError
 from headrace.heartbeats.timing import BY_ARRIVAL, IN_ORDER, Timing
 from headrace.runtime.journal.followed import Followed
 from headrace.runtime.journal.records import Content, StreamPoint
+from headrace.runtime.sources.computed import ComputedColumns
 from headrace.runtime.sources.contract import Rejected, SplitSource
 from headrace.runtime.sources.files import Stamp, stamps_of
 from headrace.runtime.tasks.messages import LetterFile
@@ -73,13 +74,14 @@ class LiveStream:
     """A stream that never ends: rows are pushed, or come from a Spark streaming source.
 
     Attributes:
-        schema: all columns that its rows come with.
+        schema: all columns that its rows have when they are read.
         timestamp: the column it is timed by; not one of those where it is timed by arrival.
         timing: how its time moves.
         changes: what they change, if they are changes of rows by key or events with corrections.
         letters_kept: for how long its dead letters are kept (microseconds of the clock), INFINITY for ever;
             None where that is not said.
         retain: which of its rows are kept; none if None.
+        computed: which columns its rows come with, if others are computed of these as an epoch reads them.
     """
 
     schema: Schema
@@ -88,6 +90,12 @@ class LiveStream:
     changes: Changes | Events | None = None
     letters_kept: int | None = None
     retain: Retain | None = None
+    computed: ComputedColumns | None = None
+
+    @property
+    def columns(self) -> ComputedColumns:
+        """The columns that its rows come with, and those that are computed."""
+        return self.computed or ComputedColumns(self.schema)
 
     def mark(self, position: int) -> str:
         """Nothing: what has been taken does not come again."""

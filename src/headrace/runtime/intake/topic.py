@@ -13,10 +13,9 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headrace.errors import SourceError
-from headrace.expressions.tree import Expression
 from headrace.language.statements import Records
 from headrace.runtime.intake.message_form import FORMAT_OPTIONS, form_of
-from headrace.runtime.sources.computed import ComputedSource
+from headrace.runtime.sources.computed import ComputedColumns
 from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.sources.csv import SYNONYMS
 from headrace.runtime.sources.kafka import confluent_kafka
@@ -24,7 +23,7 @@ from headrace.runtime.sources.messages import MessageFormat
 from headrace.runtime.sources.options import check_known, renamed, required, seconds
 from headrace.runtime.sources.topic import RECONNECTING, USER, Access, OffsetRange, TopicSource
 from headrace.runtime.sources.values import parse_texts
-from headrace.schema import TIMESTAMP, Schema
+from headrace.schema import TIMESTAMP
 
 OPTIONS: Final = ("brokers", "topic", "format", "start", "on_data_loss", "poll")
 """The options of a topic, besides those of formats, and settings of librdkafka, whose names have a dot."""
@@ -51,26 +50,23 @@ class Topic:
     Attributes:
         access: where it is.
         form: how its messages are read.
-        schema: the columns.
+        columns: what they are made of, and which are computed.
         start: where to begin; an instant (microseconds since 1970-01-01 UTC) for the first message that is
             not older by its own timestamp.
         goes_on: whether messages that are gone, before they were read, are passed over.
         every: seconds between two questions for what has come.
-        items: columns that are computed of the others, with their names.
     """
 
     access: Access
     form: MessageFormat
-    schema: Schema
+    columns: ComputedColumns
     start: Start | int
     goes_on: bool
     every: float
-    items: tuple[tuple[str, Expression], ...] = ()
 
     def source(self, ranges: tuple[OffsetRange, ...]) -> SplitSource:
         """What reads some of it."""
-        found = TopicSource(self.access, self.form, self.schema, ranges)
-        return ComputedSource(found, self.items) if self.items else found
+        return self.columns.over(TopicSource(self.access, self.form, self.columns.given, ranges))
 
     def brokers(self) -> Brokers:
         """Those that have it."""
@@ -194,9 +190,8 @@ class Brokers:
 
 def open_topic(
     options: Mapping[str, str],
-    schema: Schema,
+    columns: ComputedColumns,
     records: Records | None,
-    items: tuple[tuple[str, Expression], ...] = (),
     base: Path = Path(),
     allowed: tuple[Path, ...] | None = None,
 ) -> Topic:
@@ -204,9 +199,8 @@ def open_topic(
 
     Args:
         options: of the source, secrets in their places.
-        schema: the columns that are declared.
+        columns: those that are declared.
         records: how change records of Debezium are read; None where messages are rows.
-        items: columns that are computed of the others, with their names.
         base: the folder that relative paths are relative to.
         allowed: the folders in which files may be read; None for all.
 
@@ -223,12 +217,12 @@ def open_topic(
     brokers, topic = required(ours, "brokers"), required(ours, "topic")
     access = Access(topic, tuple(sorted({**settings, "bootstrap.servers": brokers}.items())))
     Brokers(access).check()
-    form = form_of(ours, schema, records, base, allowed)
+    form = form_of(ours, columns.given, records, base, allowed)
     loss = ours.get("on_data_loss", "fail").lower()
     if loss not in ("fail", "continue"):
         raise SourceError(f"the option on_data_loss is '{loss}'", hint="it must be 'fail' or 'continue'")
     start, every = _start(ours.get("start", "earliest")), seconds(ours, "poll", _POLL)
-    return Topic(access, form, schema, start, loss == "continue", every, items)
+    return Topic(access, form, columns, start, loss == "continue", every)
 
 
 def _start(text: str) -> Start | int:

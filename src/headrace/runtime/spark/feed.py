@@ -19,6 +19,7 @@ from typing import Any, Final
 from headrace.errors import ExecutionError, StoreError
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.sources.computed import ComputedColumns
 from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.spark.faults import GATEWAY_ERRORS, jvm_needed
 from headrace.runtime.spark.scans import FileBatches
@@ -148,7 +149,8 @@ class SparkFeed:
         checkpoint: the folder of Spark's own log.
         wake: called when a batch has come.
         ahead: whether Spark may count a batch as done that an epoch has taken; see `may_read_ahead`.
-        files: from the columns that are read to what reads the batches of the query as files, or None.
+        files: from the columns that are read of it to what reads the batches of the query as files, or None.
+        computed: the frame's columns and those that are computed of them, if there are any.
     """
 
     def __init__(
@@ -160,9 +162,11 @@ class SparkFeed:
         *,
         ahead: bool,
         files: Callable[[Sequence[str]], FileBatches | None] = lambda _: None,
+        computed: ComputedColumns | None = None,
     ) -> None:
         self._name = name
         self._frame = frame
+        self._computed = computed
         self._checkpoint = checkpoint
         self._wake = wake
         self._ahead = ahead
@@ -194,8 +198,9 @@ class SparkFeed:
         if self._ahead:
             _rewind(self._checkpoint, self._committed)
         self._state = Idle()
-        wanted = self._frame.select(*map(quoted, self._columns))
-        writer = wanted.writeStream.foreachBatch(partial(self._hand_over, self._files(self._columns)))
+        needed = self._columns if self._computed is None else self._computed.needed(self._columns)
+        wanted = self._frame.select(*map(quoted, needed))
+        writer = wanted.writeStream.foreachBatch(partial(self._hand_over, self._files(needed)))
         writer = writer.option("checkpointLocation", str(self._checkpoint))
         with _plainly_logged(self._frame.sparkSession.conf):
             self._query = writer.start()
@@ -313,7 +318,8 @@ class SparkFeed:
         if number < self._committed:
             return
         # A batch that has failed is left to Spark, which says what is wrong with it.
-        source = None if files is None or number == self._spoilt else files.source(number)
+        found = None if files is None or number == self._spoilt else files.source(number)
+        source = found if found is None or self._computed is None else self._computed.over(found)
         batch = Handed(rows, number, source)
         with self._changed:
             match self._state:

@@ -37,7 +37,7 @@ from headrace.runtime.spark.stages import (
     chunks_of,
     pack_graph,
 )
-from headrace.runtime.spark.types import SPARK_ERRORS, reason_of, struct_of
+from headrace.runtime.spark.types import SPARK_ERRORS, check_digits, reason_of, struct_of
 from headrace.runtime.store.segments import FolderStore, Store
 from headrace.runtime.store.temporary import private_folder
 from headrace.runtime.tasks.inline import reports_of
@@ -173,7 +173,7 @@ class SparkRunner:
         for name, rows in frames.items():
             assert isinstance(rows, DataFrame)
             # Spark's mapInArrow cannot look up a column with a dot in its name.
-            names = work.streams[name].schema.names
+            names = work.streams[name].columns.needed(work.streams[name].schema.names)
             wanted = rows.select(*map(quoted, names)).toDF(*(f"c{place}" for place in range(len(names))))
             job = job.union(wanted.mapInArrow(RowStage(packed, name).rows, CHUNK_ROW))
         for level in range(1, work.graph.levels + 1):
@@ -225,10 +225,17 @@ class SparkRunner:
             reader: of the query.
             view: the view's name.
             table: its rows, for views that only this process can make.
+
+        Raises:
+            PlanError: Spark does not have the type of a column.
         """
         with _our_python(self._context):
             found = frame_of(self._base, reader, view, self.parallelism)
-        return self._base.createDataFrame(table()) if found is None else found
+        if found is not None:
+            return found
+        rows = table()
+        check_digits(rows.schema)
+        return self._base.createDataFrame(rows)
 
     def cancel(self) -> None:
         """Cancel the epoch's job; Spark kills the workers that do not end by themselves."""

@@ -133,7 +133,8 @@ class RowStage:
         # In the union our own tasks come first, so that the partition is a number no other task has.
         task = context.partitionId()
         work = self.work.unpacked()
-        names = list(work.streams[self.stream].schema.names)
+        stream = work.streams[self.stream]
+        names = list(stream.columns.needed(stream.schema.names))
         named = (batch.rename_columns(names) for batch in batches)
         yield from _encoded(run_rows(work, task, _attempt(), self.stream, named))
 

@@ -21,6 +21,7 @@ from headrace.heartbeats.tally import Tally
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.graph import Graph
 from headrace.operators.state.runs import Part, RunRef
+from headrace.runtime.sources.computed import ComputedColumns
 from headrace.runtime.sources.contract import SplitSource
 from headrace.runtime.store.segments import Store
 from headrace.runtime.tasks.counts import Counts
@@ -160,6 +161,7 @@ class StreamInput:
         replayed: where its rows are dead letters that are taken once more, and move no heartbeat, the queries
             that get them; else None.
         retained: whether the rows that it accepts are kept.
+        computed: where its rows come in a frame, the columns that this has, and those computed of them.
     """
 
     source: SplitSource | None
@@ -176,6 +178,12 @@ class StreamInput:
     letters: Schema | None = None
     replayed: frozenset[str] | None = None
     retained: bool = False
+    computed: ComputedColumns | None = None
+
+    @property
+    def columns(self) -> ComputedColumns:
+        """The columns of its frame, and those that are computed of them."""
+        return self.computed or ComputedColumns(self.schema)
 
     @property
     def has_chronons(self) -> bool:

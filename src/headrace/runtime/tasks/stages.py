@@ -169,8 +169,11 @@ def run_rows(
     judge = by_time(partial(judge_together, heartbeat=work.streams[stream].heartbeat))
     judge = measured(task, stream, judge, work.streams[stream].latest)
     memories = Memories(work, stream, BEGINNING)
+    columns, wanted = work.streams[stream].columns, work.streams[stream].schema.names
+    needed = columns.needed(wanted)
+    given = columns.given.select(tuple(map(columns.given.names.index, needed)))
     for batch in batches:
-        read = typed_rows(batch, work.streams[stream].schema, stream, count)
+        read = columns.computed(typed_rows(batch, given, stream, count), wanted)
         seen = seen.beside(take_in(task, stream, read, judge, memories))
         count += batch.num_rows
     yield from _finished(task, {stream: seen}, {})

@@ -21,6 +21,7 @@ import headrace as hr
 from headrace.runtime.intake.topic import open_topic
 from headrace.runtime.intake.topic_feed import TopicFeed
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.sources.computed import ComputedColumns
 from headrace.schema import BIGINT, Field, Schema
 from kafka_broker import kafka_broker
 
@@ -469,7 +470,7 @@ def test_avro_with_a_registry(broker: str, monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_stream_is_not_idle_while_messages_wait(broker: str) -> None:
     topic = Topic(broker, 2)
     schema = Schema((Field("v", BIGINT),))
-    found = open_topic({"brokers": broker, "topic": topic.name}, schema, None)
+    found = open_topic({"brokers": broker, "topic": topic.name}, ComputedColumns(schema), None)
     feed = TopicFeed("s", found, 2, 1_000_000, lambda: None)
     feed.ask()
     assert feed.caught_up()

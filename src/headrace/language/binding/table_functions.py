@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from headrace.algebra.nodes import NO_OFFSET, Plan, SessionWindow, TimeWindow, WindowBounds
 from headrace.algebra.properties import timestamp_columns
-from headrace.errors import LanguageError, PlanError
+from headrace.errors import LanguageError
+from headrace.expressions.tree import Column
+from headrace.language.binding.bins import binned, domain_of
 from headrace.language.binding.cumulate import cumulated
 from headrace.language.binding.scalars import located
 from headrace.language.binding.scope import Scope
@@ -21,10 +23,18 @@ def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
         LanguageError: the descriptor names another column than the timestamp, a length does not fit the
             timestamp, or the table's rows hold for longer than an instant.
     """
+    by = _other_column(function, plan, scope)
+    with located(function.position if function.time is None else function.time.position):
+        domain = plan.domain if by is None else domain_of(by)
     for length, position in function.durations.values():
-        check_duration(length, plan.domain, "INTERVAL", position)
+        check_duration(length, domain, "INTERVAL", position)
     _check_bounds(function, plan)
     lengths = {label: length for label, (length, _) in function.durations.items()}
+    if by is not None:
+        size = lengths["SIZE"]
+        slide, offset = lengths.get("SLIDE", size), lengths.get("OFFSET", NO_OFFSET)
+        _check_lengths(function, size, slide)
+        return binned(plan, by, size, slide, offset, function.position)
     keys = tuple(scope.column(None, name) for name in function.keys)
     table = chronons(plan, function.position)
     with located(function.position):
@@ -36,12 +46,25 @@ def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
         else:
             size = lengths["SIZE"]
             slide = lengths.get("SLIDE", size)
-            if min(size.length, slide.length) < 1:
-                raise PlanError("a window's size and slide must be at least 1", hint="write longer ones")
+            _check_lengths(function, size, slide)
             offset = _end(size, slide, lengths.get("OFFSET", NO_OFFSET))
             windows = WindowBounds(TimeWindow(table, size, slide, offset), size, slide, offset)
     _check_descriptor(function, plan, scope)
     return windows
+
+
+def _other_column(function: WindowFunction, plan: Plan, scope: Scope) -> Column | None:
+    """The column of the windows, if the rows hold for a time and it is any; None for the rows' own time."""
+    if function.time is None or function.function not in ("TUMBLE", "HOP") or plan.is_chronon:
+        return None
+    named = scope.column(None, function.time)
+    return named if named.index not in timestamp_columns(plan) else None
+
+
+def _check_lengths(function: WindowFunction, size: Duration, slide: Duration) -> None:
+    if min(size.length, slide.length) < 1:
+        message, position = "a window's size and slide must be at least 1", function.position
+        raise LanguageError(message, position=position, hint="write longer ones")
 
 
 def _check_bounds(function: WindowFunction, plan: Plan) -> None:

@@ -20,10 +20,12 @@ from headrace.language.binding.columns import is_own
 from headrace.language.binding.over.frames import (
     SO_FAR,
     Framed,
+    Ordered,
     Places,
     Scope,
     Whole,
     bind_frame,
+    bind_ordered,
     whole_number,
 )
 from headrace.language.binding.over.plans import with_frames, with_scope
@@ -37,10 +39,10 @@ _FUNCTIONS: Final = (
 )
 _ENDS: Final = ("FIRST_VALUE", "LAST_VALUE")
 _NOT_BUILT: Final = {
-    "LEAD": "a row's answer cannot wait for later rows; ask the later row for the earlier one with LAG",
     **dict.fromkeys(("NTILE", "PERCENT_RANK", "CUME_DIST", "NTH_VALUE"), _FUNCTIONS),
 }
 """Window functions that are refused, with a hint."""
+_LEAD: Final = "a row's answer cannot wait for later rows; ask the later row for the earlier one with LAG"
 
 
 class OverCalls:
@@ -69,8 +71,8 @@ class OverCalls:
         match name:
             case "ROW_NUMBER" | "RANK" | "DENSE_RANK":
                 return self._place(node, Ranking(name))
-            case "LAG":
-                return self._lag(node)
+            case "LAG" | "LEAD":
+                return self._lag(node, name)
             case "FIRST_VALUE" | "LAST_VALUE":
                 return self._end(node, name)
         found = Collected[AggregateCall]()
@@ -117,8 +119,14 @@ class OverCalls:
         place = len(self._plan.schema) + self.calls.number((scope, call))
         return Column(place, call.function.lower(), call.type)
 
-    def _frame(self, node: Any) -> Whole | Framed:
+    def _frame(self, node: Any) -> Whole | Framed | Ordered:
+        if self._reads_content(node):
+            return bind_ordered(node, self._keys(node), self._order(node))
         return bind_frame(node, self._plan, self._keys(node), self._ordered(node))
+
+    def _reads_content(self, node: Any) -> bool:
+        """Whether it puts rows that hold for a time in an order, which may be any."""
+        return node.args.get("order") is not None and not self._plan.is_chronon
 
     def _place(self, node: Any, ranking: Ranking) -> Expression:
         """The place of a row: by time among the rows so far, by other orders among those of a snapshot."""
@@ -156,11 +164,13 @@ class OverCalls:
             message = f"{name} takes 1 argument, not {len(arguments)}"
             raise LanguageError(message, position=position, hint=f"write {name}(x) OVER (ORDER BY ts)")
         _require_order(node, name)
-        by_time = self._by_time(node)
-        if not by_time and (name == "LAST_VALUE" or node.args.get("spec") is not None):
+        by_time, content = self._by_time(node), self._reads_content(node)
+        plain = name == "FIRST_VALUE" and node.args.get("spec") is None
+        if not by_time and not content and not plain:
             hint = "write FIRST_VALUE(x) OVER (PARTITION BY k ORDER BY y DESC), without a frame"
             raise LanguageError(f"{name} needs time order here", position=position, hint=hint)
-        frame = self._frame(node) if by_time else Whole(self._keys(node))
+        framed = by_time or (content and not plain)
+        frame = self._frame(node) if framed else Whole(self._keys(node))
         columns = (SortKey(column(self._plan, place)) for place in range(len(self._plan.schema)))
         order: dict[Expression, SortKey] = {}
         for key in (*self._order(node), *columns):
@@ -174,19 +184,26 @@ class OverCalls:
                 frame, resolve_aggregate(name.removesuffix("_VALUE"), value, modifiers=modifiers)
             )
 
-    def _lag(self, node: Any) -> Expression:
-        """The value so many rows before, as the MAX over that one row."""
+    def _lag(self, node: Any, name: str) -> Expression:
+        """The value so many rows before or after, as the MAX over that one row."""
         arguments, position = node.this.expressions, position_of(node)
-        _refuse_frame(node, "LAG")
-        self._ordered(node)
+        _refuse_frame(node, name)
+        content = self._reads_content(node)
+        if name == "LEAD" and not content:
+            raise LanguageError("LEAD is not supported", position=position, hint=_LEAD)
+        if not content:
+            self._ordered(node)
         if not 1 <= len(arguments) <= 3:
-            hint = "write LAG(x), LAG(x, 2) or LAG(x, 2, default)"
+            hint = f"write {name}(x), {name}(x, 2) or {name}(x, 2, default)"
             raise LanguageError(
-                f"LAG takes 1 to 3 arguments, not {len(arguments)}", position=position, hint=hint
+                f"{name} takes 1 to 3 arguments, not {len(arguments)}", position=position, hint=hint
             )
-        back = whole_number(arguments[1], "LAG") if len(arguments) > 1 else 1
-        frame = Framed(self._keys(node), RowsFrame(back, back))
-        inner = self._inner("LAG(...)")
+        back = whole_number(arguments[1], name) if len(arguments) > 1 else 1
+        keys, place = self._keys(node), back if name == "LAG" else -back
+        frame: Scope = Framed(keys, RowsFrame(back, back))
+        if content:
+            frame = Ordered(keys, self._order(node), Ranking.ROW_NUMBER, place, place)
+        inner = self._inner(f"{name}(...)")
         with located(position):
             value = self._column(frame, resolve_aggregate("MAX", bind_scalar(arguments[0], inner)))
             if len(arguments) < 3:
@@ -224,7 +241,8 @@ class OverCalls:
             return False
         if not self._by_time(node):
             names = [self._plan.schema[place].name for place in sorted(timestamp_columns(self._plan))]
-            hint = f"write ORDER BY {names[0]}" if names else "OVER reads a stream: leave out its window"
+            by_time = f"write ORDER BY {names[0]}, or" if names else "list the stream's timestamp, or"
+            hint = f"{by_time} give the stream a window, whose rows have any order"
             place = position_of(order.expressions[0])
             raise LanguageError("OVER orders rows by their time", position=place, hint=hint)
         return True

@@ -52,7 +52,31 @@ class Places:
     ranking: Ranking
 
 
-Scope = Whole | Framed | Places
+@dataclass(frozen=True)
+class Ordered:
+    """Rows around each row, by another order than time, among the partition's that are valid at the instant.
+
+    Attributes:
+        keys: the partition's keys.
+        order: what the rows are sorted by.
+        ranking: how places are counted: by ROW_NUMBER for frames of rows, by DENSE_RANK for RANGE.
+        first: how many places before the row's own the frame starts; None for the first place of all.
+        last: how many places before the row's own it ends, below 0 for places after it; None for the last.
+    """
+
+    keys: tuple[Expression, ...]
+    order: tuple[SortKey, ...]
+    ranking: Ranking
+    first: int | None
+    last: int | None
+
+    @property
+    def has_own_row(self) -> bool:
+        """Whether each row is in its own frame, so that no frame is empty."""
+        return (self.first is None or self.first >= 0) and (self.last is None or self.last <= 0)
+
+
+Scope = Whole | Framed | Places | Ordered
 """Which rows of a partition an aggregate reads."""
 
 SO_FAR: Final = RangeFrame(Duration(INFINITY))
@@ -85,6 +109,46 @@ def bind_frame(node: Any, plan: Plan, keys: tuple[Expression, ...], ordered: boo
     if end not in (None, "CURRENT ROW") or start is None:
         raise LanguageError("a RANGE frame ends with CURRENT ROW", position=position, hint=WRITTEN)
     return Framed(keys, SO_FAR if start == "UNBOUNDED" else RangeFrame(_range(start, plan)))
+
+
+def bind_ordered(node: Any, keys: tuple[Expression, ...], order: tuple[SortKey, ...]) -> Whole | Ordered:
+    """The frame of a call over rows that hold for a time, in whatever order; it may reach beyond the row.
+
+    Raises:
+        LanguageError: the frame is malformed, or has lengths of time.
+    """
+    spec, position = node.args.get("spec"), position_of(node)
+    if spec is None:
+        return Ordered(keys, order, Ranking.DENSE_RANK, None, 0)
+    _refuse_half(spec, position)
+    kind = str(spec.args["kind"])
+    if spec.args.get("exclude") or kind == "GROUPS":
+        raise LanguageError("this frame is not supported", position=position, hint=_OF_ROWS)
+    bounds = [(spec.args.get(part), spec.args.get(f"{part}_side")) for part in ("start", "end")]
+    first, last = (_places(*bound, kind, position) for bound in bounds)
+    if first is None and last is None:
+        return Whole(keys)
+    if first is not None and last is not None and last > first:
+        raise LanguageError("the frame ends before it starts", position=position, hint=_OF_ROWS)
+    ranking = Ranking.ROW_NUMBER if kind == "ROWS" else Ranking.DENSE_RANK
+    return Ordered(keys, order, ranking, first, last)
+
+
+_OF_ROWS: Final = "write ROWS BETWEEN 2 PRECEDING AND 1 FOLLOWING, or RANGE UNBOUNDED PRECEDING"
+
+
+def _places(bound: Any, side: str | None, kind: str, position: Position) -> int | None:
+    """How many places before the row a bound is; None for the first or the last of all."""
+    if bound in (None, "CURRENT ROW"):
+        return 0
+    if bound == "UNBOUNDED":
+        return None
+    if kind != "ROWS":
+        raise LanguageError(
+            "a RANGE frame over rows that hold for a time has no lengths", position=position, hint=_OF_ROWS
+        )
+    count = whole_number(bound, "ROWS")
+    return -count if side == "FOLLOWING" else count
 
 
 def _range(start: Any, plan: Plan) -> Duration:

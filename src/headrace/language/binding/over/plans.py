@@ -8,10 +8,29 @@ from typing import assert_never
 
 from headrace.algebra.failure import can_fail
 from headrace.algebra.frames import Frame
-from headrace.algebra.nodes import Aggregate, Join, Over, Plan, Project, TopK, column
+from headrace.algebra.kinds import JoinKind, Ranking
+from headrace.algebra.nodes import (
+    Aggregate,
+    Join,
+    OuterJoin,
+    Over,
+    Plan,
+    Project,
+    TopK,
+    column,
+)
 from headrace.algebra.nulls import null_safe_key
-from headrace.expressions.tree import AggregateCall, Column, Expression, expressions_of, transform_call
-from headrace.language.binding.over.frames import Places, Whole
+from headrace.expressions import functions
+from headrace.expressions.tree import (
+    AggregateCall,
+    Column,
+    Expression,
+    SortKey,
+    expressions_of,
+    transform_call,
+    transform_columns,
+)
+from headrace.language.binding.over.frames import Ordered, Places, Whole
 from headrace.schema import unique_names
 
 
@@ -28,9 +47,9 @@ def with_frames(
     )
 
 
-def with_scope(plan: Plan, scope: Whole | Places, calls: Sequence[AggregateCall]) -> Plan:
-    """The plan's rows, each with aggregates over its whole partition, or its place, after its columns."""
-    sorts = [key.expression for key in scope.order] if isinstance(scope, Places) else []
+def with_scope(plan: Plan, scope: Whole | Places | Ordered, calls: Sequence[AggregateCall]) -> Plan:
+    """The plan's rows, each with aggregates over its partition, or a part of that, or its place behind it."""
+    sorts = [] if isinstance(scope, Whole) else [key.expression for key in scope.order]
     wide = _Wide.of(plan, (*scope.keys, *sorts), calls)
     keys = [wide.part(key) for key in scope.keys]
     moved = [wide.call(call) for call in calls]
@@ -40,6 +59,10 @@ def with_scope(plan: Plan, scope: Whole | Places, calls: Sequence[AggregateCall]
             columns = tuple(key for key in keys if isinstance(key, Column))
             by = tuple(replace(key, expression=wide.part(key.expression)) for key in order)
             return wide.without_hidden(TopK(wide.plan, columns, by, number=names[-1], ranking=ranking))
+        case Ordered(order=order):
+            by = tuple(replace(key, expression=wide.part(key.expression)) for key in order)
+            joined = _around(wide.plan, keys, by, scope, tuple(zip(names, moved, strict=True)))
+            return wide.without_hidden(joined, len(calls))
         case Whole():
             joined = _joined(wide.plan, keys, tuple(zip(names, moved, strict=True)))
             return wide.without_hidden(joined, len(calls))
@@ -106,6 +129,69 @@ def _joined(plan: Plan, keys: list[Expression], named: tuple[tuple[str, Aggregat
     equalities = tuple((key, column(grouped, place)) for place, key in enumerate(matched))
     names = unique_names([*wide.schema.names, *grouped.schema.names])
     return Join(wide, grouped, equalities, None, tuple(names))
+
+
+def _around(
+    plan: Plan,
+    keys: list[Expression],
+    order: tuple[SortKey, ...],
+    scope: Ordered,
+    named: tuple[tuple[str, AggregateCall], ...],
+) -> Plan:
+    """Each row with aggregates over the rows of some places around its own.
+
+    Rows get their places, and a number that no two of a partition share. Each is joined with the rows of its
+    frame, and the pairs of one row are aggregated.
+    """
+    columns = tuple(key for key in keys if isinstance(key, Column))
+    place, number = unique_names([*plan.schema.names, "place", "number"])[-2:]
+    numbered = TopK(plan, columns, order, number=place, ranking=scope.ranking)
+    if scope.ranking is not Ranking.ROW_NUMBER:
+        numbered = TopK(numbered, columns, order, number=number)
+    parts = [part for key in keys for part in null_safe_key(key)]
+    rows = _with_columns(numbered, parts)
+    width = len(rows.schema)
+    own = column(rows, len(plan.schema))
+    matched = [column(rows, len(numbered.schema) + number) for number in range(len(parts))]
+    equalities: tuple[tuple[Expression, Expression], ...] = tuple((part, part) for part in matched)
+    residual = None
+    if scope.first is not None and scope.first == scope.last:
+        before = functions.resolve("-", (own, functions.literal(scope.first)))
+        equalities = (*equalities, (before, own))
+    else:
+        residual = _within(scope, own, _moved(own, width))
+    both = tuple(unique_names([*rows.schema.names, *rows.schema.names]))
+    calls = [transform_call(call, lambda part: _moved(part, width)) for _, call in named]
+    pairs: Plan
+    if scope.has_own_row:
+        pairs = Join(rows, rows, equalities, residual, both)
+    else:
+        # A row with an empty frame is beside NULLs, which no aggregate counts.
+        pairs = OuterJoin(rows, rows, equalities, residual, both, JoinKind.LEFT)
+        there = functions.resolve("IS NOT NULL", (_moved(own, width),))
+        calls = [replace(call, condition=_and(call.condition, there)) for call in calls]
+    listed = tuple((name, column(pairs, at)) for at, name in enumerate(numbered.schema.names))
+    return Aggregate(pairs, listed, tuple(zip((name for name, _ in named), calls, strict=True)))
+
+
+def _within(scope: Ordered, own: Expression, other: Expression) -> Expression | None:
+    """Whether another place is in the frame of a place; None if all are."""
+    bounds = [(">=", scope.first), ("<=", scope.last)]
+    tests = [
+        functions.resolve(operator, (other, functions.resolve("-", (own, functions.literal(before)))))
+        for operator, before in bounds
+        if before is not None
+    ]
+    return functions.resolve("AND", tuple(tests)) if len(tests) > 1 else next(iter(tests), None)
+
+
+def _and(one: Expression | None, other: Expression) -> Expression:
+    return other if one is None else functions.resolve("AND", (one, other))
+
+
+def _moved(part: Expression, width: int) -> Expression:
+    """An expression whose columns have come behind so many others."""
+    return transform_columns(part, lambda one: replace(one, index=one.index + width))
 
 
 def _with_columns(plan: Plan, parts: list[Expression]) -> Plan:

@@ -48,6 +48,7 @@ from headrace.algebra.nodes import (
     WindowBounds,
     inputs_of,
 )
+from headrace.algebra.one_row import ONE_ROW
 from headrace.expressions.aggregate_functions import function_of
 from headrace.expressions.tree import AggregateCall, Column, Expression, Literal
 from headrace.time import BEGINNING, INFINITY, MIN_INSTANT, Duration
@@ -496,6 +497,8 @@ def has_one_row(plan: Plan, within: frozenset[int] = frozenset()) -> bool:
         case WindowBounds():
             # All rows of an instant have the same bounds.
             return has_one_row(plan.input, within & frozenset(range(len(plan.input.schema))))
+        case Relation(name=name):
+            return name == ONE_ROW
         case _:
             return False
 

@@ -17,7 +17,7 @@ from sqlglot.tokens import Token, TokenType
 
 from headrace.errors import Position
 from headrace.language.text import SourceText
-from headrace.language.unsupported import refuse_after_call, refuse_values
+from headrace.language.unsupported import refuse_after_call
 from headrace.time import CALENDAR, unit_of
 
 
@@ -262,7 +262,6 @@ class Headrace(Spark):  # type: ignore[misc]
             return node
 
         def _parse_select(self, *_: object, **__: object) -> exp.Expression | None:
-            refuse_values(self._curr, self._source)
             start = self._curr
             found = self._nested(self._index) if start else None
             if found is None:

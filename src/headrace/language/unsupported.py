@@ -17,7 +17,6 @@ STATEMENTS: Final[dict[str, str]] = {
     "MERGE": "a stream only ever grows; combine streams with a join or UNION ALL",
     "DESC": "write DESCRIBE name; EXPLAIN shows a query's plan",
     "USE": "there is one catalog; names have no prefix",
-    "VALUES": "put rows into a file and read it with CREATE STREAM name FROM csv ...",
     "FROM": "start with SELECT: SELECT * FROM ...",
     "SUBSCRIBE": "headrace run --as changes, db[name].subscribe() and GET /queries/NAME/events give changes",
     **dict.fromkeys(
@@ -81,7 +80,7 @@ CLAUSES: Final[dict[str, str]] = {
 """Clauses that are refused, by the word that starts them, with a hint."""
 
 TABLES: Final[dict[str, str]] = {
-    "VALUES": "put the rows into a file for CREATE STREAM, or hand them over: db.stream('name', table, ...)",
+    "VALUES": "write (VALUES (1, 'a'), (2, 'b')) AS t (n, s)",
     "LATERAL": "join with ON instead",
     **dict.fromkeys(("UNNEST", "EXPLODE"), "write FROM s, UNNEST(s.items) AS t (item)"),
     **dict.fromkeys(
@@ -138,17 +137,6 @@ NODES: Final[dict[type, tuple[str, str | None]]] = {
     exp.Collate: ("COLLATE is not supported", "strings are compared by their bytes"),
 }
 """Kinds of expressions that are refused, with a message and a hint."""
-
-
-def refuse_values(token: Token, source: SourceText) -> None:
-    """Refuse VALUES where a query may be.
-
-    Raises:
-        LanguageError: the token is VALUES.
-    """
-    if token.token_type == TokenType.VALUES:
-        hint = "write x IN (1, 2, 3) for a list of values"
-        raise LanguageError("VALUES is not a query", position=source.position(token.start), hint=hint)
 
 
 def refuse_after_call(token: Token, following: Token, source: SourceText) -> None:

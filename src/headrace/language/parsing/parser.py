@@ -56,7 +56,7 @@ _HINT = (
 )
 
 
-_QUERIES: Final = ("SELECT", "WITH", "(", "ISTREAM", "DSTREAM", "RSTREAM")
+_QUERIES: Final = ("SELECT", "WITH", "VALUES", "(", "ISTREAM", "DSTREAM", "RSTREAM")
 """What a query starts with."""
 
 _ORDER = "the clauses come once each, in this order: WHERE, GROUP BY, HAVING, WINDOW"

@@ -11,9 +11,11 @@ from sqlglot.tokens import TokenType
 
 from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.algebra.letters import letters_name
+from headrace.algebra.one_row import ONE_ROW
 from headrace.algebra.system_streams import PREFIX, SystemStream, system_stream
 from headrace.errors import LanguageError, Position
 from headrace.language.dialect import position_of
+from headrace.language.parsing.constants import is_constant, one_row, parse_values
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.group_windows import with_group_windows
 from headrace.language.parsing.grouped_windows import with_grouped_windows
@@ -33,14 +35,13 @@ from headrace.language.parsing.select_list import (
 )
 from headrace.language.parsing.slips import is_operand
 from headrace.language.parsing.table_functions import at_table_function, parse_table_function
+from headrace.language.parsing.unnest import WRITTEN as UNNEST_WRITTEN
 from headrace.language.parsing.unnest import (
-    SERIES,
     at_unnest,
     check_condition,
     parse_lateral_view,
     parse_unnest,
 )
-from headrace.language.parsing.unnest import WRITTEN as UNNEST_WRITTEN
 from headrace.language.parsing.window_clauses import parse_granularity, parse_sample, parse_window
 from headrace.language.syntax import (
     AsOf,
@@ -52,6 +53,7 @@ from headrace.language.syntax import (
     NamedTable,
     Query,
     Scalar,
+    ScalarItem,
     SelectQuery,
     SetQuery,
     StarItem,
@@ -149,7 +151,7 @@ def parse_nested(cursor: Cursor) -> Query | None:
         LanguageError: the query is malformed.
     """
     opens = cursor.at("(") and _opens_query(cursor) and cursor.word(_behind(cursor, 0)) in _BEHIND
-    return parse_query(cursor) if opens or cursor.word() in ("SELECT", "WITH") else None
+    return parse_query(cursor) if opens or cursor.word() in ("SELECT", "WITH", "VALUES") else None
 
 
 def _with(cursor: Cursor) -> Query:
@@ -184,6 +186,8 @@ def _term(cursor: Cursor) -> Query:
         return _in_parentheses(cursor, "before a query")
     if at_stream_operator(cursor):
         return _stream(cursor)
+    if cursor.at("VALUES"):
+        return _united(parse_values(cursor), cursor.position)
     if not cursor.at("SELECT"):
         word = cursor.word()
         raise cursor.error(
@@ -215,6 +219,9 @@ def _select(cursor: Cursor) -> Query:
     distinct_on = parse_distinct_on(cursor)
     operator, distinct, items = parse_list(cursor)
     if not cursor.accept("FROM"):
+        if is_constant(items) and (cursor.peek() is None or cursor.word() in (";", ")", ",", *_BEHIND)):
+            select = SelectQuery(items, distinct, (one_row(position),), None, (), None, None, position)
+            return select if operator is None else StreamQuery(operator, select, position)
         _refuse_clause(cursor)
         if misspelt := cursor.misspelt(("FROM",)):
             raise misspelt
@@ -222,7 +229,7 @@ def _select(cursor: Cursor) -> Query:
         if token is not None and cursor.precedes("FROM") and is_operand(token):
             message = f"a comma or an operator is missing, before {cursor.shown()}"
             raise cursor.error(message, "an alias is one word, or in backticks")
-        hint = "a continuous query reads at least one stream: SELECT ... FROM name"
+        hint = "a query reads streams, unless all of it is constant: SELECT ... FROM name"
         raise cursor.error(f"FROM is missing, before {cursor.shown()}", hint)
     tables = _tables(cursor)
     where = cursor.scalar("the condition after WHERE") if cursor.accept("WHERE") else None
@@ -407,8 +414,11 @@ def _table(cursor: Cursor) -> FromItem:
     if cursor.at("SELECT"):
         # The thesis writes FROM SELECT ... FROM ... WHERE ... without parentheses.
         return DerivedTable(_select(cursor), None, None, position)
-    if at_unnest(cursor) and not cursor.at(SERIES):
-        raise cursor.error("UNNEST needs a table before it", UNNEST_WRITTEN)
+    if at_unnest(cursor):
+        item = parse_unnest(cursor, one_row(position))
+        if not is_constant((ScalarItem(item.values, None, position),)):
+            raise LanguageError("UNNEST needs a table before it", position=position, hint=UNNEST_WRITTEN)
+        return item
     if at_table_function(cursor):
         return WindowedTable(parse_table_function(cursor, _table), *_decoration(cursor))
     return _named_table(cursor)
@@ -417,7 +427,7 @@ def _table(cursor: Cursor) -> FromItem:
 def _opens_query(cursor: Cursor, ahead: int = 0) -> bool:
     """Whether the parenthesis so many tokens ahead opens a query, and not a join in parentheses."""
     first = cursor.word(ahead + 1)
-    if first in ("SELECT", "WITH"):
+    if first in ("SELECT", "WITH", "VALUES"):
         return True
     nested = first == "(" and _opens_query(cursor, ahead + 1)
     if not nested and not (first in STREAM_OPERATORS and cursor.word(ahead + 2) == "("):
@@ -467,6 +477,8 @@ def _system_stream(cursor: Cursor, first: Name) -> NamedTable:
         raise cursor.error("a stream's name has one part", f"write the name alone; only {listed} have two")
     cursor.expect(".", "")
     second = cursor.name("the name of a stream")
+    if f"{PREFIX}.{second.text}".lower() == ONE_ROW:
+        return one_row(first.position)
     if system_stream(f"{PREFIX}.{second.text}") is None:
         raise LanguageError(
             f"there is no stream {first.text}.{second.text}",

@@ -17,10 +17,12 @@ from headrace.algebra.system_streams import NOTED_AT, SystemStream, system_strea
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.expressions.aggregates import is_aggregate
+from headrace.expressions.coercion import is_numeric
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.corrections import changes_by_key, changes_of_stream, named_column
 from headrace.language.defaults import Defaults
 from headrace.language.dialect import RESERVED
+from headrace.language.names import quoted_name
 from headrace.language.statements import (
     NOTHING_SAID,
     ByArrival,
@@ -29,7 +31,7 @@ from headrace.language.statements import (
     CreateStream,
     TimeClauses,
 )
-from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, sql_type
+from headrace.schema import BIGINT, DATE, STRING, TIMESTAMP, Field, Schema, sql_type
 from headrace.suggestions import did_you_mean
 from headrace.time import INFINITY, Duration, TimeDomain
 
@@ -336,7 +338,7 @@ def describe_stream(statement: CreateStream, columns: Schema) -> StreamInfo:
         raise LanguageError(
             f"the timestamp column {column.name} is {sql_type(column.type)}",
             position=position,
-            hint="a stream is timed by a TIMESTAMP or a BIGINT",
+            hint=_timed_by(column, in_python=position is None),
         )
     domain = TimeDomain.TIMESTAMP if column.type == TIMESTAMP else TimeDomain.INTEGER
     time = statement.time
@@ -344,6 +346,21 @@ def describe_stream(statement: CreateStream, columns: Schema) -> StreamInfo:
         check_duration(time.disorder, domain, "DISORDER", position)
     changes = changes_of_stream(statement, columns, column)
     return StreamInfo(statement.name, columns, column.name, domain, changes=changes, computed=computed)
+
+
+def _timed_by(column: Field, in_python: bool) -> str:
+    """What to write to time a stream by a column that is neither a TIMESTAMP nor a BIGINT."""
+    name = quoted_name(column.name)
+    if is_numeric(column.type):
+        written = f"TIMESTAMP BY TIMESTAMP_SECONDS({name})"
+    elif column.type in (STRING, DATE):
+        written = f"TIMESTAMP BY CAST({name} AS TIMESTAMP)"
+    else:
+        return "a stream is timed by a TIMESTAMP or a BIGINT"
+    if in_python:
+        return f"make it a TIMESTAMP, or write CREATE STREAM ... {written}"
+    reads_text = f", or TO_TIMESTAMP({name}, 'dd/MM/yyyy HH:mm:ss') for other forms"
+    return f"write {written}{reads_text if column.type == STRING else ''}"
 
 
 def timed_by_arrival(

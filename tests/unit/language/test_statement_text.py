@@ -61,6 +61,8 @@ def text_of(statement: object) -> str:
         "CREATE STREAM s FROM csv OPTIONS (path 'it''s \\\\ here.csv', header true) TIMESTAMP BY ts",
         "CREATE STREAM s FROM kafka OPTIONS ('kafka.bootstrap.servers' 'h:1', subscribe 'a') TIMESTAMP BY ts",
         "CREATE STREAM s (v BIGINT) FROM push TIMESTAMP BY ARRIVAL",
+        "CREATE STREAM s (at STRING) FROM push TIMESTAMP BY TO_TIMESTAMP(at, 'dd/MM/yyyy') STRICT",
+        "CREATE STREAM s FROM csv OPTIONS (path 'a') TIMESTAMP BY at::TIMESTAMP AS `the time`",
         "CREATE STREAM s (v BIGINT) FROM push TIMESTAMP BY ARRIVAL AS at DEAD LETTERS KEEP ALL",
         "CREATE STREAM s (arrival BIGINT) FROM push TIMESTAMP BY `arrival`",
         f"{PUSHED} DISORDER 5 SECONDS LATENCY 2 SECONDS IDLE AFTER 30 SECONDS TIMEOUT 1 MINUTE",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headrace.errors import LanguageError
 from headrace.expressions.tree import Column, Expression
 from headrace.language.binding.scalars import Context, bind_scalar, located
 from headrace.language.binding.scope import Scope, ScopeTable
@@ -19,12 +20,18 @@ def bind_computed(computed: Sequence[ComputedColumn], columns: Schema) -> tuple[
         columns: those of the input, which are all that they can refer to.
 
     Raises:
-        LanguageError: an unknown name, or a wrong type.
+        LanguageError: an unknown name, a wrong type, or a column that the input has already.
     """
     named = tuple((field.name, Column(place, field.name, field.type)) for place, field in enumerate(columns))
     context = Context(Scope((ScopeTable(None, None, named),)), "a computed column")
     found = []
     for column in computed:
+        if columns.find(column.name) is not None:
+            raise LanguageError(
+                f"the input has a column {column.name} already",
+                position=column.position,
+                hint=f"give {column.text} another name",
+            )
         expression = bind_scalar(column.expression, context)
         with located(column.position):
             check_column(expression.type)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from headrace.algebra.events import CEDR
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.cursor import Cursor
-from headrace.language.statements import ByArrival, EventsClause
+from headrace.language.statements import ByArrival, ComputedColumn, EventsClause
 from headrace.language.syntax import Name
 from headrace.time import Duration
 
@@ -18,6 +19,13 @@ class Watermark:
 
     column: Name
     behind: Duration
+
+
+EVENT_TIME: Final = "event_time"
+"""The column with the timestamps that are computed, where AS does not say another."""
+
+_OPERATORS: Final = ("(", "[", ".", "::", "+", "-", "*", "/", "%", "||", "DIV", "AT", "WHEN")
+"""What comes second in an expression that is more than a column."""
 
 
 def parse_key(cursor: Cursor) -> tuple[Name, ...]:
@@ -36,8 +44,10 @@ def parse_key(cursor: Cursor) -> tuple[Name, ...]:
     return tuple(names)
 
 
-def parse_timestamp(cursor: Cursor, watermark: Watermark | None) -> tuple[str | ByArrival, Position]:
-    """Read `TIMESTAMP BY column`: what the rows are timed by, and where that is said.
+def parse_timestamp(
+    cursor: Cursor, watermark: Watermark | None
+) -> tuple[str | ByArrival | ComputedColumn, Position]:
+    """Read `TIMESTAMP BY {column | expression [AS name]}`: what the rows are timed by, and where it is said.
 
     A column called arrival has to be quoted.
 
@@ -53,10 +63,12 @@ def parse_timestamp(cursor: Cursor, watermark: Watermark | None) -> tuple[str | 
             return watermark.column.text, watermark.column.position
         hint = "write TIMESTAMP BY column, or TIMESTAMP BY ARRIVAL to time rows by the clock"
         raise cursor.error(f"TIMESTAMP BY is missing, before {cursor.shown()}", hint)
-    if cursor.at("("):
+    if cursor.at("(") and cursor.word(2) == ")":
         written = str(cursor.word(1)).lower()
         raise cursor.error("TIMESTAMP BY takes a column without parentheses", f"write TIMESTAMP BY {written}")
     position = cursor.position
+    if cursor.word(1) in _OPERATORS or cursor.at("("):
+        return _computed(cursor, watermark), position
     if cursor.accept("ARRIVAL"):
         if watermark is not None:
             raise LanguageError(
@@ -71,10 +83,23 @@ def parse_timestamp(cursor: Cursor, watermark: Watermark | None) -> tuple[str | 
     return column.text, position
 
 
+def _computed(cursor: Cursor, watermark: Watermark | None) -> ComputedColumn:
+    """Read `expression [AS name]`."""
+    begin, position = cursor.index, cursor.position
+    expression = cursor.scalar("what the rows are timed by")
+    text = cursor.text_from(begin)
+    if cursor.accept("AS"):
+        name = cursor.name("the column after AS")
+    else:
+        name = Name(EVENT_TIME, position) if watermark is None else watermark.column
+    _check_watermark(watermark, name, "or leave TIMESTAMP BY out")
+    return ComputedColumn(name.text, text, expression, position)
+
+
 def parse_events(
     cursor: Cursor, key: tuple[Name, ...], watermark: Watermark | None
-) -> tuple[str | ByArrival, Position, EventsClause | None]:
-    """Read `[CHANGES BY change] {TIMESTAMP BY column | VALID FROM column [TO end]} [VERSION BY version]`.
+) -> tuple[str | ByArrival | ComputedColumn, Position, EventsClause | None]:
+    """Read `[CHANGES BY change] {TIMESTAMP BY what | VALID FROM column [TO end]} [VERSION BY version]`.
 
     Args:
         cursor: where it begins.
@@ -91,7 +116,7 @@ def parse_events(
         return _physical(cursor, watermark)
     change = _change(cursor, key)
     lasting, ends = False, None
-    timestamp: str | ByArrival
+    timestamp: str | ByArrival | ComputedColumn
     begin = cursor.position
     if cursor.accept("VALID"):
         lasting = True

@@ -63,6 +63,8 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
             position=form.position,
             hint="leave it out: an epoch takes of other input as much as it can",
         )
+    if isinstance(timestamp, ComputedColumn):
+        computed, timestamp = _with_timestamp(timestamp, columns, computed), timestamp.name
     if records is not None and computed:
         raise LanguageError("FORMAT DEBEZIUM has no computed columns", position=begin, hint=_COMPUTED)
     if records is not None and columns is not None:
@@ -76,6 +78,20 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
         # The columns are checked now, so that the error comes before any input is opened.
         describe_stream(statement, columns)
     return statement
+
+
+def _with_timestamp(
+    timestamp: ComputedColumn, columns: Schema | None, computed: tuple[ComputedColumn, ...]
+) -> tuple[ComputedColumn, ...]:
+    """The computed columns with one more, which the rows are timed by."""
+    names = [] if columns is None else columns.names
+    if timestamp.name.lower() in (name.lower() for name in (*names, *(one.name for one in computed))):
+        raise LanguageError(
+            f"there is a column {timestamp.name} already, besides what the rows are timed by",
+            position=timestamp.position,
+            hint=f"write TIMESTAMP BY {timestamp.text} AS another_name",
+        )
+    return (*computed, timestamp)
 
 
 def parse_input(

@@ -19,6 +19,7 @@ from headrace.language.statements import (
     FORMATS,
     NOTHING_SAID,
     ChangesClause,
+    ComputedColumn,
     CreateRelation,
     CreateStream,
     Records,
@@ -88,6 +89,12 @@ def _changes(
     cursor.expect("BY", "after CHANGES")
     operation = cursor.name("the column with the operation")
     timestamp, timed_at = parse_timestamp(cursor, watermark)
+    if isinstance(timestamp, ComputedColumn):
+        raise LanguageError(
+            "the changes of a relation are timed by a column",
+            position=timed_at,
+            hint="write CREATE STREAM with KEY (column) for changes whose time is computed",
+        )
     version = cursor.name("the column with the version") if cursor.accept("VERSION", "BY") else None
     time = parse_time_clauses(cursor, TimeClauses(watermark.behind) if watermark else NOTHING_SAID)
     if version is None and cursor.at("VERSION", "BY"):

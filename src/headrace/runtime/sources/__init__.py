@@ -20,7 +20,7 @@ from headrace.runtime.sources.parquet import open_parquet
 from headrace.runtime.sources.partitions import FileSource, Partitions
 from headrace.runtime.sources.remote import account_of
 from headrace.runtime.sources.tables import to_arrow_table, write_arrow
-from headrace.schema import BIGINT, TIMESTAMP, Schema
+from headrace.schema import Schema
 from headrace.suggestions import did_you_mean
 
 __all__ = ["Read", "Rejected", "SplitSource", "open_source", "to_arrow_table", "write_arrow"]
@@ -120,7 +120,3 @@ def _check_timestamp(schema: Schema, timestamp: str) -> None:
         listed = f"the columns are {', '.join(schema.names)}"
         hint = other_delimiter(schema.names) or did_you_mean(timestamp, schema.names) or listed
         raise SourceError(f"there is no column {timestamp} to time the stream by", hint=hint)
-    if schema[place].type not in (TIMESTAMP, BIGINT):
-        raise SourceError(
-            f"a stream cannot be timed by {schema[place]}", hint="time it by a TIMESTAMP or an integer column"
-        )

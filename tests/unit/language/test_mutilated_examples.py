@@ -45,7 +45,7 @@ CREATE STREAM transfer (ts BIGINT, source STRING, target STRING, amount BIGINT)
 CREATE STREAM reading (ts TIMESTAMP, id BIGINT, celsius BIGINT)
     FROM csv OPTIONS (path 'readings.csv') TIMESTAMP BY ts;
 CREATE RELATION sensor (id BIGINT, room STRING) FROM csv OPTIONS (path 'sensors.csv');
-CREATE STREAM sale (ts TIMESTAMP, price DECIMAL(6, 2), shop STRING, taxed AS price * 1.2)
+CREATE STREAM sale (ts TIMESTAMP, price DECIMAL(6, 2), shop STRING, taxed DECIMAL(8, 3))
     FROM csv OPTIONS (path 'sales.csv') TIMESTAMP BY ts;
 CREATE STREAM booking AS SELECT target AS account, amount FROM transfer;
 CREATE STREAM balance AS SELECT account, SUM(amount) AS balance FROM booking GROUP BY account;

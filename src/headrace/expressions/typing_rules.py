@@ -108,9 +108,9 @@ def whole_number(name: str, arguments: Arguments) -> Expression:
     (argument,) = _numbers(name, arguments)
     dtype = BIGINT
     if is_decimal(argument.type):
-        whole = argument.type.precision - argument.type.scale + 1
-        # Only whole numbers have so many digits in front of the point that one more would be too many.
-        dtype = decimal(min(whole, most_digits(argument.type)), 0)
+        # What is cut off may carry into one more digit in front of the point; of a whole number nothing is.
+        digits, scale = argument.type.precision, argument.type.scale
+        dtype = decimal(digits - scale + 1, 0) if scale else argument.type
     return Call(name, (argument,), dtype)
 
 

@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from headrace.errors import LanguageError, PlanError, Position
 from headrace.expressions import aggregates, functions
-from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey
+from headrace.expressions.evaluation.evaluate import computed
+from headrace.expressions.tree import AggregateCall, Call, Column, Expression, Literal, SortKey
 from headrace.expressions.user import UserAggregate
 from headrace.language.binding.aggregate_calls import aggregate_parts
 from headrace.language.binding.clock_calls import clock_error, is_clock_call
@@ -260,18 +261,26 @@ def _between(node: Any, context: Context) -> Expression:
 
 
 def _matching(name: str, node: Any, context: Context, *escape: Expression) -> Expression:
-    """`x LIKE 'pattern'`, or `x RLIKE 'pattern'`."""
+    """`x LIKE 'pattern'`, `x ILIKE 'pattern'`, which compares both in lower case, or `x RLIKE 'pattern'`."""
     _refuse_parts(node, "this", "expression", "negate")
-    operands = (bind_scalar(node.this, context), bind_scalar(node.expression, context), *escape)
-    test = _resolve(name, operands, node)
+    operands = [bind_scalar(node.this, context), bind_scalar(node.expression, context)]
+    if name == "ILIKE":
+        name, operands = "LIKE", [_lower(operand, node) for operand in operands]
+    test = _resolve(name, (*operands, *escape), node)
     return _resolve("NOT", (test,), node) if node.args.get("negate") else test
+
+
+def _lower(operand: Expression, node: Any) -> Expression:
+    lowered = _resolve("LOWER", (operand,), node)
+    return computed(lowered) if isinstance(operand, Literal) else lowered
 
 
 def _escape(node: Any, context: Context) -> Expression:
     _refuse_parts(node, "this", "expression")
-    if not isinstance(node.this, exp.Like):
+    if not isinstance(node.this, exp.Like | exp.ILike):
         raise _unsupported(node)
-    return _matching("LIKE", node.this, context, bind_scalar(node.expression, context))
+    name = "LIKE" if isinstance(node.this, exp.Like) else "ILIKE"
+    return _matching(name, node.this, context, bind_scalar(node.expression, context))
 
 
 def _case(node: Any, context: Context) -> Expression:
@@ -486,6 +495,7 @@ _BINDERS: Final[dict[type, Callable[[Any, Context], Expression]]] = {
     exp.In: _in,
     exp.Between: _between,
     exp.Like: partial(_matching, "LIKE"),
+    exp.ILike: partial(_matching, "ILIKE"),
     exp.Escape: _escape,
     exp.RegexpLike: partial(_matching, "REGEXP_LIKE"),
     exp.Case: _case,

@@ -11,13 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from headrace.runtime.spark.ahead import session_settings
+
 pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize(("master", "threshold"), [("local[2]", 50_000), ("spark://host:7077", 5_000)])
 def test_a_local_jvm_compiles_thoroughly_later(master: str, threshold: int) -> None:
-    runner = pytest.importorskip("headrace.runtime.spark.runner", reason="Spark is not installed")
-    options = shlex.split(runner.session_settings(master)["spark.driver.extraJavaOptions"])
+    pytest.importorskip("pyspark", reason="Spark is not installed")
+    options = shlex.split(session_settings(master)["spark.driver.extraJavaOptions"])
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
     # The last word has it: an option that this JVM does not know is an error.

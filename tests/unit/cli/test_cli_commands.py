@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import headrace as hr
 from headrace.cli import app
+from headrace.cli.app import COMMANDS
 from headrace.cli.errors import describe, reported
 from headrace.cli.progress import readable_bytes
 from headrace.errors import LanguageError, Position, UserError
@@ -43,6 +44,24 @@ def test_explain_places_errors(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["explain", str(file)])
     assert done.exit_code == 2
     assert done.stderr.startswith(f"{file}:1:15: ")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_a_page(name: str) -> None:
+    listed = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"})
+    assert COMMANDS[name][1] in listed.stdout
+    done = CliRunner().invoke(app, [name, "-h"], env={"COLUMNS": "200"})
+    assert done.exit_code == 0
+    assert f" {name} " in done.stdout.splitlines()[1]
+
+
+def test_the_list_of_commands_loads_none() -> None:
+    script = (
+        "import sys; from typer.testing import CliRunner; from headrace.cli import app;"
+        "assert CliRunner().invoke(app, ['--help']).exit_code == 0;"
+        "sys.exit('pyarrow' in sys.modules or 'pyspark' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
 def test_explaining_does_not_load_spark(tmp_path: Path) -> None:

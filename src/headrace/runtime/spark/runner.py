@@ -14,16 +14,19 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from pathlib import Path
 
 import pyarrow as pa
+from py4j.java_gateway import JavaGateway
 from pyspark import RDD, SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import DataFrame, SparkSession
 
 from headrace.errors import UserError
 from headrace.lowering.graph import Graph
 from headrace.runtime.results.reader import ResultReader
+from headrace.runtime.spark import ahead
+from headrace.runtime.spark.ahead import SQL_SETTINGS
 from headrace.runtime.spark.faults import GATEWAY_ERRORS, faults_named, is_alive
 from headrace.runtime.spark.feed import quoted
 from headrace.runtime.spark.frames import frame_of
@@ -39,60 +42,12 @@ from headrace.runtime.spark.stages import (
 )
 from headrace.runtime.spark.types import SPARK_ERRORS, check_digits, reason_of, struct_of
 from headrace.runtime.store.segments import FolderStore, Store
-from headrace.runtime.store.temporary import private_folder
 from headrace.runtime.tasks.inline import reports_of
 from headrace.runtime.tasks.messages import Chunk, EpochWork, TaskReport
 from headrace.schema import Schema
 
-_SQL_SETTINGS = {
-    # One job per epoch: adaptive execution would cut it into several.
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
-    # Any other limit, and Spark adds up the size of all its vectors after every row: half of the hand-over.
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-    "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
-    # Otherwise the shuffle files of every epoch stay on disk until the session ends.
-    "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
-}
-
-_CORE_SETTINGS = {
-    # Over TCP a task waits 40 ms for a delayed acknowledgement.
-    "spark.python.unix.domain.socket.enabled": "true",
-    "spark.python.daemon.module": "headrace.runtime.spark.daemon",
-    # A worker that crashes then says of what.
-    "spark.python.worker.faulthandler.enabled": "true",
-    # Workers take and free large arrays all the time; fetching each from the system is a tenth of their work.
-    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(2**28),
-    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**29),
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.sql.session.timeZone": "UTC",
-}
-
-_LOCAL_SETTINGS = {
-    # What travels is packed already, and goes no further than this machine's disk cache.
-    "spark.shuffle.compress": "false",
-    # Or the ports of a driver that nobody else has business with are open to the network.
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-}
-
-_LATER_COMPILATION = (
-    # A JVM without one of the options starts all the same.
-    "-XX:+IgnoreUnrecognizedVMOptions",
-    # Ten times the default. What starts jobs and moves bytes is then compiled quickly instead of thoroughly,
-    # which takes more time than it saves; loops over the rows of Spark's sources still are thoroughly.
-    "-XX:Tier4InvocationThreshold=50000",
-    "-XX:Tier4MinInvocationThreshold=6000",
-    "-XX:Tier4CompileThreshold=150000",
-    "-XX:Tier4BackEdgeThreshold=400000",
-)
-
 _UNDIVIDED = 0.2
 """Seconds of work for a single task: a stage costs 20 to 60 ms, and two thirds of that are processor time."""
-
-_LONGEST_PLACE = 100 - len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
-"""So many bytes the folder of a socket may have in its name; systems allow 104 to 108 for the whole."""
 
 _FIXED_SCHEMA = ("kafka", "rate", "rate-micro-batch", "socket")
 """Formats that have columns of their own and refuse to be given any."""
@@ -128,7 +83,7 @@ class SparkRunner:
     def _session(self) -> SparkSession:
         """A clone of it, with the settings that serve epochs."""
         session = self._base.newSession()
-        for name, value in _SQL_SETTINGS.items():
+        for name, value in SQL_SETTINGS.items():
             session.conf.set(name, value)
         return session
 
@@ -274,45 +229,6 @@ def _our_python(context: SparkContext) -> Iterator[None]:
         context.pythonExec = named
 
 
-def session_settings(master: str | None) -> dict[str, str]:
-    """What a session that serves epochs best is started with.
-
-    Args:
-        master: where it runs; all cores of this machine if None.
-    """
-    logging = Path(__file__).with_name("log4j2.properties").as_uri()
-    settings = _SQL_SETTINGS | _CORE_SETTINGS
-    settings["spark.driver.extraJavaOptions"] = f"-Dlog4j2.configurationFile={logging}"
-    if _is_local(master):
-        settings |= _LOCAL_SETTINGS
-        settings["spark.driver.extraJavaOptions"] += " " + " ".join(_LATER_COMPILATION)
-        if not (master or "").startswith("local-cluster"):
-            # Spark makes the secret itself where all is one process; without it, any user of this machine
-            # could send the driver objects to unpickle.
-            settings["spark.authenticate"] = "true"
-    return settings
-
-
-def _is_local(master: str | None) -> bool:
-    """Whether all of Spark runs on this machine."""
-    return master is None or master.startswith("local")
-
-
-def _with_private_folders(settings: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """The settings of a local session, with everything temporary of Spark's below a private folder.
-
-    Args:
-        settings: those without.
-        folder: closed to other users. Where sockets would get too long a name in it, they and the JVM's own
-            files stay where they are by default.
-    """
-    found = {**settings, "spark.local.dir": str(folder)}
-    if len(os.fsencode(folder)) <= _LONGEST_PLACE:
-        found["spark.python.unix.domain.socket.dir"] = str(folder)
-        found["spark.driver.extraJavaOptions"] += f' "-Djava.io.tmpdir={folder}"'
-    return found
-
-
 _lock = threading.Lock()
 _users: dict[SparkContext, int] = {}
 """How many runners use each Spark that was started here."""
@@ -353,12 +269,10 @@ def _stop(context: SparkContext) -> None:
 
 def _start(master: str | None) -> SparkContext:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = session_settings(master)
-    if _is_local(master):
-        settings = _with_private_folders(settings, private_folder())
-    conf = SparkConf().setAppName("headrace").setMaster(master or "local[*]").setAll(list(settings.items()))
+    begun = ahead.taken(master)
+    conf = SparkConf().setAll(list((begun.settings if begun else ahead.settings_of(master)).items()))
     try:
-        context = SparkContext(conf=conf)
+        context = SparkContext(conf=conf, gateway=begun and _connected(begun))
         # It would print a traceback when the JVM is killed, which is reported as what it is.
         context._accumulatorServer.handle_error = lambda *_: None
         return context
@@ -370,6 +284,20 @@ def _start(master: str | None) -> SparkContext:
             hint="it needs Java 17 or newer in PATH or JAVA_HOME, and a master that exists; the inline "
             "runner needs neither",
         ) from error
+
+
+def _connected(begun: ahead.Begun) -> JavaGateway:
+    """The connection to a JVM that was started ahead, for which PySpark has a way in by the environment."""
+    port, secret = begun.wait() or (0, "")
+    if not port:
+        raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+    os.environ |= {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
+    try:
+        gateway = launch_gateway()
+    finally:
+        del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+    gateway.proc = begun.process
+    return gateway
 
 
 def _forget_gateway(context: SparkContext) -> None:

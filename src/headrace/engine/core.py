@@ -419,7 +419,8 @@ class Core:
             sink = self.definitions.sinks.get(name.lower())
             self.change(without(self.definitions, Kind.SINK, name, position))
         # Without the lock, since the sink may use it.
-        return None if sink is None or self.execution is None else self.execution.drop_sink(sink.attachment)
+        execution = self.execution
+        return None if sink is None or execution is None else execution.drop_sink(sink.attachment)
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -448,9 +449,10 @@ class Core:
             sinks = self.definitions.sinks
             gone = self._move(after)
         self._end_sinks(gone)
+        execution = self.execution
         for name, sink in sinks.items():
-            if name not in after.sinks and sink.query not in gone and self.execution is not None:
-                self.execution.drop_sink(sink.attachment)
+            if name not in after.sinks and sink.query not in gone and execution is not None:
+                execution.drop_sink(sink.attachment)
 
     def _move(self, after: Definitions) -> set[str]:
         """Move on to other definitions; the queries that are gone with that."""
@@ -465,9 +467,10 @@ class Core:
 
     def _end_sinks(self, gone: Iterable[str]) -> None:
         """Let sinks of queries that are gone take everything; without the lock, since they may use it."""
-        if self.execution is not None:
+        execution = self.execution  # Another thread may let go of it meanwhile.
+        if execution is not None:
             for query in sorted(gone):
-                self.execution.drop_sinks(query)
+                execution.drop_sinks(query)
 
     def define_function(self, user: UserFunction | UserAggregate) -> None:
         """Take a user's function or aggregate into the catalog."""

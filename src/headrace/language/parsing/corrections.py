@@ -24,7 +24,7 @@ class Watermark:
 EVENT_TIME: Final = "event_time"
 """The column with the timestamps that are computed, where AS does not say another."""
 
-_OPERATORS: Final = ("(", "[", ".", "::", "+", "-", "*", "/", "%", "||", "DIV", "AT", "WHEN")
+_OPERATORS: Final = ("(", "[", ".", "::", "+", "-", "*", "/", "%", "||", "DIV", "WHEN")
 """What comes second in an expression that is more than a column."""
 
 
@@ -67,7 +67,8 @@ def parse_timestamp(
         written = str(cursor.word(1)).lower()
         raise cursor.error("TIMESTAMP BY takes a column without parentheses", f"write TIMESTAMP BY {written}")
     position = cursor.position
-    if cursor.word(1) in _OPERATORS or cursor.at("("):
+    zoned = cursor.word(1) == "AT" and cursor.word(2) == "TIME"
+    if cursor.word(1) in _OPERATORS or cursor.at("(") or zoned:
         return _computed(cursor, watermark), position
     if cursor.accept("ARRIVAL"):
         if watermark is not None:

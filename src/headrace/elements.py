@@ -264,7 +264,7 @@ def widened(rows: pa.RecordBatch) -> pa.RecordBatch:
             if pa.types.is_null(column.type):
                 values = np.full(len(column), int(base), dtype=np.int64)
             else:
-                values = column.to_numpy().astype(np.int64) + int(base)
+                values = np.add(column.to_numpy(), int(base), dtype=np.int64)
             column = pa.array(values)
             column = column.cast(TIMESTAMP) if kind == b"t" else column
             field = pa.field(field.name, column.type)

@@ -61,9 +61,13 @@ class _Side:
             self.area.insert({name: rows.column(name) for name in names})
         self.area.expire(heartbeat)
 
-    def keys_of(self, run: Run) -> list[pa.Array]:
-        """The key columns of a run of this side."""
-        return run.columns(self._keys)
+    def found(self, run: Run, rows: Int64Array) -> pa.RecordBatch:
+        """Rows of a run of this side, without their intervals."""
+        return run.take(rows, tuple(dict.fromkeys((*self._keys, *self.payload, WEIGHT))))
+
+    def keys_of(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        """The key columns of rows of this side."""
+        return [rows.column(name) for name in self._keys]
 
 
 class JoinOperator:
@@ -133,19 +137,19 @@ class JoinOperator:
             left.reach,
             right.reach,
         )
-        same = equal_rows(self._left.keys_of(left), ours, self._right.keys_of(right), theirs)
-        if not same.all():
-            ours, theirs = ours[same], theirs[same]
-        return self._residual(self._joined(left, ours, right, theirs))
-
-    def _joined(self, left: Run, ours: Int64Array, right: Run, theirs: Int64Array) -> Batch:
-        columns = [column.take(pa.array(ours)) for column in left.columns(self._left.payload)]
-        columns += [column.take(pa.array(theirs)) for column in right.columns(self._right.payload)]
-        payload = record_batch(columns, self._node.schema, len(ours))
-        weights = integers(left.batch.column(WEIGHT))[ours] * integers(right.batch.column(WEIGHT))[theirs]
+        one, other = self._left.found(left, ours), self._right.found(right, theirs)
+        keys = [side.keys_of(rows) for side, rows in ((self._left, one), (self._right, other))]
+        same = equal_rows(keys[0], None, keys[1], np.arange(len(ours)))
         ts = np.maximum(left.times[ours], right.times[theirs])
         te = np.minimum(left.expiries[ours], right.expiries[theirs])
-        return Batch(payload, ts, te, weights)
+        columns = [
+            rows.column(name)
+            for side, rows in ((self._left, one), (self._right, other))
+            for name in side.payload
+        ]
+        weights = integers(one.column(WEIGHT)) * integers(other.column(WEIGHT))
+        payload = record_batch(columns, self._node.schema, len(ours))
+        return self._residual(Batch(payload, ts, te, weights).filter(same))
 
     def _residual(self, batch: Batch) -> Batch:
         if self._node.residual is None or not len(batch):

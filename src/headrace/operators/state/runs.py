@@ -90,7 +90,8 @@ class Run:
         return self._load()
 
     @cached_property
-    def _stored(self) -> pa.RecordBatch:
+    def stored(self) -> pa.RecordBatch:
+        """The rows as they are stored, of which `widened` makes what they are."""
         # What is stored beside the rows would be copied with every few of them.
         return self._loaded.replace_schema_metadata(None)
 
@@ -107,7 +108,7 @@ class Run:
     @property
     def names(self) -> tuple[str, ...]:
         """Those of the columns, in order."""
-        return tuple(self._stored.schema.names)
+        return tuple(self.stored.schema.names)
 
     @cached_property
     def hashes(self) -> Int64Array:
@@ -127,7 +128,7 @@ class Run:
     @cached_property
     def order(self) -> npt.NDArray[np.int32]:
         """int32[rows]: the rows in order of expiry."""
-        return np.asarray(self._stored.column(ORDER).to_numpy())
+        return np.asarray(self.stored.column(ORDER).to_numpy())
 
     def columns(self, names: tuple[str, ...]) -> list[pa.Array]:
         """Some columns by name."""
@@ -135,16 +136,16 @@ class Run:
 
     def take(self, rows: npt.NDArray[np.integer], names: tuple[str, ...] | None = None) -> pa.RecordBatch:
         """Some rows, in the given order; all columns, or those of the names."""
-        stored = self._stored if names is None else self._stored.select(names)
+        stored = self.stored if names is None else self.stored.select(names)
         return widened(stored.take(pa.array(rows)))
 
     def slice(self, first: int, count: int) -> pa.RecordBatch:
         """Some rows that follow each other."""
-        return widened(self._stored.slice(first, count))
+        return widened(self.stored.slice(first, count))
 
     def _column(self, name: str) -> pa.Array:
         if name not in self._columns:
-            self._columns[name] = widened(self._stored.select([name])).column(0)
+            self._columns[name] = widened(self.stored.select([name])).column(0)
         return self._columns[name]
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.elements import LIMB, Int64Array, concat_rows, integers, limbs_of
+from headrace.elements import LIMB, BoolArray, Int64Array, concat_rows, integers, limbs_of, widened
 from headrace.kernels.sorting import stable_order
 from headrace.operators.state.keys import encode_keys, equal_rows, order_by
 from headrace.operators.state.runs import HASH, TIER, TIME, Run, is_tier_full, unindexed
@@ -27,7 +27,7 @@ class Steps:
     Attributes:
         times: when they are, ascending within a key.
         lows, highs: int64[k], where those of each key start and end.
-        rows: the sums, a row for each step; a limb that is not there is 0.
+        rows: the sums, a row for each step, as they are stored; a limb that is not there is 0.
     """
 
     times: Int64Array
@@ -43,10 +43,10 @@ class Steps:
     def sums(self, names: tuple[str, ...], steps: Int64Array) -> Int64Array:
         """The sums of those names at some steps; int64[len(names), len(steps)]."""
         result = np.zeros((len(names), len(steps)), dtype=np.int64)
-        known = set(self.rows.schema.names)
+        known, places = set(self.rows.schema.names), pa.array(steps)
         for row, name in zip(result, names, strict=True):
             if name in known:
-                row[:] = integers(self.rows.column(name))[steps]
+                row[:] = integers(widened(self.rows.select([name]).take(places)).column(0))
         return result
 
 
@@ -79,19 +79,23 @@ class StepArea:
             lows, highs = (np.searchsorted(run.hashes, hashes, side=side) for side in ("left", "right"))
             self._exclude_others(run, keys, lows, highs)
             if (lows < highs).any():
-                found.append(Steps(run.times, lows, highs, self._sums(run.batch)))
+                found.append(Steps(run.times, lows, highs, self._sums(run.stored)))
         return found
 
     def _exclude_others(self, run: Run, keys: list[pa.Array], lows: Int64Array, highs: Int64Array) -> None:
         """Narrow what has a key's hash to what has the key. The rows of a key follow each other in a run."""
         present = np.flatnonzero(lows < highs)
-        columns = run.columns(self._keys)
-        same = equal_rows(keys, present, columns, lows[present])
-        same &= equal_rows(keys, present, columns, highs[present] - 1)
+        same = np.ones(len(present), dtype=np.bool_)
+        for ends in (lows[present], highs[present] - 1):
+            same &= self._have_keys(run, ends, keys, present)
         for key in present[~same]:
             alike = np.arange(lows[key], highs[key])
-            mine = alike[equal_rows(keys, np.full(len(alike), key), columns, alike)]
+            mine = alike[self._have_keys(run, alike, keys, np.full(len(alike), key))]
             lows[key], highs[key] = (mine[0], mine[-1] + 1) if len(mine) else (0, 0)
+
+    def _have_keys(self, run: Run, rows: Int64Array, keys: list[pa.Array], places: Int64Array) -> BoolArray:
+        """Whether rows of a run have the keys at those places; bool[len(rows)]."""
+        return equal_rows(keys, places, run.take(rows, self._keys).columns, np.arange(len(rows)))
 
     def _sums(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch.select([*self._ints, *limbs_of(batch)])

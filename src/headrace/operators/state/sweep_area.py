@@ -116,10 +116,12 @@ class SweepArea:
         for run in self.runs:
             sorted_places, rows = match_hashes(hashes[by_hash], run.hashes)
             places = by_hash[sorted_places]
-            same = equal_rows(keys, places, run.columns(self.layout.keys), rows)
-            if same.any():
+            taken = run.take(rows)
+            columns = [taken.column(name) for name in self.layout.keys]
+            same = np.flatnonzero(equal_rows(keys, places, columns, np.arange(len(rows))))
+            if len(same):
                 probes.append(places[same])
-                found.append(run.take(rows[same]))
+                found.append(taken if len(same) == len(rows) else taken.take(pa.array(same)))
         if not found:
             return np.empty(0, dtype=np.int64), None
         return np.concatenate(probes), concat_rows(found)

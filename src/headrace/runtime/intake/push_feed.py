@@ -24,13 +24,18 @@ from headrace.language.overflow import Overflow
 from headrace.runtime.intake.given_rows import table_of
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
-from headrace.runtime.sources import open_source
+from headrace.runtime.sources import SplitSource, open_source
+from headrace.runtime.sources.held import HeldRows
 from headrace.runtime.sources.tables import write_arrow
 from headrace.runtime.store.paths import make_inside
 from headrace.runtime.store.segments import cannot_write
 
 _MOST_WAITING: Final = 4
 """While more epochs' rows wait, whoever pushes waits."""
+
+_CARRIED_BYTES: Final = 2**19
+"""So many bytes of an epoch's rows go to the tasks with its work: to write, map and remove a file takes as
+long as a small epoch. Each task of Spark's is sent the work, so that more rows go by a file."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,16 +205,21 @@ class PushFeed:
             if not self._taken:
                 return None
             dropped, self._dropped = self._dropped, 0
+        source = self._stream.columns.over(self._opened(point))
+        return Intake(point.position + 1, source, 0, source.size, producers=seen, dropped=dropped)
+
+    def _opened(self, point: StreamPoint) -> SplitSource:
+        """What was taken, as an input."""
+        columns, tables = self._stream.columns.given, [push.table for push in self._taken]
+        if sum(push.size[1] for push in self._taken) <= _CARRIED_BYTES:
+            return HeldRows.of(tables, columns, self._name)
         self._file = self._folder / f"{point.position}.arrow"
         try:
             make_inside(self._folder)
-            write_arrow(pa.concat_tables([push.table for push in self._taken]), self._file)
+            write_arrow(pa.concat_tables(tables), self._file)
         except OSError as error:
             raise cannot_write(self._file, error) from error
-        options = {"path": str(self._file)}
-        columns = self._stream.columns
-        source = columns.over(open_source("arrow", options, columns.given, None, self._name, self._folder))
-        return Intake(point.position + 1, source, 0, source.size, producers=seen, dropped=dropped)
+        return open_source("arrow", {"path": str(self._file)}, columns, None, self._name, self._folder)
 
     def settle(self, error: BaseException | None) -> None:
         """Acknowledge what was taken, or notify its producers of what went wrong."""

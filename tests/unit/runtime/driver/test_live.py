@@ -366,7 +366,7 @@ def test_a_push_hears_of_a_store_that_becomes_a_file(tmp_path: Path, part: str) 
         shutil.rmtree(tmp_path / part)
         (tmp_path / part).write_text("no folder any more")
         with pytest.raises(StoreError, match="Not a directory"):
-            db.push("s", row(2))
+            db.push("s", row(2, "a" * 2**20))
         with pytest.raises(StoreError, match="Not a directory"):
             db.stop()
 

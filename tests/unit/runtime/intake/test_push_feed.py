@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 import stat
 import threading
@@ -273,9 +274,39 @@ def test_no_rows_are_a_push_too(feed: PushFeed) -> None:
     assert done.result(0) is True
 
 
+def large(ts: int) -> list[dict[str, Any]]:
+    """A row that is too large to go with the work of its epoch."""
+    return [{"k": "a" * 2**20, "ts": ts}]
+
+
+def test_few_rows_need_no_file(feed: PushFeed, tmp_path: Path) -> None:
+    for first in (0, 2):
+        feed.put(rows(2, first), None, None)
+    intake = feed.take(START)
+    assert intake is not None
+    assert intake.source is not None
+    source = pickle.loads(pickle.dumps(intake.source))
+    reads = [source.read(start, end, ("ts", "k")) for start, end in ((0, 1), (1, 4))]
+    found = [[part.rows.to_pydict() for part in read] for read in reads]
+    assert found == [[{"ts": [0], "k": ["a"]}], [{"ts": [1, 2, 3], "k": ["a", "a", "a"]}]]
+    assert not (tmp_path / "s").exists()
+
+
+def test_a_part_of_a_large_table_goes_alone_with_the_work(feed: PushFeed) -> None:
+    table = pa.table({"k": ["a"] * 100_000, "ts": np.arange(100_000)})
+    feed.put(table.slice(7, 2), None, None)
+    intake = feed.take(START)
+    assert intake is not None
+    assert intake.source is not None
+    packed = pickle.dumps(intake.source)
+    assert len(packed) < 10_000
+    (read,) = pickle.loads(packed).read(0, 2, ("k", "ts"))
+    assert read.rows.to_pydict() == {"k": ["a", "a"], "ts": [7, 8]}
+
+
 def test_rows_that_wait_for_the_tasks_are_removed(feed: PushFeed, tmp_path: Path) -> None:
-    feed.put(rows(3), None, None)
-    assert taken(feed) == [0, 1, 2]
+    feed.put(large(7), None, None)
+    assert taken(feed) == [7]
     (waiting,) = (tmp_path / "s").iterdir()
     assert stat.S_IMODE(waiting.stat().st_mode) == 0o600, "they are nobody else's to read"
     feed.settle(None)
@@ -284,13 +315,13 @@ def test_rows_that_wait_for_the_tasks_are_removed(feed: PushFeed, tmp_path: Path
 
 def test_a_full_disk_is_told_as_such(feed: PushFeed, tmp_path: Path) -> None:
     (tmp_path / "s").write_text("in the way")
-    feed.put(rows(1), None, None)
+    feed.put(large(0), None, None)
     with pytest.raises(StoreError, match="cannot write"):
         feed.take(START)
 
 
 def test_a_push_hears_of_its_epoch_when_its_file_cannot_be_removed(feed: PushFeed, tmp_path: Path) -> None:
-    done = feed.put(rows(3), None, None)
+    done = feed.put(large(0), None, None)
     taken(feed)
     shutil.rmtree(tmp_path / "s")
     (tmp_path / "s").write_text("no folder any more")

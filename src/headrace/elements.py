@@ -273,6 +273,38 @@ def widened(rows: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields, metadata=rows.schema.metadata))
 
 
+def concat_stored(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """The rows of record batches that were read, one after the other, with their integers as they were.
+
+    As `concat_rows` of what `widened` gives, without a copy between them.
+    """
+    if len(parts) == 1 or any(part.schema.names != parts[0].schema.names for part in parts):
+        return concat_rows([widened(part) for part in parts])
+    names = parts[0].schema.names
+    return pa.RecordBatch.from_arrays([_concat_column(parts, name) for name in names], names=names)
+
+
+def _concat_column(parts: Sequence[pa.RecordBatch], name: str) -> pa.Array:
+    columns = [part.column(name) for part in parts]
+    bases = [(part.schema.field(name).metadata or {}).get(_BASE) for part in parts]
+    if any(
+        base is None and (column.type != BIGINT or column.null_count)
+        for base, column in zip(bases, columns, strict=True)
+    ):
+        return pa.concat_arrays([widened(part.select([name])).column(0) for part in parts])
+    values = np.empty(sum(map(len, columns)), dtype=np.int64)
+    end, kinds = 0, set()
+    for column, base in zip(columns, bases, strict=True):
+        start, end = end, end + len(column)
+        least, kind = (b"0", b"i") if base is None else base.split()
+        kinds.add(kind)
+        if pa.types.is_null(column.type):
+            values[start:end] = int(least)
+        else:
+            np.add(column.to_numpy(), int(least), out=values[start:end], dtype=np.int64)
+    return pa.array(values).cast(TIMESTAMP) if b"t" in kinds else pa.array(values)
+
+
 def integers(column: pa.Array) -> Int64Array:
     """The values of a column of integers or timestamps without NULLs, as a view where Arrow allows it."""
     if column.type == TIMESTAMP:

@@ -3,11 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from headrace.elements import (
+    LIMB,
     Batch,
     concat,
     concat_rows,
+    concat_stored,
     decode,
     decode_rows,
     empty,
@@ -16,6 +20,7 @@ from headrace.elements import (
     encode_rows,
     from_rows,
     integers,
+    read_rows,
     record_batch,
     take_rows,
     to_rows,
@@ -132,6 +137,28 @@ def test_integers_take_no_more_bytes_than_they_need(
     with pa.ipc.open_stream(stored) as reader:
         written = reader.schema.field("v").type
     assert (0 if pa.types.is_null(written) else written.bit_width // 8) == width
+
+
+WIDTHS = [[7, 7], [-1, 254], [-1, 255], [10**15, 10**15 + 70_000], [-(2**63), 2**63 - 1], [1, None], []]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(WIDTHS), st.booleans()), min_size=1, max_size=4),
+    st.sampled_from([BIGINT, TIMESTAMP]),
+)
+def test_stored_rows_are_put_together_as_they_were(
+    parts: list[tuple[list[int | None], bool]], dtype: pa.DataType
+) -> None:
+    """Whatever widths a column has in each part; limbs may be there or not."""
+    batches = []
+    for values, has_limb in parts:
+        texts = pa.array(["a"] * len(values), STRING)
+        columns = {"v": pa.array(values, pa.int64()).cast(dtype), "s": texts}
+        if has_limb:
+            columns[LIMB + "0000_000"] = pa.array([3] * len(values), BIGINT)
+        batches.append(pa.RecordBatch.from_pydict(columns))
+    stored = [read_rows(encode_rows(rows)) for rows in batches]
+    assert concat_stored(stored).equals(concat_rows(batches))
 
 
 def test_other_columns_are_written_as_they_are() -> None:

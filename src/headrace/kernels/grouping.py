@@ -17,9 +17,8 @@ def dense_codes(hashes: Int64Array) -> tuple[Int64Array, Int64Array]:
         The code of each row (int64[n]) and the first row of each code (int64[k]).
     """
     count = len(hashes)
-    size = 16
-    while size < 2 * count:
-        size *= 2
+    # The table grows with the keys, which may be few, so that it stays in a cache where it can.
+    size = 1024
     mask = np.uint64(size - 1)
     table = np.full(size, -1, dtype=np.int64)
     codes = np.empty(count, dtype=np.int64)
@@ -40,6 +39,15 @@ def dense_codes(hashes: Int64Array) -> tuple[Int64Array, Int64Array]:
                 codes[row] = code
                 break
             slot = (slot + np.uint64(1)) & mask
+        if 2 * found > size:
+            size *= 4
+            mask = np.uint64(size - 1)
+            table = np.full(size, -1, dtype=np.int64)
+            for code in range(found):
+                slot = np.uint64(hashes[first[code]]) & mask
+                while table[slot] >= 0:
+                    slot = (slot + np.uint64(1)) & mask
+                table[slot] = code
     return codes, first[:found].copy()
 
 

@@ -12,49 +12,89 @@ from headrace.elements import Int64Array
 from headrace.kernels.jit import INT1, INT2, OFFSETS, inner, kernel
 
 
-@kernel(INT1, INT1, INT1, INT1, INT2)
+@kernel(INT1, INT1, INT1, INT2, numba.int64)
 def net_schedule(
-    by_time: Int64Array,
-    by_key: Int64Array,
-    codes: Int64Array,
-    times: Int64Array,
-    ints: Int64Array,
+    by_time: Int64Array, codes: Int64Array, times: Int64Array, ints: Int64Array, count: int
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
     """Add up the changes of one key at one time, and put them in order of time.
 
+    One pass in order of time, which touches nothing but the last change of each key at random.
+
     Args:
         by_time: rows sorted by time.
-        by_key: rows sorted by (hash of the key, code of the key, time).
-        codes, times: int64[n] per row.
+        codes, times: int64[n] per row; codes are 0..count-1.
         ints: int64[n, c].
 
     Returns:
-        For each of the m netted changes, in order of time, the first row that belongs to it (int64[m]); the
-        changes sorted as `by_key` (int64[m]); and the sums (int64[c, m]).
+        For each of the m netted changes, in order of time, the first row that belongs to it, and its code
+        (int64[m] each); and the sums, int64[c, n], of which m count.
     """
-    count = len(by_time)
-    point_of = np.empty(count, dtype=np.int64)
-    points = 0
-    for place in range(count):
-        row = by_key[place]
-        if place == 0 or codes[row] != codes[by_key[place - 1]] or times[row] != times[by_key[place - 1]]:
-            points += 1
-        point_of[row] = points - 1
-    order = np.full(points, -1, dtype=np.int64)
-    first = np.empty(points, dtype=np.int64)
-    total_ints = np.zeros((ints.shape[1], points), dtype=np.int64)
-    found = 0
-    for place in range(count):
+    rows = len(by_time)
+    last = np.full(count, -1, dtype=np.int64)
+    first = np.empty(rows, dtype=np.int64)
+    point_codes = np.empty(rows, dtype=np.int64)
+    total_ints = np.zeros((ints.shape[1], rows), dtype=np.int64)
+    found, time, since = 0, 0, 0
+    for place in range(rows):
         row = by_time[place]
-        at = order[point_of[row]]
-        if at < 0:
+        if place == 0 or times[row] != time:
+            time, since = times[row], found
+        code = codes[row]
+        at = last[code]
+        if at < since:
             at = found
-            order[point_of[row]] = at
+            last[code] = at
             first[at] = row
+            point_codes[at] = code
             found += 1
         for column in range(ints.shape[1]):
             total_ints[column, at] += ints[row, column]
-    return first, order, total_ints
+    return first[:found].copy(), point_codes[:found].copy(), total_ints
+
+
+@kernel(INT1, INT1, numba.int64, INT2, numba.int64)
+def index_schedule(
+    codes: Int64Array, rank: Int64Array, distinct: int, sums: Int64Array, stride: int
+) -> tuple[npt.NDArray[np.int32], Int64Array]:
+    """The index of changes by key and time, and what they add up to before every so many of them.
+
+    Two passes in order of time, which touch nothing but a few numbers of each key at random.
+
+    Args:
+        codes: int64[n], the key of each change, in order of time.
+        rank: int64[k], the place of each key, 0..distinct-1, in the order of keys.
+        sums: int64[c, n].
+        stride: how far marks are apart.
+
+    Returns:
+        int32[n], the changes sorted by (rank, time), stably; and int64[m, c], for mark i the sums of the
+        first `i * stride` of them.
+    """
+    count, columns = len(codes), sums.shape[0]
+    starts = np.zeros(distinct + 1, dtype=np.int64)
+    running = np.zeros((distinct + 1, columns), dtype=np.int64)
+    for change in range(count):
+        place = rank[codes[change]] + 1
+        starts[place] += 1
+        for column in range(columns):
+            running[place, column] += sums[column, change]
+    for place in range(distinct):
+        starts[place + 1] += starts[place]
+        running[place + 1] += running[place]
+    order = np.empty(count, dtype=np.int32)
+    marks = np.zeros((count // stride + 1, columns), dtype=np.int64)
+    if count % stride == 0:
+        marks[count // stride] = running[distinct]
+    for change in range(count):
+        key = rank[codes[change]]
+        place = starts[key]
+        starts[key] += 1
+        order[place] = change
+        if place % stride == 0:
+            marks[place // stride] = running[key]
+        for column in range(columns):
+            running[key, column] += sums[column, change]
+    return order, marks
 
 
 BLOCK: Final = 64

@@ -19,7 +19,14 @@ from headrace.kernels.inputs import CountChanges, KeyPoints, RankedIntervals
 from headrace.kernels.joins import join_intervals, match_hashes
 from headrace.kernels.order_statistics import order_statistics
 from headrace.kernels.rows import slide_rows
-from headrace.kernels.schedule import BLOCK, key_ranges, net_schedule, next_rows
+from headrace.kernels.schedule import (
+    BLOCK,
+    index_schedule,
+    key_ranges,
+    net_schedule,
+    next_rows,
+    sums_at_marks,
+)
 from headrace.kernels.sorting import count_descents, order_by_digits, stable_order
 from headrace.kernels.timeline import (
     count_before,
@@ -120,12 +127,30 @@ def test_netting_adds_up_what_falls_together(rows: list[tuple[int, int, int]]) -
         expected[code, time] = expected.get((code, time), 0) + delta
     assert [(int(codes[row]), int(times[row])) for row in first] == sorted(expected)
     assert sums[:, 0].tolist() == [expected[key] for key in sorted(expected)]
-    by_time, by_key = np.argsort(times, kind="stable"), order
-    first, index, sums = net_schedule(by_time, by_key, codes, times, deltas.reshape(-1, 1))
+    by_time = np.argsort(times, kind="stable")
+    first, owners, sums = net_schedule(by_time, codes, times, deltas.reshape(-1, 1), 4)
+    sums = np.ascontiguousarray(sums[:, : len(first)])
     found = [(int(codes[row]), int(times[row])) for row in first]
-    assert [found[place] for place in index] == sorted(expected)
+    assert sorted(found) == sorted(expected)
+    assert owners.tolist() == codes[first].tolist()
     assert [time for _, time in found] == sorted(time for _, time in found)
     assert sums[0].tolist() == [expected[place] for place in found]
+    # Two keys have one place in the order: their changes stay in order of time.
+    index, marks = index_schedule(owners, ints([2, 1, 0, 1]), 3, sums, 4)
+    places = [([2, 1, 0, 1][code], time) for code, time in found]
+    assert index.tolist() == sorted(range(len(found)), key=places.__getitem__)
+    assert marks.tolist() == sums_at_marks(index, sums, 4).tolist()
+
+
+@given(st.lists(st.integers(0, 5_000), max_size=20), st.integers(0, 5_000))
+def test_codes_are_numbered_by_first_appearance(few: list[int], many: int) -> None:
+    """Hashes that fall into one place of the table, and so many that it grows."""
+    hashes = ints([*few, *(value << 40 for value in range(many)), *few, *range(many)])
+    codes, first = dense_codes(hashes)
+    numbers: dict[int, int] = {}
+    expected = [numbers.setdefault(value, len(numbers)) for value in hashes.tolist()]
+    assert codes.tolist() == expected
+    assert hashes[first].tolist() == list(numbers)
 
 
 @given(changes, st.lists(st.booleans(), min_size=25, max_size=25))

@@ -33,8 +33,12 @@ def marked(rows: pa.RecordBatch, ints: tuple[str, ...], order: npt.NDArray[np.in
         order: int32[n], the rows by (hash, time).
     """
     columns = [integers(rows.column(name)) for name in (*ints, *limbs_of(rows))]
-    found = sums_at_marks(order, np.stack(columns), STRIDE)
-    return rows.replace_schema_metadata({_MARKS: found.tobytes()})
+    return with_marks(rows, sums_at_marks(order, np.stack(columns), STRIDE))
+
+
+def with_marks(rows: pa.RecordBatch, marks: Int64Array) -> pa.RecordBatch:
+    """The rows of a run with marks that are known; int64[m, c]."""
+    return rows.replace_schema_metadata({_MARKS: marks.tobytes()})
 
 
 def is_marked(run: Run) -> bool:

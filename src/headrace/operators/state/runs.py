@@ -134,6 +134,10 @@ class Run:
         """Some columns by name."""
         return list(map(self._column, names))
 
+    def stored(self, names: tuple[str, ...]) -> pa.RecordBatch:
+        """Some columns as they are stored; `widened` gives their integers back."""
+        return self._stored.select(names)
+
     def take(self, rows: npt.NDArray[np.integer], names: tuple[str, ...] | None = None) -> pa.RecordBatch:
         """Some rows, in the given order; all columns, or those of the names."""
         stored = self.stored if names is None else self.stored.select(names)

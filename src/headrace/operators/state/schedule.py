@@ -16,13 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from headrace.elements import Int64Array, concat_rows, integers
-from headrace.kernels.grouping import order_by_code
-from headrace.kernels.schedule import BLOCK, key_ranges, net_schedule, next_rows
+from headrace.elements import Int64Array, concat_rows, concat_stored, integers
+from headrace.kernels.schedule import BLOCK, index_schedule, key_ranges, net_schedule, next_rows
 from headrace.kernels.sorting import stable_order
 from headrace.kernels.timeline import add_by_code
 from headrace.operators.state.keys import Codes, encode_keys, equal_rows, ranks
-from headrace.operators.state.marks import STRIDE, is_marked, marked, range_sums, spread
+from headrace.operators.state.marks import STRIDE, is_marked, marked, range_sums, spread, with_marks
 from headrace.operators.state.runs import HASH, ORDER, TIER, TIME, Area, Run, is_tier_full, unindexed
 from headrace.operators.state.sum_columns import SumColumns, all_limbs, concat_sums, sum_arrays, sums_of
 from headrace.operators.state.sweep_area import Layout
@@ -100,17 +99,21 @@ class Schedule:
         if not len(changes[0]):
             return
         rows, times, sums = changes
-        by_time = stable_order(times)
-        row_codes = codes.codes[rows]
+        by_time, row_codes = stable_order(times), codes.codes[rows]
+        first, owners, netted = net_schedule(by_time, row_codes, times, sums.values, len(codes))
+        netted = netted if len(first) == len(rows) else np.ascontiguousarray(netted[:, : len(first)])
         rank, distinct = ranks(hashes[codes.first])
-        by_key = order_by_code(rank[row_codes], by_time, distinct)
-        first, order, netted = net_schedule(by_time, by_key, row_codes, times, sums.values)
+        order, marks = index_schedule(owners, rank, distinct, netted, STRIDE)
         kept = pa.array(rows[first])
         columns = {HASH: pa.array(hashes[rows[first]]), TIME: pa.array(times[first])}
         columns |= {name: key.take(kept) for name, key in zip(self.layout.keys, keys, strict=True)}
         columns |= sum_arrays(self.layout.ints, sums.limbs, netted)
-        alone = len(order) > STRIDE and distinct == len(rank)
-        self.runs.append(self._run(columns, order.astype(np.int32), alone))
+        batch = pa.RecordBatch.from_pydict(columns | {ORDER: pa.array(order)})
+        if len(order) > STRIDE and distinct == len(rank):
+            names = (*self.layout.ints, *sums.limbs)
+            held = [place for place, name in enumerate(names) if name in columns]
+            batch = with_marks(batch, marks if len(held) == len(names) else marks[:, held])
+        self.runs.append(_run(batch))
 
     def due(self, start: int, end: int) -> pa.RecordBatch | None:
         """The changes of [start, end), by run and time; None if there are none."""
@@ -234,7 +237,7 @@ class Schedule:
         while is_tier_full(self.runs):
             merged = self.runs[-TIER:]
             del self.runs[-TIER:]
-            self._insert_rows(concat_rows([self._cut(run, horizon, at_once=True).batch for run in merged]))
+            self._insert_rows(concat_stored([_left(run, horizon) for run in merged]))
 
     def content(self) -> pa.RecordBatch | None:
         """The changes from the horizon on, those of one key and time added up; None without any."""
@@ -258,22 +261,33 @@ class Schedule:
         times = run.times[rows[same]]
         return int(times.min()) if len(times) else INFINITY
 
-    def _cut(self, run: Run, horizon: int, at_once: bool = False) -> Run:
-        """The run without what lies below the horizon, if that is more than half of it, or at once."""
-        dead = int(np.searchsorted(run.times, horizon)) if run.first < horizon else 0
-        if dead == 0 or (2 * dead <= run.rows and not at_once):
+    def _cut(self, run: Run, horizon: int) -> Run:
+        """The run without what lies below the horizon, if that is more than half of it."""
+        dead = _dead(run, horizon)
+        if 2 * dead <= run.rows:
             return run
         rows = run.slice(dead, run.rows - dead)
         columns = {name: rows.column(name) for name in rows.schema.names if name != ORDER}
         order = run.order[run.order >= dead] - np.int32(dead)
-        return self._run(columns, order, is_marked(run))
-
-    def _run(self, columns: dict[str, pa.Array], order: npt.NDArray[np.int32], alone: bool) -> Run:
-        """A run of rows in order of time; `alone` says that no two of its keys have one hash."""
         rows = pa.RecordBatch.from_pydict(columns | {ORDER: pa.array(order)})
-        rows = marked(rows, self.layout.ints, order) if alone else rows
-        times = integers(columns[TIME])
-        return Run(None, lambda: rows, rows.num_rows, (int(times[0]), int(times[-1]), 0))
+        return _run(marked(rows, self.layout.ints, order) if is_marked(run) else rows)
+
+
+def _dead(run: Run, horizon: int) -> int:
+    """How many rows of a run lie below the horizon."""
+    return int(np.searchsorted(run.times, horizon)) if run.first < horizon else 0
+
+
+def _left(run: Run, horizon: int) -> pa.RecordBatch:
+    """What a run holds from the horizon on, as it is stored, without the index."""
+    dead = _dead(run, horizon)
+    return run.stored(tuple(name for name in run.names if name != ORDER)).slice(dead)
+
+
+def _run(rows: pa.RecordBatch) -> Run:
+    """A run of rows in order of time, with their index."""
+    times = integers(rows.column(TIME))
+    return Run(None, lambda: rows, rows.num_rows, (int(times[0]), int(times[-1]), 0))
 
 
 def _index(run: Run) -> tuple[Int64Array, Int64Array, npt.NDArray[np.int32], Int64Array]:

@@ -234,11 +234,18 @@ def read_rows(buffer: pa.Buffer | bytes) -> pa.RecordBatch:
 
 
 def _stream(schema: pa.Schema, rows: pa.RecordBatch | None = None) -> pa.Buffer:
-    sink = pa.BufferOutputStream()
+    # Into as many bytes as it takes: a sink that grows copies what it has.
+    size = pa.MockOutputStream()
+    _write(size, schema, rows)
+    buffer = pa.allocate_buffer(size.size())
+    _write(pa.FixedSizeBufferWriter(buffer), schema, rows)
+    return buffer
+
+
+def _write(sink: pa.NativeFile, schema: pa.Schema, rows: pa.RecordBatch | None) -> None:
     with pa.ipc.new_stream(sink, schema) as writer:
         if rows is not None:
             writer.write_batch(rows)
-    return sink.getvalue()
 
 
 def _narrowed(column: pa.Array) -> tuple[pa.Array, int] | None:

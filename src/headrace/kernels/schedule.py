@@ -15,7 +15,7 @@ from headrace.kernels.jit import INT1, INT2, OFFSETS, inner, kernel
 @kernel(INT1, INT1, INT1, INT2, numba.int64)
 def net_schedule(
     by_time: Int64Array, codes: Int64Array, times: Int64Array, ints: Int64Array, count: int
-) -> tuple[Int64Array, Int64Array, Int64Array]:
+) -> tuple[int, Int64Array, Int64Array, Int64Array]:
     """Add up the changes of one key at one time, and put them in order of time.
 
     One pass in order of time, which touches nothing but the last change of each key at random.
@@ -26,8 +26,8 @@ def net_schedule(
         ints: int64[n, c].
 
     Returns:
-        For each of the m netted changes, in order of time, the first row that belongs to it, and its code
-        (int64[m] each); and the sums, int64[c, n], of which m count.
+        The number m of netted changes; for each of them, in order of time, the first row that belongs to it,
+        and its code (int64[n] each, of which m count); and the sums, int64[c, n], of which m count.
     """
     rows = len(by_time)
     last = np.full(count, -1, dtype=np.int64)
@@ -49,7 +49,7 @@ def net_schedule(
             found += 1
         for column in range(ints.shape[1]):
             total_ints[column, at] += ints[row, column]
-    return first[:found].copy(), point_codes[:found].copy(), total_ints
+    return found, first, point_codes, total_ints
 
 
 @kernel(INT1, INT1, numba.int64, INT2, numba.int64)

@@ -128,8 +128,8 @@ def test_netting_adds_up_what_falls_together(rows: list[tuple[int, int, int]]) -
     assert [(int(codes[row]), int(times[row])) for row in first] == sorted(expected)
     assert sums[:, 0].tolist() == [expected[key] for key in sorted(expected)]
     by_time = np.argsort(times, kind="stable")
-    first, owners, sums = net_schedule(by_time, codes, times, deltas.reshape(-1, 1), 4)
-    sums = np.ascontiguousarray(sums[:, : len(first)])
+    count, first, owners, sums = net_schedule(by_time, codes, times, deltas.reshape(-1, 1), 4)
+    first, owners, sums = first[:count], owners[:count], np.ascontiguousarray(sums[:, :count])
     found = [(int(codes[row]), int(times[row])) for row in first]
     assert sorted(found) == sorted(expected)
     assert owners.tolist() == codes[first].tolist()

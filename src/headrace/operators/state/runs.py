@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from headrace.elements import Int64Array, integers, widened
 from headrace.kernels.grouping import dense_codes
+from headrace.kernels.schedule import BLOCK
 from headrace.kernels.sorting import count_descents, stable_order
 from headrace.operators.state.keys import order_by_hash
 from headrace.time import BEGINNING, INFINITY
@@ -130,13 +131,14 @@ class Run:
         """int32[rows]: the rows in order of expiry."""
         return np.asarray(self.stored.column(ORDER).to_numpy())
 
+    @cached_property
+    def tops(self) -> Int64Array:
+        """The hash of every `BLOCK`th row in `order`, where that is by hash."""
+        return self.hashes[self.order[::BLOCK]]
+
     def columns(self, names: tuple[str, ...]) -> list[pa.Array]:
         """Some columns by name."""
         return list(map(self._column, names))
-
-    def stored(self, names: tuple[str, ...]) -> pa.RecordBatch:
-        """Some columns as they are stored; `widened` gives their integers back."""
-        return self._stored.select(names)
 
     def take(self, rows: npt.NDArray[np.integer], names: tuple[str, ...] | None = None) -> pa.RecordBatch:
         """Some rows, in the given order; all columns, or those of the names."""

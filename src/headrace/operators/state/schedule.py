@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.elements import Int64Array, concat_rows, concat_stored, integers
-from headrace.kernels.schedule import BLOCK, index_schedule, key_ranges, net_schedule, next_rows
+from headrace.kernels.schedule import index_schedule, key_ranges, net_schedule, next_rows
 from headrace.kernels.sorting import stable_order
 from headrace.kernels.timeline import add_by_code
 from headrace.operators.state.keys import Codes, encode_keys, equal_rows, ranks
@@ -96,24 +96,43 @@ class Schedule:
             keys, hashes, codes: of the rows that changes belong to.
             changes: for each change its row, its time (int64[n]), and its sums.
         """
-        if not len(changes[0]):
-            return
         rows, times, sums = changes
-        by_time, row_codes = stable_order(times), codes.codes[rows]
-        first, owners, netted = net_schedule(by_time, row_codes, times, sums.values, len(codes))
-        netted = netted if len(first) == len(rows) else np.ascontiguousarray(netted[:, : len(first)])
+        if len(rows):
+            self.runs.append(self._made(keys, hashes, codes, rows, (codes.codes[rows], times, sums)))
+
+    def _made(
+        self,
+        keys: list[pa.Array],
+        hashes: Int64Array,
+        codes: Codes,
+        rows: Int64Array | None,
+        changes: Endpoints,
+    ) -> Run:
+        """A run of changes; those of one key at one time are added up.
+
+        Args:
+            keys, hashes, codes: of the rows that changes belong to.
+            rows: int64[n], the row of each change; None if each has its own, in order.
+            changes: for each the code of its key, its time (int64[n] each), and its sums.
+        """
+        owners, times, sums = changes
+        by_time = stable_order(times)
+        count, first, owners, netted = net_schedule(by_time, owners, times, sums.values, len(codes))
+        first, owners = first[:count], owners[:count]
+        netted = netted if count == len(times) else np.ascontiguousarray(netted[:, :count])
         rank, distinct = ranks(hashes[codes.first])
         order, marks = index_schedule(owners, rank, distinct, netted, STRIDE)
-        kept = pa.array(rows[first])
-        columns = {HASH: pa.array(hashes[rows[first]]), TIME: pa.array(times[first])}
+        places = first if rows is None else rows[first]
+        columns = {HASH: pa.array(hashes[places]), TIME: pa.array(times[first])}
+        kept = pa.array(places)
         columns |= {name: key.take(kept) for name, key in zip(self.layout.keys, keys, strict=True)}
         columns |= sum_arrays(self.layout.ints, sums.limbs, netted)
         batch = pa.RecordBatch.from_pydict(columns | {ORDER: pa.array(order)})
-        if len(order) > STRIDE and distinct == len(rank):
+        if count > STRIDE and distinct == len(rank):
             names = (*self.layout.ints, *sums.limbs)
             held = [place for place, name in enumerate(names) if name in columns]
             batch = with_marks(batch, marks if len(held) == len(names) else marks[:, held])
-        self.runs.append(_run(batch))
+        return _run(batch)
 
     def due(self, start: int, end: int) -> pa.RecordBatch | None:
         """The changes of [start, end), by run and time; None if there are none."""
@@ -250,8 +269,9 @@ class Schedule:
 
     def _insert_rows(self, rows: pa.RecordBatch) -> None:
         keys, hashes = [rows.column(name) for name in self.layout.keys], integers(rows.column(HASH))
-        changes = np.arange(rows.num_rows), integers(rows.column(TIME)), sums_of(rows, self.layout.ints)
-        self.insert(keys, hashes, encode_keys(keys, hashes), changes)
+        codes = encode_keys(keys, hashes)
+        changes = codes.codes, integers(rows.column(TIME)), sums_of(rows, self.layout.ints)
+        self.runs.append(self._made(keys, hashes, codes, None, changes))
 
     def _next_among_collisions(
         self, run: Run, wanted: int, keys: list[pa.Array], probe: int, bound: int
@@ -281,7 +301,7 @@ def _dead(run: Run, horizon: int) -> int:
 def _left(run: Run, horizon: int) -> pa.RecordBatch:
     """What a run holds from the horizon on, as it is stored, without the index."""
     dead = _dead(run, horizon)
-    return run.stored(tuple(name for name in run.names if name != ORDER)).slice(dead)
+    return run.stored.select([name for name in run.names if name != ORDER]).slice(dead)
 
 
 def _run(rows: pa.RecordBatch) -> Run:
@@ -291,5 +311,5 @@ def _run(rows: pa.RecordBatch) -> Run:
 
 
 def _index(run: Run) -> tuple[Int64Array, Int64Array, npt.NDArray[np.int32], Int64Array]:
-    """What keys are looked up by: hashes, times, the order by both, and the hash of every `BLOCK`th row."""
-    return run.hashes, run.times, run.order, run.hashes[run.order[::BLOCK]]
+    """What keys are looked up by: hashes, times, the order by both, and the hashes of some rows in it."""
+    return run.hashes, run.times, run.order, run.tops

@@ -185,6 +185,11 @@ class Core:
         """
         return self.compiler.statements(with_backticks(text, self.definitions.catalog.quotes_names))
 
+    @property
+    def is_making(self) -> bool:
+        """Whether definitions that a store holds are being made."""
+        return self._making
+
     def is_stored(self, given: Definition) -> bool:
         """Whether a store has had what is given since before the database was opened."""
         return not self._making and is_stored(self.definitions, given)

@@ -234,7 +234,7 @@ def test_what_is_not_kept_is_named(db: Database, tmp_path: Path, query: str, rea
         ("CREATE QUERY q FROM 3 AS SELECT item FROM bid", "BEGINNING or a length of time is missing"),
         ("CREATE QUERY q STARTING 3 AS SELECT item FROM bid", "AT is missing"),
         ("CREATE QUERY q STARTING AT AS SELECT item FROM bid", "an instant is missing"),
-        ("CREATE QUERY q FROM BEGINNING WARM AS SELECT item FROM bid", "no CONSISTENCY, HEARTBEATS or WARM"),
+        ("CREATE QUERY q FROM BEGINNING WARM AS SELECT item FROM bid", "no HEARTBEATS or WARM"),
         ("ALTER STREAM bid RETAIN x ROWS", "RETAIN takes a number of rows, not 'x'"),
         ("ALTER STREAM bid RETAIN 2 HOURS", "RETAIN 2 HOURS has a unit"),
         ("ALTER STREAM bid RETAIN", "the length after RETAIN is missing"),
@@ -244,6 +244,47 @@ def test_what_is_malformed_is_refused(db: Database, text: str, reason: str) -> N
     db.execute(BIDS)
     with pytest.raises(LanguageError, match=reason):
         db.execute(text)
+
+
+@pytest.mark.parametrize("level", ["MIDDLE", "(BLOCK 2)", "(BLOCK 0, REMEMBER 2)", "WEAK"])
+@pytest.mark.parametrize("altered", [False, True])
+@pytest.mark.parametrize("running", [False, True])
+def test_it_does_so_at_any_level(level: str, altered: bool, running: bool, tmp_path: Path) -> None:
+    """Kept rows are read at STRONG, then the level changes; a store that is opened again knows it."""
+    text = f"CREATE QUERY later FROM BEGINNING AS {COUNTS}"
+    if altered:
+        made = [text, f"ALTER QUERY later SET CONSISTENCY {level}"]
+    else:
+        made = [text.replace("later", f"later CONSISTENCY {level}")]
+    with hr.connect(runner="inline", storage=tmp_path) as db:
+        db.execute(f"{BIDS} RETAIN ALL; CREATE QUERY first AS {COUNTS}")
+        db.start()
+        bid(db, ROWS)
+        for statement in made if running else []:
+            db.execute(statement)
+    with hr.connect(runner="inline", storage=tmp_path) as db:
+        for statement in [] if running else made:
+            db.execute(statement)
+        db.start()
+        db.execute(f"ALTER QUERY first SET CONSISTENCY {level}")
+        bid(db, LATER[:3])
+    with hr.connect(runner="inline", storage=tmp_path) as db:
+        db.start()
+        bid(db, LATER[3:4])
+        first, later = db["first"], db["later"]
+        assert later.horizon == first.horizon >= later.heartbeat
+        for at in range(1, later.horizon):
+            assert later.snapshot(at).equals(first.snapshot(at))
+        assert history(later) == history(first)
+        assert f"CONSISTENCY {level} FROM BEGINNING" in str(db.execute("SHOW CREATE QUERY later")[0])
+
+
+def test_a_level_that_the_streams_do_not_allow_is_refused(db: Database) -> None:
+    db.execute(f"{BIDS} RETAIN ALL")
+    with pytest.raises(LanguageError, match="REMEMBER 9 is longer than bid allows"):
+        db.execute(f"CREATE QUERY later CONSISTENCY (REMEMBER 9) FROM BEGINNING AS {COUNTS}")
+    with pytest.raises(UserError, match="no query later"):
+        db["later"]
 
 
 def test_rows_are_kept_from_the_statement_on_that_says_so(db: Database) -> None:

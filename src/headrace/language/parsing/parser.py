@@ -208,9 +208,9 @@ def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
             "leave one of them out: an answer that does not wait has operators that do not",
         )
     start = parse_start(cursor)
-    if start is not None and (not consistency.is_strong or cursor.at("HEARTBEATS") or cursor.at("WARM")):
+    if start is not None and (cursor.at("HEARTBEATS") or cursor.at("WARM")):
         raise LanguageError(
-            "a query that answers over rows from before it has no CONSISTENCY, HEARTBEATS or WARM",
+            "a query that answers over rows from before it has no HEARTBEATS or WARM",
             position=start.position,
             hint=f"leave out {start}, or the other clause",
         )

@@ -22,10 +22,10 @@ from headrace.elements import integers
 from headrace.errors import UserError
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.constants import constants_as_data
-from headrace.lowering.early import horizon_of
+from headrace.lowering.early import at_horizon, horizon_of
 from headrace.lowering.graph import Graph, reading_of
 from headrace.lowering.lower import lower
-from headrace.lowering.memory import is_strong
+from headrace.lowering.memory import is_strong, remembering_all
 from headrace.lowering.outer_joins import expand
 from headrace.runtime.driver.change import Join, Redefine, Wanted
 from headrace.runtime.driver.commit import Streams
@@ -385,11 +385,16 @@ def join(run: Run, past: Mapping[str, Start], wanted: Wanted) -> None:
         run.change(Redefine(wanted))
         return
     waiting = list(past)
+    # Kept rows are read at STRONG; the level changes when all have joined.
+    strong = {name: at_horizon(remembering_all(wanted.plans[name]), None) for name in past}
+    plans = {**wanted.plans, **strong}
     while waiting:
         name = waiting.pop(0)
-        catching_up = CatchUp(run, name, wanted.plans[name], past[name], wanted.streams)
+        catching_up = CatchUp(run, name, plans[name], past[name], wanted.streams)
         found = brought(catching_up)
         # From here on what was written may count, whatever goes wrong.
-        known = {query: plan for query, plan in wanted.plans.items() if query not in waiting}
+        known = {query: plan for query, plan in plans.items() if query not in waiting}
         described = None if wanted.description is None else wanted.description.without(waiting)
         run.change(Join(replace(wanted, plans=known, description=described), found))
+    if any(plan != wanted.plans[name] for name, plan in strong.items()):
+        run.change(Redefine(wanted))

@@ -66,6 +66,7 @@ EXAMPLES = {
         CONTAINS('stream', 'ea')
         CRC32('stream')
         ENDSWITH('stream', 'am')
+        HEX('stream')
         INITCAP('of one word')
         INSTR('stream', 'e')
         LEFT('stream', 3)
@@ -94,6 +95,7 @@ EXAMPLES = {
         SUBSTRING_INDEX('a.b.c', '.', 2)
         TRANSLATE('stream', 'se', '53')
         TRIM('  a ')
+        UNHEX('6865')
         UPPER('stream')
         """,
     "Dates and times": """

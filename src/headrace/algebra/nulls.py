@@ -22,7 +22,7 @@ from headrace.algebra.nodes import (
 from headrace.algebra.predicates import Equality, conjuncts
 from headrace.expressions import functions
 from headrace.expressions.tree import Call, Cast, Column, Expression
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN, check_compared
+from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN, check_compared
 
 _NAMES = """
     = <> < <= > >= + - * / % DIV NEGATE || LIKE REGEXP_LIKE NOT
@@ -124,7 +124,9 @@ def null_safe_equalities(others: Iterable[Expression], plan: Plan) -> Iterator[E
 
 def _filled(key: Expression) -> Expression:
     fillers = {BOOLEAN: False, BIGINT: 0, DOUBLE: 0.0, STRING: ""}
-    if key.type in (DATE, TIMESTAMP) or key.type not in fillers:
+    if key.type == BINARY:
+        filler = functions.make_cast(functions.literal(""), BINARY)
+    elif key.type in (DATE, TIMESTAMP) or key.type not in fillers:
         filler = functions.make_cast(
             functions.literal("1970-01-01" if key.type in (DATE, TIMESTAMP) else 0), key.type
         )

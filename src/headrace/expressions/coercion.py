@@ -19,6 +19,7 @@ from headrace.expressions.user import UserAggregate, UserFunction, signature
 from headrace.nested import is_nested, part_types
 from headrace.schema import (
     BIGINT,
+    BINARY,
     BOOLEAN,
     DATE,
     DOUBLE,
@@ -189,6 +190,8 @@ def can_cast(source: pa.DataType, target: pa.DataType) -> bool:
         return False
     if is_nested(source) or is_nested(target):
         return source in (target, UNKNOWN) or _parts_can_cast(source, target)
+    if BINARY in (source, target) and not {source, target} <= {BINARY, STRING, UNKNOWN}:
+        return False
     if source in (target, UNKNOWN) or target == STRING or source == STRING:
         return bool(target != UNKNOWN) or bool(source == UNKNOWN)
     if {source, target} == {DATE, TIMESTAMP}:
@@ -291,6 +294,8 @@ def _cast_hint(source: pa.DataType, target: pa.DataType) -> str | None:
         return "ARRAY_AGG makes an ARRAY of values"
     if target == TIMESTAMP and is_numeric(source):
         return "TIMESTAMP_MICROS(...) makes a TIMESTAMP of microseconds since 1970"
+    if BINARY in (source, target):
+        return "only STRINGs become BINARY and back; HEX(x) writes the bytes of a number or a STRING"
     if source == TIMESTAMP and is_numeric(target):
         return "UNIX_MICROS(...) gives the microseconds since 1970"
     return None

@@ -35,7 +35,7 @@ from headrace.expressions import typing_rules as rules
 from headrace.expressions.coercion import cast_arguments, common_type, literal, make_cast, make_try_cast
 from headrace.expressions.tree import Expression
 from headrace.expressions.typing_rules import Arguments, make_case
-from headrace.schema import BIGINT, BOOLEAN, STRING
+from headrace.schema import BIGINT, BINARY, BOOLEAN, STRING
 from headrace.suggestions import did_you_mean
 
 __all__ = [
@@ -186,6 +186,8 @@ _TABLE: Final[dict[str, _Entry]] = {
     "SUBSTRING_INDEX": _Entry(3, 3, texts.taking((STRING, STRING, BIGINT), STRING)),
     **{name: _Entry(2, 2, texts.text) for name in ("BTRIM", *TRIMS)},
     **{name: _Entry(1, 1, texts.text_length) for name in ("ASCII", "CRC32")},
+    "HEX": _Entry(1, 1, texts.hexadecimal),
+    "UNHEX": _Entry(1, 1, texts.taking((STRING,), BINARY)),
     "CHR": _Entry(1, 1, texts.taking((BIGINT,), STRING)),
     "LEVENSHTEIN": _Entry(2, 2, texts.text_length),
     "REGEXP_REPLACE": _Entry(3, 3, pattern_rules.regexp_replace),

@@ -10,7 +10,7 @@ from headrace.errors import LanguageError
 from headrace.expressions.coercion import make_cast
 from headrace.expressions.tree import Call, Expression, Literal
 from headrace.expressions.typing_rules import Arguments, of_types, strings
-from headrace.schema import BIGINT, BOOLEAN, STRING
+from headrace.schema import BIGINT, BINARY, BOOLEAN, STRING
 
 
 def like(name: str, arguments: Arguments) -> Expression:
@@ -81,6 +81,12 @@ def taking(types: tuple[pa.DataType, ...], result: pa.DataType) -> Callable[[str
         )
 
     return rule
+
+
+def hexadecimal(name: str, arguments: Arguments) -> Expression:
+    """HEX of a whole number, a STRING or a BINARY."""
+    typed = of_types(name, arguments, (BIGINT, STRING, BINARY), "a whole number, a STRING or a BINARY")
+    return Call(name, typed, STRING)
 
 
 def concat_ws(name: str, arguments: Arguments) -> Expression:

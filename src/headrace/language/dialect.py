@@ -79,6 +79,7 @@ _POSTFIX: Final = _only(SparkParser.COLUMN_OPERATORS, "DOT", "DCOLON")
 _PRIMARY: Final[dict[TokenType, Callable[[Any, Token], Any]]] = {
     **_only(SparkParser.PRIMARY_PARSERS, "STRING", "NUMBER", "NULL", "TRUE", "FALSE"),
     TokenType.STAR: lambda parser, _: parser.expression(exp.Star()),
+    TokenType.HEX_STRING: lambda parser, token: parser.hexadecimal(token),
 }
 _TYPED: Final[dict[Any, Callable[[Any, Any, Any], Any]]] = {
     exp.DType.DATE: lambda parser, text, to: parser.typed_literal(text, to),
@@ -217,6 +218,12 @@ class Headrace(Spark):  # type: ignore[misc]
             while self._match_set(words):
                 arguments.append(self._parse_bitwise())
             return self._called(name, arguments)
+
+        def hexadecimal(self, token: Token) -> exp.Expression:
+            """X'4142', a BINARY of its bytes."""
+            return self._called(
+                "UNHEX", [self.expression(exp.Literal(this=token.text, is_string=True), token)]
+            )
 
         def _called(self, name: str, arguments: list[Any]) -> exp.Expression:
             return self.expression(exp.Anonymous(this=name, expressions=[part for part in arguments if part]))

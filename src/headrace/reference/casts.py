@@ -10,7 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headrace.nested import is_nested, part_types
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, sql_type
+from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, sql_type
 
 EXACT: Final = Context(prec=1000, rounding=ROUND_HALF_UP)
 """Decimal arithmetic that loses no digit, except for quotients far beyond any type's scale."""
@@ -61,6 +61,8 @@ def _cast_parts(value: Any, source: pa.DataType, target: pa.DataType) -> Any:
 
 
 def _cast(value: Any, target: pa.DataType) -> Any:
+    if target == BINARY:
+        return value.encode()
     if isinstance(value, str):
         value = value.strip(BLANKS)
     if target == BOOLEAN:
@@ -92,6 +94,8 @@ def to_scale(value: Decimal, dtype: pa.DataType) -> Decimal:
 
 def _to_text(value: Any) -> str:
     match value:
+        case bytes():
+            return value.decode()
         case bool():
             return "true" if value else "false"
         case float():

@@ -50,6 +50,8 @@ def _data(dtype: pa.DataType, value: Any) -> bytes:
             return int(value).to_bytes(4, "little")
         case str():
             return value.encode()
+        case bytes():
+            return value
         case float():
             return struct.pack("<d", math.nan if math.isnan(value) else value + 0.0)
         case datetime():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import hashlib
 import re
+import string
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -145,6 +146,21 @@ def _joined(separator: str | None, *texts: str | None) -> str | None:
     return None if separator is None else separator.join(text for text in texts if text is not None)
 
 
+def _hexadecimal(value: int | str | bytes) -> str:
+    if isinstance(value, int):
+        return format(value + 2**64 if value < 0 else value, "X")
+    data = value.encode() if isinstance(value, str) else value
+    return "".join(f"{byte:02X}" for byte in data)
+
+
+def _bytes_of(text: str) -> bytes | None:
+    """Two digits to a byte, the first one alone where their number is odd; NULL for anything else."""
+    if any(letter not in string.hexdigits for letter in text):
+        return None
+    digits = "0" * (len(text) % 2) + text
+    return bytes(int(digits[place : place + 2], 16) for place in range(0, len(digits), 2))
+
+
 NULL_TAKING: Final[dict[str, Callable[..., Any]]] = {"CONCAT_WS": _joined}
 """The functions that look at NULLs."""
 
@@ -189,5 +205,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "SHA2": _sha2,
     "CRC32": lambda text: binascii.crc32(text.encode()),
     "LEVENSHTEIN": _distance,
+    "HEX": _hexadecimal,
+    "UNHEX": _bytes_of,
 }
 """The others, by name; none of their arguments is NULL."""

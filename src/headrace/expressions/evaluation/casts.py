@@ -26,7 +26,7 @@ from headrace.expressions.evaluation.values import (
     zero,
 )
 from headrace.nested import fields_of, lists, offsets_of
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, MOST_DIGITS, STRING, TIMESTAMP
+from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, MOST_DIGITS, STRING, TIMESTAMP
 from headrace.time import MICROSECONDS
 
 Converted = tuple[pa.Array, BoolArray]
@@ -139,7 +139,25 @@ def _scientific(text: str | None) -> str | None:
     return f"{sign}{digits[:1] or '0'}.{digits[1:].rstrip('0') or '0'}E{power}"
 
 
+def _binary_to_text(values: pa.Array, target: pa.DataType) -> Converted:
+    """The text of which they are the UTF-8 bytes; few columns hold others."""
+    try:
+        return values.cast(target), _nothing_lost(values)
+    except pa.ArrowInvalid:
+        lost = np.array([value is not None and not _is_utf8(value) for value in values.to_pylist()])
+        return pc.if_else(pa.array(lost), pa.scalar(None, BINARY), values).cast(target), lost
+
+
+def _is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 _TO_TEXT: Final[dict[pa.DataType, Callable[[pa.Array, pa.DataType], Converted]]] = {
+    BINARY: _binary_to_text,
     BOOLEAN: _plainly,
     BIGINT: _plainly,
     DOUBLE: _double_to_text,
@@ -148,6 +166,7 @@ _TO_TEXT: Final[dict[pa.DataType, Callable[[pa.Array, pa.DataType], Converted]]]
 }
 
 _FROM_TEXT: Final[dict[pa.DataType, Callable[[pa.Array, pa.DataType], Converted]]] = {
+    BINARY: _plainly,
     BOOLEAN: parsing.parse_boolean,
     BIGINT: parsing.parse_integer,
     DOUBLE: parsing.parse_double,

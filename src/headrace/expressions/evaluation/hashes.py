@@ -39,8 +39,8 @@ def _hash(call: Call, arguments: Sequence[Datum]) -> Computed:
 def _folded(column: pa.Array, valid: BoolArray, hashes: _Words) -> _Words:
     """The hashes with a column folded in; any number where it is NULL."""
     dtype = column.type
-    if pa.types.is_string(dtype):
-        return _of_bytes(column.fill_null("").cast(pa.binary()), hashes)
+    if pa.types.is_string(dtype) or pa.types.is_binary(dtype):
+        return _of_bytes(column.cast(pa.binary()).fill_null(b""), hashes)
     if pa.types.is_decimal(dtype) and dtype.precision > _LONG_DIGITS:
         return _of_bytes(pa.array(map(_java_bytes, unscaled(column)), pa.binary()), hashes)
     if pa.types.is_decimal(dtype):

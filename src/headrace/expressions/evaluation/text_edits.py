@@ -28,6 +28,7 @@ from headrace.expressions.tree import Call, Literal
 from headrace.schema import BIGINT, STRING
 
 TOO_LONG: Final = "a text of more than 1,000,000 characters"
+_HEX: Final = re.compile("[0-9A-Fa-f]*")
 LONGEST: Final = 1_000_000
 """How many characters REPEAT, LPAD and RPAD make at most."""
 
@@ -209,7 +210,21 @@ def _levenshtein(left: str, right: str) -> int:
     return above[-1]
 
 
+def _hex(value: int | str | bytes) -> str:
+    """Of a number the digits of its 64 bits in two's complement."""
+    if isinstance(value, int):
+        return f"{value % 2**64:X}"
+    return (value.encode() if isinstance(value, str) else value).hex().upper()
+
+
+def _unhex(text: str) -> bytes | None:
+    """An odd digit in front is a byte of its own."""
+    return bytes.fromhex(text.zfill(len(text) + len(text) % 2)) if _HEX.fullmatch(text) else None
+
+
 KERNELS: Final[dict[str, Kernel]] = {
+    "HEX": _python(_hex),
+    "UNHEX": _python(_unhex),
     "REVERSE": _reverse,
     "LEFT": _python(_left),
     "RIGHT": _python(_right),

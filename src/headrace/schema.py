@@ -173,11 +173,13 @@ def check_compared(dtype: pa.DataType) -> None:
     """Refuse a type whose values conditions do not compare.
 
     Raises:
-        PlanError: it is a type of ARRAYs, STRUCTs or MAPs.
+        PlanError: it is a type of MAPs, or of ARRAYs or STRUCTs that hold some.
     """
+    if pa.types.is_map(dtype):
+        raise PlanError("MAPs are not compared", hint="compare MAP_KEYS(x) and MAP_VALUES(x)")
     if pa.types.is_nested(dtype):
-        kind = sql_type(dtype).partition("<")[0]
-        raise PlanError(f"{kind}s are not compared", hint="compare the values they are made of")
+        for place in range(dtype.num_fields):
+            check_compared(dtype.field(place).type)
 
 
 def check_column(dtype: pa.DataType) -> None:

@@ -168,3 +168,37 @@ def test_paths_lead_into_json(read: Any, path: str) -> None:
     texts = [json.dumps(read), json.dumps(read)[:-1] + "!", None]
     found = evaluate(call, pa.record_batch([pa.array(texts, STRING)], ["x"])).values.to_pylist()
     assert found == [value(call, (texts[0],)), None, None]
+
+
+_COMPARED = ("=", "<>", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM", "IN", "BETWEEN", "GREATEST", "LEAST")
+
+
+@st.composite
+def comparisons(draw: st.DrawFn) -> tuple[Expression, Schema, list[tuple[Any, ...]]]:
+    """A comparison of ARRAYs or STRUCTs, those of a column with others of it."""
+    part = draw(nested_types(1))
+    dtype = draw(st.sampled_from((pa.list_(part), pa.struct([("a", part), ("b", BIGINT)]))))
+    schema = Schema((Field("x", dtype),))
+    pool = draw(st.lists(payloads(schema), min_size=1, max_size=3))
+    rows = draw(st.lists(st.tuples(*[st.sampled_from(pool)] * 3), min_size=1, max_size=6))
+    wide = Schema(tuple(Field(name, dtype) for name in "xyz"))
+    name = draw(st.sampled_from(_COMPARED))
+    x, y, z = (Column(place, field.name, field.type) for place, field in enumerate(wide))
+    arguments = (x, y, z) if name in ("IN", "BETWEEN", "GREATEST", "LEAST") else (x, y)
+    try:
+        call = resolve(name, arguments)
+    except UserError:
+        # There are MAPs in it.
+        call = resolve("IS NULL", (x,))
+    return call, wide, [tuple(value for (value,) in row) for row in rows]
+
+
+@given(comparisons())
+def test_values_are_compared_as_the_reference_does(
+    case: tuple[Expression, Schema, list[tuple[Any, ...]]],
+) -> None:
+    call, schema, rows = case
+    found = evaluate(call, from_rows(schema, [(row, 0, 1, 1) for row in rows]).payload)
+    expected = [value(call, row) for row in rows]
+    assert list(map(equal_form, found.values.to_pylist())) == list(map(equal_form, expected))
+    assert found.failed is None

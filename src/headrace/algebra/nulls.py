@@ -22,7 +22,8 @@ from headrace.algebra.nodes import (
 from headrace.algebra.predicates import Equality, conjuncts
 from headrace.expressions import functions
 from headrace.expressions.tree import Call, Cast, Column, Expression
-from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN, check_compared
+from headrace.nested import is_nested
+from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN
 
 _NAMES = """
     = <> < <= > >= + - * / % DIV NEGATE || LIKE REGEXP_LIKE NOT
@@ -100,11 +101,7 @@ def null_safe_key(key: Expression) -> tuple[Expression, Expression]:
     """A key as two that are never NULL, and equal for equal keys only: a value, and whether it is NULL.
 
     A join takes NULL as equal to nothing; grouping takes it as equal to NULL.
-
-    Raises:
-        PlanError: the key is an ARRAY, a STRUCT or a MAP.
     """
-    check_compared(key.type)
     return _filled(key), functions.resolve("IS NULL", (key,))
 
 
@@ -123,6 +120,9 @@ def null_safe_equalities(others: Iterable[Expression], plan: Plan) -> Iterator[E
 
 
 def _filled(key: Expression) -> Expression:
+    if is_nested(key.type):
+        # A STRUCT of one field is not NULL, whatever is in it.
+        return functions.resolve("NAMED_STRUCT", (functions.literal("key"), key))
     fillers = {BOOLEAN: False, BIGINT: 0, DOUBLE: 0.0, STRING: ""}
     if key.type == BINARY:
         filler = functions.make_cast(functions.literal(""), BINARY)

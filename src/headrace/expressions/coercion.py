@@ -122,6 +122,8 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
         return _common_number(left, right)
     if {left, right} == {DATE, TIMESTAMP}:
         return TIMESTAMP
+    if (nested := _common_nested(left, right)) is not None:
+        return nested
     if STRING in (left, right):
         other = right if left == STRING else left
         return DOUBLE if is_decimal(other) else other
@@ -129,6 +131,17 @@ def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
         f"{sql_type(left)} and {sql_type(right)} have no common type",
         hint="CAST one of them to the other's type",
     )
+
+
+def _common_nested(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """The common type of ARRAYs, or of STRUCTs, with the left one's names; None for others."""
+    if pa.types.is_list(left) and pa.types.is_list(right):
+        return pa.list_(common_type(left.value_type, right.value_type))
+    structs = pa.types.is_struct(left) and pa.types.is_struct(right)
+    if not structs or left.num_fields != right.num_fields:
+        return None
+    parts = zip(left, right, strict=True)
+    return pa.struct([pa.field(one.name, common_type(one.type, other.type)) for one, other in parts])
 
 
 def common_type_of(expressions: tuple[Expression, ...]) -> pa.DataType:

@@ -119,7 +119,6 @@ FOREIGN_FORMATS: Final[dict[str, str]] = {
 
 NODES: Final[dict[type, tuple[str, str | None]]] = {
     exp.Star: ("* is allowed only in a SELECT list and in COUNT(*)", None),
-    exp.Tuple: ("a list in parentheses is allowed only after IN", None),
     exp.Distinct: ("DISTINCT is allowed only after SELECT and in an aggregate", None),
     exp.Order: ("ORDER BY is allowed only in an aggregate, such as FIRST(x ORDER BY ts)", None),
     exp.Filter: ("FILTER is allowed only after an aggregate", "write CASE WHEN condition THEN value END"),

@@ -18,6 +18,7 @@ from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Lite
 from headrace.expressions.user import UserFunction, failure
 from headrace.reference import nested, texts, times
 from headrace.reference.casts import EXACT, RowError, cast, to_scale
+from headrace.reference.contents import equal_form, order
 from headrace.reference.hashes import hash_of
 from headrace.schema import BIGINT
 
@@ -66,14 +67,21 @@ def _of_user(user: UserFunction, values: list[Any]) -> Any:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """SQL's =, but NULL is not equal to anything: NaN equals NaN."""
+    """SQL's =, but NULL is not equal to anything: NaN equals NaN, and within ARRAYs and STRUCTs NULL NULL."""
     if left is None or right is None:
         return False
+    if isinstance(left, list | tuple | dict):
+        return bool(order(equal_form(left)) == order(equal_form(right)))
     return bool(left == right) or (_is_nan(left) and _is_nan(right))
 
 
 def less(left: Any, right: Any) -> bool:
-    """SQL's < for values that are not NULL: NaN is larger than every other number."""
+    """SQL's < for values that are not NULL: NaN is larger than every other number.
+
+    ARRAYs and STRUCTs are ordered by their first difference, NULL first; one that ends there comes first.
+    """
+    if isinstance(left, list | tuple | dict):
+        return bool(order(equal_form(left)) < order(equal_form(right)))
     return bool(left < right) or (_is_nan(right) and not _is_nan(left))
 
 

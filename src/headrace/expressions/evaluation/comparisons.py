@@ -10,8 +10,18 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.expressions.evaluation.values import Computed, Datum, Kernel, fine, is_constant
+from headrace.expressions.evaluation.values import (
+    Computed,
+    Datum,
+    Kernel,
+    fine,
+    is_constant,
+    rows_of,
+    spread,
+)
 from headrace.expressions.tree import Call
+from headrace.history import normalise_column, ordered_codes
+from headrace.nested import is_nested
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 
 Comparison = Callable[[Datum, Datum], Datum]
@@ -37,8 +47,21 @@ _WITH_NAN: Final[dict[str, Comparison]] = {
 
 def compare(operator: str, left: Datum, right: Datum) -> Datum:
     """The comparison of two data of one type, NULL where one of them is."""
+    if is_nested(left.type):
+        return _compare_nested(operator, left, right)
     table = _WITH_NAN if left.type == DOUBLE and (_has_nan(left) or _has_nan(right)) else _PLAIN
     return table[operator](left, right)
+
+
+def _compare_nested(operator: str, left: Datum, right: Datum) -> Datum:
+    """ARRAYs and STRUCTs by their first difference; NULL within them is equal to NULL, and comes first."""
+    count = 1 if is_constant(left) and is_constant(right) else rows_of((left, right))
+    columns = [spread(left, count), spread(right, count)]
+    codes = pa.array(ordered_codes(normalise_column(pa.concat_arrays(columns))))
+    valid = pc.and_(pc.is_valid(columns[0]), pc.is_valid(columns[1]))
+    compared = _PLAIN[operator](codes.slice(0, count), codes.slice(count))
+    result = pc.if_else(valid, compared, pa.scalar(None, BOOLEAN))
+    return result[0] if is_constant(left) and is_constant(right) else result
 
 
 def _has_nan(datum: Datum) -> bool:

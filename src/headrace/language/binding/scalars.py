@@ -353,7 +353,7 @@ def _call(node: Any, context: Context) -> Expression:
 
 
 def _struct(node: Any, context: Context) -> Expression:
-    """`STRUCT(a, b + 1 AS c)`: fields have the names of the columns, or col1, col2 ... (Spark)."""
+    """`STRUCT(a, b + 1 AS c)`, or `(a, b)`: fields are named as columns, or col1, col2 ... (Spark)."""
     parts: list[Expression] = []
     for place, part in enumerate(node.expressions, start=1):
         named = isinstance(part, exp.Column | exp.Dot | exp.Alias)
@@ -505,6 +505,7 @@ _BINDERS: Final[dict[type, Callable[[Any, Context], Expression]]] = {
     exp.Extract: _extract,
     exp.AtTimeZone: _at_time_zone,
     exp.Anonymous: _call,
+    exp.Tuple: _struct,
     exp.Filter: _aggregate,
     exp.WithinGroup: _aggregate,
     exp.Window: _over,

@@ -145,6 +145,7 @@ EXAMPLES = {
         ARRAY_MIN(ARRAY(3, 1, 2))
         ARRAY_POSITION(ARRAY('a', 'b'), 'b')
         ELEMENT_AT(ARRAY('a', 'b'), -1)
+        FROM_JSON('{"a": 1, "b": [2]}', 'a BIGINT, b ARRAY<BIGINT>')
         GENERATE_SERIES(1, 7, 3)
         GET(ARRAY('a', 'b'), 0)
         GET_FIELD(NAMED_STRUCT('a', 1), 'a')

@@ -172,6 +172,7 @@ _TABLE: Final[dict[str, _Entry]] = {
     "SPLIT": _Entry(2, 2, nested.split),
     **{name: _Entry(2, 3, nested.sequence) for name in ("SEQUENCE", "GENERATE_SERIES")},
     "GET_JSON_OBJECT": _Entry(2, 2, nested.json_object),
+    "FROM_JSON": _Entry(2, 2, nested.from_json),
     "TO_JSON": _Entry(1, 1, nested.to_json),
     "CONCAT_WS": _Entry(1, None, texts.concat_ws),
     **{name: _Entry(1, 1, texts.text) for name in ("REVERSE", "INITCAP", "MD5", "SHA1")},

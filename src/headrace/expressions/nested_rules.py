@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,8 +13,8 @@ from headrace.expressions.json_paths import steps_of
 from headrace.expressions.pattern_rules import check_regex
 from headrace.expressions.tree import Call, Expression, Literal
 from headrace.expressions.typing_rules import Arguments, of_types, strings, whole
-from headrace.nested import is_nested, is_sequence
-from headrace.schema import BIGINT, BOOLEAN, STRING, check_compared, quote, sql_type
+from headrace.nested import is_nested, is_sequence, part_types
+from headrace.schema import BIGINT, BOOLEAN, STRING, check_compared, quote, sql_type, widen
 from headrace.suggestions import did_you_mean
 
 
@@ -174,6 +174,27 @@ def json_object(name: str, arguments: Arguments) -> Expression:
         raise LanguageError(f"the path of {name} must be a string constant")
     steps_of(path.value)
     return Call(name, (text, path), STRING)
+
+
+def from_json(name: str, arguments: Arguments) -> Expression:
+    """FROM_JSON(text, type): the type is given as NULL of it."""
+    (text,) = strings(name, arguments[:1])
+    dtype = arguments[1].type
+    hint = "write FROM_JSON(text, 'a BIGINT, b ARRAY<STRING>')"
+    if not (isinstance(arguments[1], Literal) and is_nested(dtype)):
+        raise LanguageError(f"{name} takes a type as a string constant", hint=hint)
+    if widen(dtype) != dtype:
+        raise LanguageError(f"there is no type {sql_type(dtype)}", hint="each field needs a name of its own")
+    if any(pa.types.is_map(part) and part.key_type != STRING for part in _within(dtype)):
+        raise LanguageError("the keys of a MAP in JSON are STRINGs", hint="write MAP<STRING, ...>")
+    return Call(name, (text,), dtype)
+
+
+def _within(dtype: pa.DataType) -> Iterator[pa.DataType]:
+    """A type, and those that it is made of."""
+    yield dtype
+    for part in part_types(dtype) if is_nested(dtype) else ():
+        yield from _within(part)
 
 
 def to_json(name: str, arguments: Arguments) -> Expression:

@@ -108,7 +108,7 @@ def _call(call: Call, naming: Naming) -> tuple[str, int]:
         case "LIKE":
             escape = f" ESCAPE {operand(2, _PRIMARY)}" if len(call.arguments) == 3 else ""
             return f"{operand(0, _PIPES)} LIKE {operand(1, _PRIMARY)}{escape}", _PREDICATE
-        case "TRIM LEADING" | "TRIM TRAILING" | "TRY_CAST" | "GET_FIELD" | "[]":
+        case "TRIM LEADING" | "TRIM TRAILING" | "TRY_CAST" | "GET_FIELD" | "[]" | "FROM_JSON":
             return _special(call, [render(part, naming) for part in call.arguments]), _PRIMARY
         case name:
             return f"{name}({', '.join(render(part, naming) for part in call.arguments)})", _PRIMARY
@@ -119,6 +119,8 @@ def _special(call: Call, arguments: list[str]) -> str:
     match call.function:
         case "TRY_CAST":
             return f"TRY_{_cast(arguments[0], call.type)}"
+        case "FROM_JSON":
+            return f"FROM_JSON({arguments[0]}, {_text(sql_type(call.type))})"
         case "TRIM LEADING" | "TRIM TRAILING" as name:
             return f"TRIM({name.removeprefix('TRIM ')} {arguments[1]} FROM {arguments[0]})"
     first, second = call.arguments

@@ -6,12 +6,13 @@ them, a scalar expression at a time. Functions stay calls by name, since the fun
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ParseError
+from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokens import Token, TokenType
 
@@ -70,8 +71,10 @@ _SPECIAL: Final[dict[str, Callable[[Any], Any]]] = {
     "SUBSTRING": lambda parser: parser.with_words("SUBSTRING"),
     "SUBSTR": lambda parser: parser.with_words("SUBSTRING"),
     "POSITION": lambda parser: parser.with_words("LOCATE"),
+    "FROM_JSON": lambda parser: parser.from_json(),
 }
 """Functions whose arguments have a syntax of their own."""
+_NESTED_TYPE: Final = re.compile(r"\s*(ARRAY|MAP|STRUCT)\s*<", re.IGNORECASE)
 _CASE: Final[dict[str, Callable[[Any], Any]]] = {"CASE": lambda parser: parser._parse_case()}
 _RANGES: Final = _only(SparkParser.RANGE_PARSERS, "BETWEEN", "ILIKE", "IN", "IS", "LIKE", "RLIKE")
 _UNARY: Final = _only(SparkParser.UNARY_PARSERS, "DASH", "NOT", "PLUS")
@@ -218,6 +221,21 @@ class Headrace(Spark):  # type: ignore[misc]
             while self._match_set(words):
                 arguments.append(self._parse_bitwise())
             return self._called(name, arguments)
+
+        def from_json(self) -> exp.Expression:
+            """`text, 'a BIGINT, b ARRAY<STRING>'`, in which the type becomes NULL of that type."""
+            arguments = self._parse_csv(self._parse_bitwise)
+            written = arguments[1] if len(arguments) == 2 else None
+            if isinstance(written, exp.Literal) and written.is_string:
+                text = str(written.this)
+                text = text if _NESTED_TYPE.match(text) else f"STRUCT<{text}>"
+                try:
+                    to = exp.DataType.build(text, dialect=Headrace)
+                except (SqlglotError, IndexError, AttributeError, TypeError, ValueError):
+                    # sqlglot fails with errors of its own where a text ends too early.
+                    self.raise_error("this is no type, such as 'a BIGINT, b ARRAY<STRING>'", self._prev)
+                arguments[1] = self.expression(exp.Cast(this=self.expression(exp.Null()), to=to))
+            return self._called("FROM_JSON", arguments)
 
         def hexadecimal(self, token: Token) -> exp.Expression:
             """X'4142', a BINARY of its bytes."""

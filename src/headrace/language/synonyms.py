@@ -54,7 +54,6 @@ CALLS: Final[dict[str, str]] = {
     "LEAD": "rows that are yet to come are not known; use LAG, or a join with the later rows",
     **dict.fromkeys(("TOPK", "APPROX_TOP_K", "TOP_K"), "write ORDER BY x DESC LIMIT 3 after the query"),
     **dict.fromkeys(("BITAND", "BITOR", "BITXOR"), "there are no operators on bits, only aggregates of them"),
-    "FROM_JSON": "read each field: GET_JSON_OBJECT(text, '$.name')",
     **dict.fromkeys(("PERCENTILE_APPROX", "APPROX_PERCENTILE"), "use PERCENTILE, which is exact"),
     **dict.fromkeys(
         ("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "HLL_COUNT"), "use COUNT(DISTINCT x), which is exact"

@@ -6,6 +6,7 @@ order of their keys.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -14,10 +15,89 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headrace.expressions.tree import Call
-from headrace.nested import arrow_value
-from headrace.reference.casts import RowError
+from headrace.nested import arrow_value, is_nested
+from headrace.reference.casts import RowError, cast
 from headrace.reference.contents import equal_form, order
+from headrace.schema import BIGINT, BINARY, BOOLEAN, DOUBLE, STRING
 from headrace.value_texts import json_texts
+
+
+def _from_json(call: Call, text: str) -> Any:
+    """A text as a value of the call's type; of a STRUCT that cannot be read all fields are NULL."""
+    if not text.strip(" \t\r\n"):
+        return None
+    decoder = json.JSONDecoder(parse_float=_Digits, parse_int=_Digits)
+    try:
+        value = decoder.raw_decode(text.lstrip(" \t\r\n"))[0]
+    except ValueError:
+        value = None
+    dtype = call.type
+    if pa.types.is_list(dtype) and pa.types.is_struct(dtype.value_type) and isinstance(value, dict):
+        value = [value]
+    found = _held(value, dtype)
+    return _held({}, dtype) if found is None and pa.types.is_struct(dtype) else found
+
+
+class _Digits(str):
+    """A number of JSON as it is written."""
+
+
+def _held(value: Any, dtype: pa.DataType) -> Any:
+    """A JSON value as one of a type; None where it is none of it, or has such a one in an ARRAY or a MAP."""
+    match value:
+        case dict() if pa.types.is_struct(dtype):
+            return tuple(_held(value.get(field.name), field.type) for field in dtype)
+        case dict() if pa.types.is_map(dtype):
+            pairs = [(name, part, _held(part, dtype.item_type)) for name, part in sorted(value.items())]
+            lost = any(part is not None and held is None for _, part, held in pairs)
+            return None if lost else [(name, held) for name, _, held in pairs]
+        case list() if pa.types.is_list(dtype):
+            parts = [(part, _held(part, dtype.value_type)) for part in value]
+            lost = any(part is not None and held is None for part, held in parts)
+            return None if lost else [held for _, held in parts]
+        case bool() if dtype == BOOLEAN:
+            return value
+        case float() if dtype == DOUBLE:
+            return value
+    if is_nested(dtype):
+        return None
+    text = isinstance(value, str) and not isinstance(value, _Digits)
+    if dtype == STRING and value is not None:
+        return value if text else _rewritten(value)
+    taken = {BIGINT: not text, DOUBLE: not text or value in _ODD, BOOLEAN: False, BINARY: text}
+    if not isinstance(value, str) or not taken.get(dtype, text or pa.types.is_decimal(dtype)):
+        return None
+    if dtype == BINARY:
+        return _decoded(value)
+    try:
+        return cast(_ODD.get(value, str(value)), STRING, dtype)
+    except RowError:
+        return None
+
+
+_ODD: Final = {
+    **{name: name for name in ("NaN", "Infinity", "+Infinity", "-Infinity")},
+    "+INF": "Infinity",
+    "-INF": "-Infinity",
+}
+
+
+def _decoded(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        return None
+
+
+def _rewritten(value: Any) -> str:
+    """Compact JSON, with its numbers as they were."""
+    if isinstance(value, _Digits):
+        return str(value)
+    if isinstance(value, list):
+        return f"[{','.join(map(_rewritten, value))}]"
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_rewritten(name)}:{_rewritten(part)}" for name, part in value.items()) + "}"
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _same(left: Any, right: Any) -> bool:
@@ -171,6 +251,7 @@ TYPED: Final[dict[str, Callable[..., Any]]] = {
     "GET_FIELD": _field,
     "[]": _subscript,
     "TO_JSON": _to_json,
+    "FROM_JSON": _from_json,
 }
 """The functions that look at the types of their arguments, none of which is NULL."""
 

@@ -73,6 +73,12 @@ CUMULATING = (
     "FROM tick, (SELECT UNNEST(generate_series(-40, 60, 4)) AS e) "
     "WHERE ts < e AND e - 1 - (((e - 1) % 12) + 12) % 12 <= ts"
 )
+CUMULATING_LATER = (
+    "SELECT tick.*, s AS window_start, e AS window_end "
+    "FROM tick, (SELECT s, UNNEST(generate_series(s + 4, s + 12, 4)) AS e "
+    "FROM (SELECT UNNEST(generate_series(-31, 53, 12)) AS s)) WHERE s <= ts AND ts < e"
+)
+"""Windows that begin 5 after the multiples of 12."""
 CUT = "SELECT *, (ts - LAG(ts) OVER (PARTITION BY k ORDER BY ts) < 5) IS NOT TRUE AS cut FROM tick"
 RUNNING = "OVER (PARTITION BY k ORDER BY ts ROWS UNBOUNDED PRECEDING)"
 SESSIONS = f"SELECT *, SUM(cut::INT) {RUNNING} AS session FROM ({CUT})"
@@ -101,6 +107,12 @@ PAIRS = {
         f"SELECT window_start, window_end, {AGGREGATED} FROM CUMULATE(TABLE tick, DESCRIPTOR(ts), 4, 12) "
         "GROUP BY window_start, window_end, k",
         f"SELECT window_start, window_end, {AGGREGATED} FROM ({CUMULATING}) "
+        "GROUP BY window_start, window_end, k",
+    ),
+    "cumulate with an offset": (
+        f"SELECT window_start, window_end, {AGGREGATED} FROM CUMULATE(TABLE tick, DESCRIPTOR(ts), 4, 12, 5) "
+        "GROUP BY window_start, window_end, k",
+        f"SELECT window_start, window_end, {AGGREGATED} FROM ({CUMULATING_LATER}) "
         "GROUP BY window_start, window_end, k",
     ),
     "session": (

@@ -18,7 +18,7 @@ from headrace.time import Duration
 DURATIONS: Final[dict[str, tuple[str, ...]]] = {
     "TUMBLE": ("SIZE", "OFFSET"),
     "HOP": ("SLIDE", "SIZE", "OFFSET"),
-    "CUMULATE": ("STEP", "SIZE"),
+    "CUMULATE": ("STEP", "SIZE", "OFFSET"),
     "SESSION": ("GAP",),
 }
 """The functions, and their durations in their order; the offset may be left out."""

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from headrace.errors import LanguageError
 from headrace.expressions import intervals
 from headrace.expressions.coercion import literal, make_cast
+from headrace.expressions.time_zones import fixed_distance
 from headrace.expressions.tree import Call, Expression, Literal
 from headrace.expressions.typing_rules import Arguments, arithmetic, of_types, truncation, whole
 from headrace.schema import BIGINT, DATE, DOUBLE, INTERVAL, STRING, TIMESTAMP
@@ -242,6 +243,8 @@ def check_zone(zone: str) -> None:
     Raises:
         LanguageError: it is not.
     """
+    if fixed_distance(zone) is not None:
+        return
     try:
         ZoneInfo(zone)
         # Arrow has fewer names: it computes, so it has to know the zone as well.
@@ -252,7 +255,7 @@ def check_zone(zone: str) -> None:
     if not known:
         raise LanguageError(
             f"there is no time zone '{zone}'",
-            hint="write its region and city, such as 'Europe/Berlin', or 'UTC'",
+            hint="write its region and city, such as 'Europe/Berlin', 'UTC' or '+01:00'",
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -194,12 +194,22 @@ def _part(text: str, letters: str, found: dict[str, Any]) -> str:
     return rest
 
 
+def _clocks(zone: str) -> tzinfo:
+    """A zone by its name, or one that is so many hours and minutes ahead of UTC."""
+    distance = zone.removeprefix("UTC").removeprefix("GMT").removeprefix("UT")
+    if distance[:1] not in ("+", "-"):
+        return ZoneInfo(zone)
+    hours, _, minutes = distance[1:].partition(":")
+    ahead = timedelta(hours=int(hours), minutes=int(minutes or 0))
+    return timezone(ahead if distance[0] == "+" else -ahead)
+
+
 def _to_utc(moment: datetime, zone: str) -> datetime:
-    return moment.replace(tzinfo=ZoneInfo(zone), fold=0).astimezone(UTC)
+    return moment.replace(tzinfo=_clocks(zone), fold=0).astimezone(UTC)
 
 
 def _from_utc(moment: datetime, zone: str) -> datetime:
-    return moment.astimezone(ZoneInfo(zone)).replace(tzinfo=UTC, fold=0)
+    return moment.astimezone(_clocks(zone)).replace(tzinfo=UTC, fold=0)
 
 
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {

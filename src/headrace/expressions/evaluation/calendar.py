@@ -27,6 +27,7 @@ from headrace.expressions.evaluation.values import (
     rows_of,
     validity,
 )
+from headrace.expressions.time_zones import fixed_distance
 from headrace.expressions.tree import Call, Literal
 from headrace.schema import BIGINT, DATE, TIMESTAMP
 from headrace.time import CALENDAR, MICROSECONDS
@@ -230,6 +231,8 @@ def _in_zone(call: Call, arguments: Sequence[Datum]) -> Computed:
 
 def _offset(micros: Int64Array, zone: str) -> Int64Array:
     """By how many microseconds the clocks of a zone are ahead of UTC, at instants."""
+    if (distance := fixed_distance(zone)) is not None:
+        return np.full(micros.shape, distance // timedelta(microseconds=1), dtype=np.int64)
     known = np.clip(micros, _FIRST + _DAY, _BEYOND - _DAY)
     local = pc.local_timestamp(pa.array(known, BIGINT).cast(pa.timestamp("us", zone)))
     ahead = np.asarray(np.asarray(local.cast(BIGINT)) - known)

@@ -13,15 +13,12 @@ from headrace.language.text import SourceText
 
 _COMMENT: Final = "a comment starts with --, or is between /* and */"
 _REGULAR: Final = "RLIKE 'a.*' to look for a regular expression"
-_NO_VALUE: Final = "a parameter has no value"
-_GIVE: Final = "give its value: parameters={'name': 5} in Python, -D name=5, or \\set name 5 in the shell"
 _PARAMETER: Final = "write :name, and give its value"
 
 _BITS: Final = "there are no operators on bits"
 
 _PAIRS: Final[dict[tuple[TokenType, TokenType], tuple[str, str]]] = {
     (TokenType.SLASH, TokenType.SLASH): ("// starts no comment", _COMMENT),
-    (TokenType.COLON, TokenType.VAR): (_NO_VALUE, _GIVE),
     (TokenType.STAR, TokenType.STAR): ("** is not an operator", "write POWER(x, y)"),
     (TokenType.EQ, TokenType.LT): ("=< is not an operator", "write <="),
     (TokenType.GT, TokenType.LT): (">< is not an operator", "write <> for unequal"),
@@ -84,7 +81,21 @@ def _pair(tokens: Sequence[Token], index: int) -> tuple[str, str] | None:
     here, following = tokens[index], tokens[index + 1] if index + 1 < len(tokens) else None
     if following is None or following.start != here.end + 1:
         return None
+    if here.token_type == TokenType.COLON and following.token_type == TokenType.VAR:
+        return _without_value(tokens[index - 1] if index else None, here, str(following.text))
     return _PAIRS.get((here.token_type, following.token_type))
+
+
+def _without_value(before: Token | None, colon: Token, name: str) -> tuple[str, str]:
+    """What is wrong with `:name` that has no value, or with `column:name` for a field of a JSON text."""
+    if before is not None and before.token_type == TokenType.VAR and before.end + 1 == colon.start:
+        return (
+            ": is not an operator",
+            f"write GET_JSON_OBJECT({before.text}, '$.{name}') for a field of a JSON text",
+        )
+    return f"the parameter :{name} has no value", (
+        f"give it one: parameters={{'{name}': 5}} in Python, -D {name}=5, or \\set {name} 5 in the shell"
+    )
 
 
 def _error(message: str, hint: str, token: Token, source: SourceText) -> LanguageError:

@@ -2,14 +2,15 @@
 
     python benchmarks/consistency.py [--events N] [--runner inline|spark] [--runs N]
     python benchmarks/consistency.py --memory [N ...] [--runner inline|spark] [--write]
-    python benchmarks/consistency.py --memory [N ...] [--corrected] [--epochs]
+    python benchmarks/consistency.py --memory [N ...] [--corrected] [--epochs | --grown N [--only-grown]]
 
 The bids are in order, or 5 % of them are up to ten seconds late, and the stream is declared with that
 disorder. Seconds are those of the processor in this process with the inline runner, and those of the clock on
 Spark, whose tasks are other processes. The runs of a row alternate with those of the strong query; ratios
 are those of the medians. `--memory` measures what they cost where 72 hours are remembered, with so many rows
 (`benchmarks/long_memory.py`), and `--write` writes that into RESULTS.md; with `--corrected` rows are
-corrected, and with `--epochs` it is not measured how time grows.
+corrected, with `--epochs` it is not measured how time grows, and with `--grown` how it grows to so many
+rows from a tenth of them, with `--only-grown` nothing else.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace import connect
-from long_memory import LIVE, TEXT, sections
+from long_memory import GROWN, LIVE, TEXT, sections
 from results import Section, machine, write_part
 
 RATE: Final = 10_000
@@ -116,7 +117,7 @@ def one(bids: pa.Table, level: str, runner: Runner, late: bool) -> Cost:
         return Cost(seconds, len(change), int(np.count_nonzero(change < 0)))
 
 
-def memory(live: Sequence[int], runner: Runner, write: bool, corrected: bool, grown: bool) -> None:
+def memory(live: Sequence[int], runner: Runner, write: bool, corrected: bool, grown: int) -> None:
     """Print what early answers cost over long memories.
 
     Args:
@@ -124,9 +125,11 @@ def memory(live: Sequence[int], runner: Runner, write: bool, corrected: bool, gr
         runner: `inline` or `spark`.
         write: whether RESULTS.md is to have it.
         corrected: whether earlier rows are corrected; else rows are late.
-        grown: whether it is measured how time grows, too.
+        grown: how many rows come where it is measured how time grows, too; 0 if it is not.
     """
     counts = " ".join(map(str, live)) + " --corrected" * corrected + " --epochs" * (not grown)
+    if grown not in (0, GROWN):
+        counts += f" --grown {grown}" + " --only-grown" * (not live)
     command = (
         f"`python benchmarks/consistency.py --memory {counts} --runner {runner}" + " --write" * write + "`"
     )
@@ -147,10 +150,14 @@ if __name__ == "__main__":
     parser.add_argument("--write", action="store_true", help="with --memory: write the part of RESULTS.md")
     parser.add_argument("--corrected", action="store_true", help="with --memory: earlier rows are corrected")
     parser.add_argument("--epochs", action="store_true", help="with --memory: no growth, only epochs")
+    parser.add_argument("--grown", type=int, default=GROWN, help="with --memory: time grows to so many rows")
+    parser.add_argument("--only-grown", action="store_true", help="with --memory: only how time grows")
     given = parser.parse_args()
-    if given.write and (given.corrected or given.epochs):
+    if given.write and (given.corrected or given.epochs or given.only_grown):
         parser.error("RESULTS.md has all figures, with late rows: leave out --write, or the other options")
     if given.memory is None:
         print(section(given.events, given.runner, given.runs))
     else:
-        memory(given.memory or LIVE, given.runner, given.write, given.corrected, not given.epochs)
+        live = () if given.only_grown else given.memory or LIVE
+        grown = 0 if given.epochs else given.grown
+        memory(live, given.runner, given.write, given.corrected, grown)

@@ -25,8 +25,8 @@ LIVE: Final = (1_000_000, 10_000_000)
 """So many rows are remembered."""
 TIMED: Final = 12
 """So many epochs of each kind are timed."""
-GROWN: Final = (100_000, 1_000_000)
-"""So many rows come where it is measured how time grows."""
+GROWN: Final = 1_000_000
+"""So many rows come where it is measured how time grows, and a tenth of them."""
 LEVELS: Final = ("STRONG", "MIDDLE")
 KEYS: Final = 1_000
 EPOCH: Final = 10_000
@@ -54,7 +54,7 @@ _HOURS: Final = 72 * 3_600 * _SECOND
 
 
 def sections(
-    live: Sequence[int] = LIVE, runner: Runner = "inline", *, corrected: bool = False, grown: bool = True
+    live: Sequence[int] = LIVE, runner: Runner = "inline", *, corrected: bool = False, grown: int = GROWN
 ) -> list[Section]:
     """All figures.
 
@@ -62,9 +62,10 @@ def sections(
         live: numbers of rows that are remembered.
         runner: `inline` or `spark`.
         corrected: whether earlier rows are corrected; else rows are late.
-        grown: whether it is measured how time grows, too.
+        grown: how many rows come where it is measured how time grows, too; 0 if it is not.
     """
-    return [epochs(live, runner, corrected), *([growth(runner, corrected)] if grown else [])]
+    found = [epochs(live, runner, corrected)] if live else []
+    return [*found, *([growth(runner, corrected, grown)] if grown else [])]
 
 
 def epochs(live: Sequence[int], runner: Runner, corrected: bool) -> Section:
@@ -86,7 +87,7 @@ def epochs(live: Sequence[int], runner: Runner, corrected: bool) -> Section:
     return Section(title, heads, tuple(rows))
 
 
-def growth(runner: Runner, corrected: bool) -> Section:
+def growth(runner: Runner, corrected: bool, grown: int) -> Section:
     """What ten times the rows of the same 72 hours take, in epochs of one size.
 
     With the same auctions each row meets ten times as many of its auction in its window, so that what is said
@@ -95,12 +96,12 @@ def growth(runner: Runner, corrected: bool) -> Section:
     rows, what = [], "corrections" if corrected else "late"
     for level in LEVELS:
         _whole(2 * EPOCH, level, runner, corrected, KEYS)  # loads what is compiled
-        many, said = _whole(GROWN[1], level, runner, corrected, KEYS)
-        for keys in (KEYS, KEYS * GROWN[0] // GROWN[1]):
-            few, less = _whole(GROWN[0], level, runner, corrected, keys)
+        many, said = _whole(grown, level, runner, corrected, KEYS)
+        for keys in (KEYS, KEYS // 10):
+            few, less = _whole(grown // 10, level, runner, corrected, keys)
             times = f"{said / less:.1f}" if less else ""
             rows.append((level, f"{keys:,}", f"{few:.2f}", f"{many:.2f}", f"{many / few:.1f}", times))
-    before, after = (f"{count:,} rows" for count in GROWN)
+    before, after = (f"{count:,} rows" for count in (grown // 10, grown))
     heads = (
         "CONSISTENCY",
         "auctions before",

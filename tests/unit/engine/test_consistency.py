@@ -401,7 +401,7 @@ def test_a_run_that_is_continued_says_what_it_would_have_said(tmp_path: Path) ->
         ("CONSISTENCY (BLOCK 3, REMEMBER 2)", "BLOCK 3 is longer than REMEMBER 2", "BLOCK 2"),
         ("CONSISTENCY (REMEMBER 11)", "REMEMBER 11 is longer than s allows", "REMEMBER 10 or less"),
         ("CONSISTENCY (REMEMBER 2 SECONDS)", "REMEMBER 2 SECONDS has a unit", "write the number alone"),
-        ("CONSISTENCY (REMEMBER 3) STARTING AT 0", "has no CONSISTENCY", "leave out STARTING AT 0"),
+        ("CONSISTENCY (REMEMBER 3) STARTING AT 0 WARM", "no HEARTBEATS or WARM", "leave out STARTING AT 0"),
         ("CONSISTENCY WEAK HEARTBEATS COMMON", "this CONSISTENCY and HEARTBEATS", "leave one"),
         ("CONSISTENCY (BLOCK 5 SECONDS)", "BLOCK 5 SECONDS has a unit", "write the number alone"),
         ("CONSISTENCY MIDDLE HEARTBEATS COMMON", "this CONSISTENCY and HEARTBEATS", "leave one"),

@@ -233,7 +233,9 @@ class Headrace(Spark):  # type: ignore[misc]
                     to = exp.DataType.build(text, dialect=Headrace)
                 except (SqlglotError, IndexError, AttributeError, TypeError, ValueError):
                     # sqlglot fails with errors of its own where a text ends too early.
-                    self.raise_error("this is no type, such as 'a BIGINT, b ARRAY<STRING>'", self._prev)
+                    self.raise_error(
+                        "this is not a valid type, such as 'a BIGINT, b ARRAY<STRING>'", self._prev
+                    )
                 arguments[1] = self.expression(exp.Cast(this=self.expression(exp.Null()), to=to))
             return self._called("FROM_JSON", arguments)
 

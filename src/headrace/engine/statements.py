@@ -30,7 +30,7 @@ from headrace.engine.sharing import shared_by, users_of
 from headrace.engine.show import show
 from headrace.engine.silence import place_of
 from headrace.engine.texts import definition_of, query_definition, skew_definition
-from headrace.errors import LanguageError
+from headrace.errors import LanguageError, UserError
 from headrace.language.binding.binder import derive
 from headrace.language.catalog_statements import (
     Comment,
@@ -202,8 +202,13 @@ def _register_from_before(core: Core, made: CreateQuery, policy: Policy) -> Quer
     """
     core.drafted(made, None, policy)  # refuses a level that its streams do not allow
     query = register(core, made.name.text, replace(made, consistency=STRONG), policy)
-    with core.lock:
-        core.change(core.definitions.with_level(query, made.consistency))
+    try:
+        with core.lock:
+            core.change(core.definitions.with_level(query, made.consistency))
+    except UserError:
+        # Or a statement that is refused would leave a query behind, at a level that nobody asked for.
+        core.drop(Kind.QUERY, query.name, None)
+        raise
     return query
 
 

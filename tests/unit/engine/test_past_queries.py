@@ -287,6 +287,19 @@ def test_a_level_that_the_streams_do_not_allow_is_refused(db: Database) -> None:
         db["later"]
 
 
+def test_a_query_that_cannot_come_to_its_level_leaves_nothing_behind(db: Database) -> None:
+    db.execute(f"{BIDS} RETAIN ALL; CREATE QUERY first AS {COUNTS}")
+    db.start()
+    bid(db, ROWS)
+    counted = "SELECT item, COUNT(*) AS n FROM bid [RANGE 4] GROUP BY item"
+    sums = f"SELECT SUM(10 / (n - n)) AS x FROM ({counted}) t"
+    with pytest.raises(UserError, match="an expression fails for a row that would be said early"):
+        db.execute(f"CREATE QUERY later CONSISTENCY MIDDLE FROM BEGINNING AS {sums}")
+    assert [query.name for query in db.queries] == ["first"]
+    bid(db, LATER[:1])
+    db.stop()
+
+
 def test_rows_are_kept_from_the_statement_on_that_says_so(db: Database) -> None:
     db.execute(BIDS)
     first = db.query(COUNTS, name="first")

@@ -53,16 +53,17 @@ def exits_for(graph: Graph, stream: str, queries: frozenset[str]) -> Exits:
     reached = _reached(graph, stream)
     found = [one for one in _exits(graph, reached) if one.users <= queries]
     readers = frozenset(one.reader for one in found if one.reader is not None)
-    leading = {one.node for one in found}
-    for node in reversed(graph.by_level[0]):
-        if node.number in leading:
-            leading.update(edge.producer for edge in node.inputs)
     used = {
         (edge.producer, edge.exchange)
         for reader in readers
         for edge in graph.nodes[reader].inputs
         if edge.producer in reached
     }
+    leading = {one.node for one in found}
+    leading |= {panes.node for panes in graph.panes if not used.isdisjoint(panes.members)}
+    for node in reversed(graph.by_level[0]):
+        if node.number in leading:
+            leading.update(edge.producer for edge in node.inputs)
     return Exits(
         frozenset(number for number, channel in enumerate(graph.channels) if channel in used),
         readers,

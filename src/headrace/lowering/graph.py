@@ -166,16 +166,20 @@ class Panes:
     group and pane is put into the windows instead of the rows.
 
     Attributes:
-        node: the windows' input.
+        node: the windows' input, or one that has more columns of the same stream.
         length: of a pane (instants); panes start at its multiples.
         plan: an aggregate over that input with all sums that are needed.
         members: the exchanges after the windows, each with the number of its window's node.
+        parts: for each of these the aggregate over that input for which it brings the sums.
+        columns: for each of these where the columns of its window's input are in that input.
     """
 
     node: int
     length: int
     plan: Aggregate
     members: tuple[tuple[int, Exchange], ...]
+    parts: tuple[Aggregate, ...]
+    columns: tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)

@@ -133,6 +133,24 @@ def test_a_query_that_replaces_a_failing_one_takes_the_rows_that_it_failed_on(db
     assert values(new) == ["b", "c", "d"]
 
 
+def test_rows_are_added_up_for_one_query_in_panes_that_it_shares(db: hr.Database) -> None:
+    """The panes are over what others read, which has more columns, and the others have had the rows."""
+    db.query("SELECT k, 1 / v AS x FROM s", name="old")
+    wide = db.query("SELECT k, MAX(v) AS n, SUM(ts) AS last FROM s [RANGE 4 SLIDE 4] GROUP BY k", name="wide")
+    db.start()
+    push(db, (1, "a", 1), (2, "b", 0), (9, "b", 0))
+    db.drop("old")
+    narrow = db.query("SELECT k, COUNT(*) AS n FROM s [RANGE 2 SLIDE 2] GROUP BY k", name="narrow")
+    assert replay(db)[0] == "2 of 2 dead letters of s became input in epoch 4"
+    finish(db)
+    assert [tuple(row.values()) for row in narrow.history().to_pylist()] == [("b", 1, 3, 5), ("b", 1, 9, 11)]
+    assert [tuple(row.values()) for row in wide.history().to_pylist()] == [
+        ("a", 1, 1, 3, 7),
+        ("b", 0, 2, 3, 7),
+        ("b", 0, 9, 11, 15),
+    ]
+
+
 def test_no_query_gets_a_row_twice(db: hr.Database) -> None:
     old = db.query("SELECT k FROM s", name="old")
     db.query("SELECT k, 1 / v AS x FROM s", name="failing")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 
-from headrace.algebra.nodes import Aggregate, TimeWindow
+from headrace.algebra.nodes import TimeWindow
 from headrace.elements import Batch, BoolArray, concat, encode
 from headrace.lowering.exits import Exits
 from headrace.lowering.graph import Exchange, Graph, Panes, Spread
@@ -141,20 +141,20 @@ class _Paned:
     def __init__(self, panes: Panes, graph: Graph, numbers: Mapping[tuple[int, Exchange], int]) -> None:
         self.node = panes.node
         self.channels = [numbers[member] for member in panes.members]
-        self._windows = sorted({number for number, _ in panes.members})
+        read = {number: columns for (number, _), columns in zip(panes.members, panes.columns, strict=True)}
+        self._read = sorted(read.items())
         windows = []
-        for number, exchange in panes.members:
+        for (number, _), part in zip(panes.members, panes.parts, strict=True):
             window = graph.nodes[number].plan
             assert isinstance(window, TimeWindow)
-            assert isinstance(exchange.reduced_for, Aggregate)
-            windows.append((window, Accumulation.of(exchange.reduced_for)))
+            windows.append((window, Accumulation.of(part)))
         self._reduction = InPanes(panes.length, Accumulation.of(panes.plan), tuple(windows))
 
     def prepare(self, batch: Batch, letters: DeadLetters) -> Iterator[tuple[int, Batch]]:
         """For each of the exchanges a batch of the windows' input in the form in which it travels."""
 
         def report(rows: Batch, failed: BoolArray, reason: str) -> None:
-            for number in self._windows:
-                letters.reporter(number)(rows, failed, reason)
+            for number, columns in self._read:
+                letters.reporter(number)(rows.with_payload(rows.payload.select(columns)), failed, reason)
 
         yield from zip(self.channels, self._reduction.reduce(batch, report), strict=True)

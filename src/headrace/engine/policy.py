@@ -12,9 +12,10 @@ from typing import Final
 
 from headrace.errors import PolicyError, Position, SourceError, UserError
 from headrace.language.catalog import Catalog
+from headrace.language.formats import FORMATS
 from headrace.language.secret import SecretName
 from headrace.language.sink_statements import CreateSink
-from headrace.language.statements import FORMATS, CreateRelation, CreateStream, is_topic
+from headrace.language.statements import CreateRelation, CreateStream, is_topic
 from headrace.runtime.sources.files import allowed_path
 
 _HADOOP_PATTERN: Final = re.compile(r"[*?\[\]{}\\]")

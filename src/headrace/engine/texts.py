@@ -14,6 +14,7 @@ from headrace.engine.records import Records
 from headrace.engine.secrets import secret_option
 from headrace.language.catalog_statements import Kind
 from headrace.language.defaults import Defaults
+from headrace.language.formats import FORMATS
 from headrace.language.names import quoted_name, quoted_text
 from headrace.language.parsing.parser import parse_one
 from headrace.language.references import streams_named
@@ -27,7 +28,6 @@ from headrace.language.statement_text import (
     stream_text,
 )
 from headrace.language.statements import (
-    FORMATS,
     ChangesClause,
     Consistency,
     CreateQuery,

@@ -20,6 +20,7 @@ from headrace.language.catalog_statements import (
     ShowCreate,
 )
 from headrace.language.defaults import Defaults
+from headrace.language.formats import Records
 from headrace.language.overflow import Overflow
 from headrace.language.past import RetainClause, StartClause
 from headrace.language.sink_statements import CreateSink, DropSink
@@ -29,15 +30,6 @@ from headrace.time import Duration
 
 SECRET_OPTIONS: Final = ("access_key", "secret_key", "session_token")
 """The options of files in object stores whose values are secret."""
-
-FILE_FORMATS: Final = ("parquet", "csv", "json", "arrow", "orc", "avro")
-"""The formats that are read from a file or a folder."""
-
-SPLIT_FORMATS: Final = (*FILE_FORMATS, "nexmark")
-"""The formats of bounded input, any part of which can be read on its own."""
-
-FORMATS: Final = (*SPLIT_FORMATS, "push")
-"""The formats a stream can be read from; any other name is one of Spark's streaming formats."""
 
 
 class Stage(Enum):
@@ -172,15 +164,6 @@ class EventsClause:
     version: Name | None
     shortened: Name | None = None
     counts: Name | None = None
-
-
-class Records(Enum):
-    """How change records of Debezium, each with the row before and after a change, are read."""
-
-    BY_KEY = "by key"
-    """As what happens to a key: of an update the row after it, of a deletion the one before it."""
-    BY_ROW = "by row"
-    """As what is taken back, the row before, and what is added, the row after."""
 
 
 @dataclass(frozen=True)

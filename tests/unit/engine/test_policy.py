@@ -25,9 +25,9 @@ from headrace.language.catalog_statements import (
     SetOption,
     ShowCreate,
 )
+from headrace.language.formats import FILE_FORMATS
 from headrace.language.sink_statements import CreateSink, DropSink
 from headrace.language.statements import (
-    FILE_FORMATS,
     AlterStream,
     CreateQuery,
     CreateRelation,

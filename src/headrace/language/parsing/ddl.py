@@ -9,6 +9,7 @@ from sqlglot.tokens import TokenType
 from headrace.algebra.debezium import record_columns
 from headrace.errors import LanguageError, PlanError, Position
 from headrace.language.catalog import describe_stream
+from headrace.language.formats import FILE_FORMATS, FORMATS
 from headrace.language.parsing.column_types import parse_type
 from headrace.language.parsing.corrections import Watermark, parse_events, parse_key
 from headrace.language.parsing.cursor import Cursor
@@ -17,8 +18,6 @@ from headrace.language.parsing.time_clauses import parse_time_clauses
 from headrace.language.parsing.window_clauses import parse_duration_at
 from headrace.language.secret import SecretName
 from headrace.language.statements import (
-    FILE_FORMATS,
-    FORMATS,
     NOTHING_SAID,
     SECRET_OPTIONS,
     ComputedColumn,

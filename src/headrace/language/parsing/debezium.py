@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from headrace.algebra.debezium import CHANGED_AT, OPERATION, path_in_record
 from headrace.errors import LanguageError, Position
+from headrace.language.formats import Records
 from headrace.language.parsing.corrections import Watermark
 from headrace.language.parsing.cursor import Cursor
-from headrace.language.statements import EventsClause, Records
+from headrace.language.statements import EventsClause
 from headrace.language.syntax import Name
 
 

@@ -9,20 +9,18 @@ from typing import Final
 from headrace.algebra.debezium import record_columns
 from headrace.errors import LanguageError, Position
 from headrace.language.catalog import describe_relation
+from headrace.language.formats import FILE_FORMATS, FORMATS, Records
 from headrace.language.parsing.corrections import Watermark, parse_key, parse_timestamp
 from headrace.language.parsing.cursor import Cursor
 from headrace.language.parsing.ddl import parse_columns, parse_input
 from headrace.language.parsing.debezium import accept_debezium, parse_record_columns
 from headrace.language.parsing.time_clauses import parse_time_clauses, parse_wall_clock
 from headrace.language.statements import (
-    FILE_FORMATS,
-    FORMATS,
     NOTHING_SAID,
     ChangesClause,
     ComputedColumn,
     CreateRelation,
     CreateStream,
-    Records,
     RefreshClause,
     TimeClauses,
 )

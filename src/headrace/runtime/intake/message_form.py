@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.errors import SourceError
-from headrace.language.statements import Records
+from headrace.language.formats import Records
 from headrace.runtime.sources import avro_messages, protobuf_messages, written_times
 from headrace.runtime.sources.avro import fastavro
 from headrace.runtime.sources.csv import FORM_OPTIONS, csv_format

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headrace.errors import SourceError
-from headrace.language.statements import Records
+from headrace.language.formats import Records
 from headrace.runtime.intake.message_form import FORMAT_OPTIONS, form_of
 from headrace.runtime.sources.computed import ComputedColumns
 from headrace.runtime.sources.contract import SplitSource

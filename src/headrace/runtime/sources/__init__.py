@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headrace.errors import SourceError
-from headrace.language.statements import FILE_FORMATS, SPLIT_FORMATS, Records
+from headrace.language.formats import FILE_FORMATS, SPLIT_FORMATS, Records
 from headrace.runtime.sources.arrow import open_arrow
 from headrace.runtime.sources.avro import open_avro
 from headrace.runtime.sources.contract import Read, Rejected, SplitSource

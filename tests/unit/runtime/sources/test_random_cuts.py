@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.algebra.debezium import CHANGED_AT, record_columns
-from headrace.language.statements import Records
+from headrace.language.formats import Records
 from headrace.runtime.sources import SplitSource, blocks, open_source, rows
 from headrace.runtime.sources.contract import Rejected
 from headrace.schema import BIGINT, DOUBLE, STRING, TIMESTAMP, Field, Schema

@@ -1,0 +1,24 @@
+"""What streams and relations can be read from."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+FILE_FORMATS: Final = ("parquet", "csv", "json", "arrow", "orc", "avro")
+"""The formats that are read from a file or a folder."""
+
+SPLIT_FORMATS: Final = (*FILE_FORMATS, "nexmark")
+"""The formats of bounded input, any part of which can be read on its own."""
+
+FORMATS: Final = (*SPLIT_FORMATS, "push")
+"""The formats a stream can be read from; any other name is one of Spark's streaming formats."""
+
+
+class Records(Enum):
+    """How change records of Debezium, each with the row before and after a change, are read."""
+
+    BY_KEY = "by key"
+    """As what happens to a key: of an update the row after it, of a deletion the one before it."""
+    BY_ROW = "by row"
+    """As what is taken back, the row before, and what is added, the row after."""

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from headrace.runtime.spark.archive import archive_options
 from headrace.runtime.store.temporary import new_folder, private_folder
 
 SQL_SETTINGS = {
@@ -116,6 +117,7 @@ def settings_of(master: str | None) -> dict[str, str]:
     """
     settings = session_settings(master)
     if _is_local(master):
+        settings["spark.driver.extraJavaOptions"] += "".join(map(' "{}"'.format, archive_options(_home())))
         settings = _with_private_folders(settings, private_folder())
     return {**settings, "spark.app.name": "headrace", "spark.master": master or "local[*]"}
 
@@ -231,15 +233,18 @@ def _has_java() -> bool:
     return Path(home, "bin", "java").exists() if home else shutil.which("java") is not None
 
 
-def _program() -> str | None:
-    """Spark's command that starts a JVM, of PySpark's own Spark or the one in SPARK_HOME."""
+def _home() -> str | None:
+    """Spark's home folder: the one in SPARK_HOME, or PySpark's own."""
     home = os.environ.get("SPARK_HOME")
     if home is None:
         found = find_spec("pyspark")
-        home = (
-            None
-            if found is None or not found.submodule_search_locations
-            else (found.submodule_search_locations[0])
-        )
+        places = None if found is None else found.submodule_search_locations
+        home = places[0] if places else None
+    return home or None
+
+
+def _program() -> str | None:
+    """Spark's command that starts a JVM."""
+    home = _home()
     program = Path(home or "") / "bin" / "spark-submit"
     return str(program) if home and program.is_file() else None

@@ -260,6 +260,10 @@ def _release(context: SparkContext) -> None:
 
 
 def _stop(context: SparkContext) -> None:
+    # It looks once a second whether it is to end, which nothing needs to wait for.
+    accumulators = context._accumulatorServer
+    threading.Thread(target=accumulators.shutdown, daemon=True).start()
+    accumulators.shutdown = lambda: None
     session = SparkSession._instantiatedSession
     if session is not None and session.sparkContext is context:
         session.stop()

@@ -13,12 +13,13 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
+from headrace.runtime.spark import standby
 from headrace.runtime.spark.archive import archive_options
 from headrace.runtime.store.temporary import new_folder, private_folder
 
@@ -178,15 +179,46 @@ def begin(master: str | None) -> None:
     options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     said = shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
     told = {"SPARK_CONNECT_MODE": "0", "_PYSPARK_DRIVER_CONN_INFO_PATH": str(place)}
-    with suppress(OSError):
+    with suppress(OSError), _standby(master, settings) as (door, held):
         process = subprocess.Popen(
             [program, *options, *said],
             stdin=subprocess.PIPE,
-            env=os.environ | told,
+            env={**os.environ, **told, **door},
             process_group=0,
+            pass_fds=held,
         )
         _begun.append(Begun(master, settings, process, place))
         atexit.register(_end)
+
+
+_standbys: list[subprocess.Popen[bytes]] = []
+"""Daemons that were started here: each ends with its JVM."""
+
+
+@contextmanager
+def _standby(
+    master: str | None, settings: Mapping[str, str]
+) -> Iterator[tuple[Mapping[str, str], Sequence[int]]]:
+    """A Python daemon that loads while a JVM starts, where the JVM will start the same one.
+
+    Yields:
+        What the JVM needs in its environment, and the pipes that it must inherit.
+    """
+    place = new_folder("standby") / "door"
+    same = not {"SPARK_HOME", "PYSPARK_PYTHON"} & {*os.environ}
+    if not (same and _is_local(master) and len(os.fsencode(place)) <= _LONGEST_PLACE):
+        yield {}, ()
+        return
+    mark = "spark.executorEnv."
+    given = {name.removeprefix(mark): value for name, value in settings.items() if name.startswith(mark)}
+    # As Spark sets them for its own.
+    given |= {"PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"), "OMP_NUM_THREADS": "1"}
+    process, held = standby.start(place, given)
+    _standbys.append(process)
+    try:
+        yield {standby.PLACE: str(place)}, (held,)
+    finally:
+        os.close(held)
 
 
 def begin_for(arguments: Sequence[str]) -> None:

@@ -22,8 +22,7 @@ _STARTED: Final = ".started"
 _FINISHED: Final = ".jsa"
 _UNFINISHED: Final = ".unfinished"
 _KEPT: Final = {_STARTED: 60 * 86400, _FINISHED: 60 * 86400, _UNFINISHED: 3600}
-"""Seconds after which a file that nobody uses goes: of another Java or Spark, or of a JVM that was killed while
-it wrote."""
+"""Seconds after which a file that nobody uses goes: of another Java or Spark, or of a JVM that was killed."""
 
 _SILENT: Final = ("-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 """Use an archive where it fits; say nothing of classes that are not in it."""

@@ -6,13 +6,19 @@ Loading takes a fifth less time where no garbage is looked for in between: nearl
 from __future__ import annotations
 
 import gc
+import os
+
+from headrace.runtime.spark.standby import PLACE, is_replaced
 
 
 def main() -> None:
-    """Load what workers need, and serve."""
+    """Load what workers need, and serve, unless a daemon waits that has loaded."""
     gc.disable()
-    from headrace.runtime.spark.workers import serve
+    if is_replaced(os.environ.get(PLACE, "")):
+        return
+    from headrace.runtime.spark.workers import load, serve
 
+    load()
     serve()
 
 

@@ -50,7 +50,6 @@ def load() -> None:
 def serve() -> None:
     """Fork workers as Spark asks for them, until it stops."""
     daemon.worker = quiet_worker
-    load()
     gc.freeze()
     gc.enable()
     daemon.manager()

@@ -69,6 +69,37 @@ def test_nothing_is_begun_without_java_or_spark(program: Path, missing: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("master", "variable", "waits"),
+    [
+        (None, None, True),
+        ("local[2]", None, True),
+        ("spark://machine:7077", None, False),
+        (None, "SPARK_HOME", False),
+        (None, "PYSPARK_PYTHON", False),
+    ],
+)
+def test_a_daemon_waits_only_where_the_jvm_would_start_the_same(
+    master: str | None, variable: str | None, waits: bool, program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program.write_text("#!/bin/sh\nenv > $0.environment\n")
+    monkeypatch.setattr(ahead, "_program", lambda: str(program))
+    monkeypatch.setattr(ahead, "_standbys", [])
+    for name in ("SPARK_HOME", "PYSPARK_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+    if variable is not None:
+        monkeypatch.setenv(variable, "other")
+    ahead.begin(master)
+    begun = ahead.taken(master)
+    assert begun is not None
+    begun.process.wait(60)
+    begun.end()
+    told = program.with_name(f"{program.name}.environment").read_text()
+    assert ("HEADRACE_STANDBY=" in told, len(ahead._standbys)) == (waits, waits)
+    for process in ahead._standbys:
+        process.wait(60)
+
+
+@pytest.mark.parametrize(
     ("words", "masters"),
     [
         (["run", "q.sql"], [None]),

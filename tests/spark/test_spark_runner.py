@@ -11,12 +11,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.java_gateway import GatewayClient
 
 from headrace import Database, HeadraceWarning, connect
 from headrace.elements import Batch
 from headrace.errors import SourceError, UserError
 from headrace.history import equivalent
 from headrace.reference.lateness import late_rows, needed_disorder
+from headrace.runtime.spark.runner import SparkRunner
 from headrace.time import INFINITY
 
 pytestmark = pytest.mark.spark
@@ -155,14 +157,48 @@ def test_operators_are_counted_as_inline(spark: Any) -> None:
     assert all(text.startswith("Aggregate") for text in added_up)
 
 
+@pytest.mark.parametrize("undivided", [0, math.inf])
+def test_later_epochs_look_up_nothing_in_the_jvm(
+    undivided: float, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before: list[str] = []
+    epochs = [before]
+    send, run = GatewayClient.send_command, SparkRunner.run_epoch
+
+    def noted(client: Any, command: str, *rest: Any, **named: Any) -> Any:
+        epochs[-1].append(command)
+        return send(client, command, *rest, **named)
+
+    def run_noted(runner: SparkRunner, *work: Any) -> Any:
+        epochs.append([])
+        return run(runner, *work)
+
+    monkeypatch.setattr("headrace.runtime.spark.runner._UNDIVIDED", undivided)
+    with connect(spark=spark, epoch_rows=10_000, buckets=3) as db:
+        db.execute(STREAMS + QUERIES)
+        monkeypatch.setattr(SparkRunner, "run_epoch", run_noted)
+        monkeypatch.setattr(GatewayClient, "send_command", noted)
+        db.run()
+        monkeypatch.undo()
+    looked_up = [[command for command in one if command.startswith(("r\nu\n", "r\nm\n"))] for one in epochs]
+    copied = [sum("java.util.HashMap" in command for command in one) for one in epochs]
+    assert len(epochs) > 3
+    # A job is made in another way in the second epoch, once it is known that there is little to do.
+    assert looked_up[3:] == [[]] * (len(epochs) - 3)
+    assert copied[3:] == [0] * (len(epochs) - 3)
+
+
 def test_the_users_session_is_left_as_it_was(spark: Any) -> None:
     before = spark.conf.get("spark.sql.adaptive.enabled")
+    environment = spark.sparkContext.environment
     with connect(spark=spark) as db:
         db.stream("s", pa.table({"x": [1, 2, 2], "ts": [1, 2, 3]}), timestamp="ts")
         query = db.query("SELECT DISTINCT x FROM s [RANGE 5]")
         db.run()
         assert query.history().num_rows == 2
     assert spark.conf.get("spark.sql.adaptive.enabled") == before
+    assert spark.sparkContext.environment is environment
+    assert type(environment) is dict
     assert spark.range(3).count() == 3, "closing the database does not stop a session of the user's"
 
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from headrace.runtime.spark import standby
 
 pytest.importorskip("pyspark", reason="Spark is not installed")
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """One with a short name, since that of a socket may have some 100 bytes."""
+    with TemporaryDirectory() as name:
+        yield Path(name)
 
 
 def spark_starts_its_own(place: Path) -> subprocess.Popen[bytes]:
@@ -44,11 +53,11 @@ def close(daemon: subprocess.Popen[bytes]) -> int:
         return daemon.wait(60)
 
 
-def test_the_one_that_waits_serves_in_place_of_spark_s(tmp_path: Path) -> None:
-    waits, held = standby.start(tmp_path / "door", {})
-    while not (tmp_path / "door").exists():
+def test_the_one_that_waits_serves_in_place_of_spark_s(folder: Path) -> None:
+    waits, held = standby.start(folder / "door", {})
+    while not (folder / "door").exists():
         assert waits.poll() is None
-    daemon = spark_starts_its_own(tmp_path / "door")
+    daemon = spark_starts_its_own(folder / "door")
     assert address_of(daemon).is_socket()
     # Only the one that serves is the leader of a group of its own.
     assert os.getpgid(daemon.pid) == os.getpgid(0)
@@ -59,24 +68,24 @@ def test_the_one_that_waits_serves_in_place_of_spark_s(tmp_path: Path) -> None:
     waits.wait(60)  # with 1, as PySpark's does in any case
 
 
-def test_the_second_daemon_of_a_jvm_loads_by_itself(tmp_path: Path) -> None:
-    daemon = spark_starts_its_own(tmp_path / "door")
+def test_the_second_daemon_of_a_jvm_loads_by_itself(folder: Path) -> None:
+    daemon = spark_starts_its_own(folder / "door")
     assert address_of(daemon).is_socket()
     assert os.getpgid(daemon.pid) == daemon.pid
     close(daemon)
 
 
-def test_one_that_ends_before_it_has_taken_over_is_not_waited_for(tmp_path: Path) -> None:
-    waits, held = standby.start(tmp_path / "door", {})
-    while not (tmp_path / "door").exists():
+def test_one_that_ends_before_it_has_taken_over_is_not_waited_for(folder: Path) -> None:
+    waits, held = standby.start(folder / "door", {})
+    while not (folder / "door").exists():
         assert waits.poll() is None
     waits.kill()
     waits.wait(60)
     os.close(held)
-    assert not standby.is_replaced(str(tmp_path / "door"))
+    assert not standby.is_replaced(str(folder / "door"))
 
 
-def test_it_ends_with_a_jvm_that_never_needs_it(tmp_path: Path) -> None:
-    waits, held = standby.start(tmp_path / "door", {})
+def test_it_ends_with_a_jvm_that_never_needs_it(folder: Path) -> None:
+    waits, held = standby.start(folder / "door", {})
     os.close(held)
     assert waits.wait(60) == 0

@@ -18,7 +18,7 @@ from headrace.elements import Batch
 from headrace.errors import SourceError, UserError
 from headrace.history import equivalent
 from headrace.reference.lateness import late_rows, needed_disorder
-from headrace.runtime.spark.runner import SparkRunner
+from headrace.runtime.spark.runner import SparkRunner, _known_in_java
 from headrace.time import INFINITY
 
 pytestmark = pytest.mark.spark
@@ -183,9 +183,22 @@ def test_later_epochs_look_up_nothing_in_the_jvm(
     looked_up = [[command for command in one if command.startswith(("r\nu\n", "r\nm\n"))] for one in epochs]
     copied = [sum("java.util.HashMap" in command for command in one) for one in epochs]
     assert len(epochs) > 3
-    # A job is made in another way in the second epoch, once it is known that there is little to do.
+    # The second epoch has fewer tasks than the first; their numbers are handed to the JVM once.
     assert looked_up[3:] == [[]] * (len(epochs) - 3)
     assert copied[3:] == [0] * (len(epochs) - 3)
+
+
+def test_two_runs_of_one_spark_leave_its_environment_as_it_was(spark: Any) -> None:
+    context = spark.sparkContext
+    environment = context.environment
+    first, second = _known_in_java(context), _known_in_java(context)
+    first.__enter__()
+    second.__enter__()
+    assert context.environment is not environment
+    assert dict(context.environment) == environment
+    first.__exit__(None, None, None)
+    second.__exit__(None, None, None)
+    assert context.environment is environment
 
 
 def test_the_users_session_is_left_as_it_was(spark: Any) -> None:

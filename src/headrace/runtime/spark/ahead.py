@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import os
 import shlex
-import shutil
 import signal
 import subprocess
 import time
@@ -20,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from headrace.runtime.spark import standby
-from headrace.runtime.spark.archive import archive_options
+from headrace.runtime.spark.archive import archive_options, found_java
 from headrace.runtime.store.temporary import new_folder, private_folder
 
 SQL_SETTINGS = {
@@ -67,8 +66,10 @@ _LATER_COMPILATION = (
     "-XX:Tier4BackEdgeThreshold=400000",
 )
 
-_LONGEST_PLACE = 100 - len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
-"""So many bytes the folder of a socket may have in its name; systems allow 104 to 108 for the whole."""
+_LONGEST_SOCKET = 100
+"""So many bytes the name of a socket may have; systems allow 104 to 108."""
+_LONGEST_PLACE = _LONGEST_SOCKET - len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
+"""So many the folder of Spark's may have."""
 
 
 def session_settings(master: str | None) -> dict[str, str]:
@@ -172,7 +173,7 @@ def begin(master: str | None) -> None:
         master: where Spark runs; all cores of this machine if None.
     """
     program = _program()
-    if _begun or program is None or not _has_java() or "PYSPARK_GATEWAY_PORT" in os.environ:
+    if _begun or program is None or found_java() is None or "PYSPARK_GATEWAY_PORT" in os.environ:
         return
     settings = settings_of(master)
     place = new_folder("jvm") / "reached"
@@ -206,7 +207,7 @@ def _standby(
     """
     place = new_folder("standby") / "door"
     same = not {"SPARK_HOME", "PYSPARK_PYTHON"} & {*os.environ}
-    if not (same and _is_local(master) and len(os.fsencode(place)) <= _LONGEST_PLACE):
+    if not (same and _is_local(master) and len(os.fsencode(place)) <= _LONGEST_SOCKET):
         yield {}, ()
         return
     mark = "spark.executorEnv."
@@ -258,11 +259,6 @@ def taken(master: str | None) -> Begun | None:
 def _end() -> None:
     while _begun:
         _begun.pop().end()
-
-
-def _has_java() -> bool:
-    home = os.environ.get("JAVA_HOME")
-    return Path(home, "bin", "java").exists() if home else shutil.which("java") is not None
 
 
 def _home() -> str | None:

@@ -37,7 +37,7 @@ def archive_options(spark: str | None) -> Sequence[str]:
     Returns:
         Nothing where no Java or no Spark is found, or no folder that is this user's alone.
     """
-    java = _java()
+    java = found_java()
     if spark is None or java is None:
         return ()
     with suppress(OSError):
@@ -84,8 +84,8 @@ def _name(spark: str, java: Path) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
-def _java() -> Path | None:
-    """The Java that Spark starts, as its scripts find it."""
+def found_java() -> Path | None:
+    """The Java that Spark starts, as its scripts find it; None if there is none."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which(str(Path(home, "bin", "java"))) if home else shutil.which("java")
     return None if found is None else Path(found).resolve()

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 
 import pyarrow as pa
-from py4j.java_collections import MapConverter
+from py4j.java_collections import JavaMap, MapConverter
 from py4j.java_gateway import JavaGateway
 from pyspark import RDD, SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
@@ -249,6 +249,10 @@ def _known_in_java(context: SparkContext) -> Iterator[None]:
     """
     jvm = context._jvm
     named = context.environment
+    if isinstance(named, JavaMap):
+        # Another runner of this Spark, in another thread, has put it there and takes it back.
+        yield
+        return
     known = vars(jvm).get(_KNOWN)
     if known is None or known[0] != named:
         for name, members in _MEMBERS.items():

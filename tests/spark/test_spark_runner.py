@@ -18,6 +18,7 @@ from headrace.elements import Batch
 from headrace.errors import SourceError, UserError
 from headrace.history import equivalent
 from headrace.reference.lateness import late_rows, needed_disorder
+from headrace.runtime.spark.resident import ResidentTask
 from headrace.runtime.spark.runner import SparkRunner, _known_in_java
 from headrace.time import INFINITY
 
@@ -81,7 +82,8 @@ def test_answers_do_not_depend_on_buckets_or_epochs(
         assert equivalent(found[name], expected), name
 
 
-def test_one_job_per_epoch(spark: Any) -> None:
+def test_one_job_per_epoch(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.runtime.spark.runner._UNDIVIDED", 0.0)
     tracker = spark.sparkContext.statusTracker()
     with connect(spark=spark, epoch_rows=10_000) as db:
         db.execute(STREAMS + QUERIES)
@@ -91,7 +93,10 @@ def test_one_job_per_epoch(spark: Any) -> None:
         assert len(tracker.getJobIdsForGroup()) - before == epochs
 
 
-def test_a_small_epoch_is_a_single_task(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("stays", [False, True])
+def test_small_epochs_are_a_single_task(stays: bool, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not stays:
+        monkeypatch.setattr(ResidentTask, "begun", lambda *_: None)
     monkeypatch.setattr("headrace.runtime.spark.runner._UNDIVIDED", math.inf)
     tracker = spark.sparkContext.statusTracker()
     with connect(spark=spark, epoch_rows=10_000, buckets=3) as db:
@@ -103,7 +108,8 @@ def test_a_small_epoch_is_a_single_task(spark: Any, monkeypatch: pytest.MonkeyPa
         levels = db._core.execution.run.reading.queries.graph.levels
     stages = [[tracker.getStageInfo(stage).numTasks for stage in job.stageIds] for job in jobs]
     assert len(stages[0]) == 1 + levels > 2
-    assert stages[1:] == [[1]] * (epochs - 1)
+    assert epochs > 2
+    assert stages[1:] == [[1]] * (1 if stays else epochs - 1)
 
 
 def test_the_same_rows_are_late_as_inline_with_a_second_job_where_splits_must_know_each_other(
@@ -157,10 +163,12 @@ def test_operators_are_counted_as_inline(spark: Any) -> None:
     assert all(text.startswith("Aggregate") for text in added_up)
 
 
-@pytest.mark.parametrize("undivided", [0, math.inf])
+@pytest.mark.parametrize(("undivided", "stays"), [(0, False), (math.inf, False), (math.inf, True)])
 def test_later_epochs_look_up_nothing_in_the_jvm(
-    undivided: float, spark: Any, monkeypatch: pytest.MonkeyPatch
+    undivided: float, stays: bool, spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if not stays:
+        monkeypatch.setattr(ResidentTask, "begun", lambda *_: None)
     before: list[str] = []
     epochs = [before]
     send, run = GatewayClient.send_command, SparkRunner.run_epoch
@@ -186,6 +194,8 @@ def test_later_epochs_look_up_nothing_in_the_jvm(
     # The second epoch has fewer tasks than the first; their numbers are handed to the JVM once.
     assert looked_up[3:] == [[]] * (len(epochs) - 3)
     assert copied[3:] == [0] * (len(epochs) - 3)
+    # In a task that stays, an epoch asks the JVM for nothing at all.
+    assert [bool(one) for one in epochs[3:]] == [not stays] * (len(epochs) - 3)
 
 
 def test_two_runs_of_one_spark_leave_its_environment_as_it_was(spark: Any) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from headrace.runtime.spark import standby
 from headrace.runtime.spark.archive import archive_options, found_java
+from headrace.runtime.spark.standby import LONGEST_SOCKET
 from headrace.runtime.store.temporary import new_folder, private_folder
 
 SQL_SETTINGS = {
@@ -66,9 +67,7 @@ _LATER_COMPILATION = (
     "-XX:Tier4BackEdgeThreshold=400000",
 )
 
-_LONGEST_SOCKET = 100
-"""So many bytes the name of a socket may have; systems allow 104 to 108."""
-_LONGEST_PLACE = _LONGEST_SOCKET - len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
+_LONGEST_PLACE = LONGEST_SOCKET - len("/.01234567-89ab-cdef-0123-456789abcdef.sock")
 """So many the folder of Spark's may have."""
 
 
@@ -207,7 +206,7 @@ def _standby(
     """
     place = new_folder("standby") / "door"
     same = not {"SPARK_HOME", "PYSPARK_PYTHON"} & {*os.environ}
-    if not (same and _is_local(master) and len(os.fsencode(place)) <= _LONGEST_SOCKET):
+    if not (same and _is_local(master) and len(os.fsencode(place)) <= LONGEST_SOCKET):
         yield {}, ()
         return
     mark = "spark.executorEnv."

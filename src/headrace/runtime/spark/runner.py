@@ -1,4 +1,4 @@
-"""The Spark runner: an epoch as one Spark job.
+"""The Spark runner: an epoch as one Spark job, or small epochs in one job that stays.
 
 Level 0 is one partition per task; every further level repartitions by the task number. Between the stages
 travel chunks, one row each, whose payload is an encoded batch: the engine moves bytes, and never looks at a
@@ -31,6 +31,7 @@ from headrace.runtime.spark.ahead import SQL_SETTINGS
 from headrace.runtime.spark.faults import GATEWAY_ERRORS, faults_named, is_alive
 from headrace.runtime.spark.feed import quoted
 from headrace.runtime.spark.frames import frame_of
+from headrace.runtime.spark.resident import ResidentTask
 from headrace.runtime.spark.stages import (
     CHUNK_ROW,
     LevelStage,
@@ -50,12 +51,15 @@ from headrace.schema import Schema
 _UNDIVIDED = 0.2
 """Seconds of work for a single task: a stage costs 20 to 60 ms, and two thirds of that are processor time."""
 
+_ABANDONED = 1.0
+"""Seconds to wait for an epoch that was cancelled."""
+
 _FIXED_SCHEMA = ("kafka", "rate", "rate-micro-batch", "socket")
 """Formats that have columns of their own and refuse to be given any."""
 
 
 class SparkRunner:
-    """Runs each epoch as one Spark job.
+    """Runs each epoch as one Spark job; those of a single task one after the other in a job that stays.
 
     Args:
         session: a session of the user's; its settings are kept, the epochs run under a clone of it.
@@ -72,6 +76,8 @@ class SparkRunner:
         self._tag = f"headrace-{secrets.token_hex(4)}"
         self._graph: tuple[Graph, bytes] | None = None
         self._counted: dict[int, RDD[int]] = {}
+        self._resident: ResidentTask | None = None
+        self._running = threading.Lock()
         self.parallelism = self._context.defaultParallelism
         self.undivided = _UNDIVIDED
 
@@ -93,18 +99,62 @@ class SparkRunner:
         return FolderStore.temporary()
 
     def run_epoch(self, work: EpochWork, frames: Mapping[str, object]) -> list[TaskReport]:
-        """Run one epoch as one job; the reports of its tasks.
+        """Run one epoch, as one job unless a task that stays can do it; the reports of its tasks.
 
         A union runs under the session of its leftmost frame: ours comes first.
 
         Raises:
             WorkerLostError, RunnerLostError: a worker, or all of Spark, is gone.
         """
-        context = self._context
-        with faults_named(context, work.epoch), _our_python(context), _known_in_java(context):
-            context.setJobDescription(f"headrace epoch {work.epoch}")
-            context.addJobTag(self._tag)
-            return reports_of(self._over_frames(work, frames) if frames else self._over_splits(work))
+        # An epoch beside another one, as of EXPLAIN ANALYZE while a run goes on, is a job of its own.
+        alone = self._running.acquire(blocking=False)
+        try:
+            with faults_named(self._context, work.epoch):
+                small = not frames and len(work.assignments) == work.tasks == 1
+                chunks = self._in_resident(work, small=small) if alone else None
+                return reports_of(self._in_job(work, frames) if chunks is None else chunks)
+        finally:
+            if alone:
+                self._running.release()
+
+    def _in_resident(self, work: EpochWork, *, small: bool) -> list[Chunk] | None:
+        """What a task that stays makes of an epoch of one task; None where there is no such task to be had.
+
+        It ends before an epoch of several tasks, which need its slot.
+        """
+        # One that has just ended for want of work is followed by another.
+        for _ in range(2):
+            if not small:
+                self._end_resident()
+                return None
+            resident, self._resident = self._resident, None
+            if resident is None:
+                with self._as_ours(f"headrace epochs from {work.epoch}"):
+                    resident = ResidentTask.begun(self._context, self._numbers(1))
+            if resident is None:
+                return None
+            chunks = resident.chunks(self._packed(work))
+            if chunks is not None:
+                self._resident = resident
+                return chunks
+        return None
+
+    def _end_resident(self) -> None:
+        resident, self._resident = self._resident, None
+        if resident is not None:
+            resident.end()
+
+    def _in_job(self, work: EpochWork, frames: Mapping[str, object]) -> list[Chunk]:
+        with self._as_ours(f"headrace epoch {work.epoch}"):
+            return self._over_frames(work, frames) if frames else self._over_splits(work)
+
+    @contextmanager
+    def _as_ours(self, description: str) -> Iterator[None]:
+        """Let the jobs that are made here be known by a description and a tag, and run our Python."""
+        with _our_python(self._context), _known_in_java(self._context):
+            self._context.setJobDescription(description)
+            self._context.addJobTag(self._tag)
+            yield
 
     def _over_splits(self, work: EpochWork) -> list[Chunk]:
         """The epoch's job where all rows come from splits, on RDDs: half the overhead of a data frame's."""
@@ -120,7 +170,7 @@ class SparkRunner:
         job.cleanShuffleDependencies()
         return chunks
 
-    def _over_frames(self, work: EpochWork, frames: Mapping[str, object]) -> Iterator[Chunk]:
+    def _over_frames(self, work: EpochWork, frames: Mapping[str, object]) -> list[Chunk]:
         """The epoch's job where rows come in frames: level 0 over splits and frames, then level by level."""
         packed = self._packed(work)
         tasks = len(work.assignments)
@@ -135,7 +185,7 @@ class SparkRunner:
         for level in range(1, work.graph.levels + 1):
             sent = job.repartitionById(work.tasks, job.task)
             job = sent.mapInArrow(LevelStage(packed, level).rows, CHUNK_ROW)
-        return chunks_of(job.toArrow().to_batches())
+        return list(chunks_of(job.toArrow().to_batches()))
 
     def _numbers(self, count: int) -> RDD[int]:
         """The numbers of the tasks, one per partition; made once, since that asks the JVM several times."""
@@ -199,7 +249,10 @@ class SparkRunner:
             self._context.cancelJobsWithTag(self._tag)
 
     def close(self) -> None:
-        """Stop Spark if it was started here and nobody else uses it."""
+        """End the task that stays; stop Spark if it was started here and nobody else uses it."""
+        if self._running.acquire(timeout=_ABANDONED):
+            self._end_resident()
+            self._running.release()
         if self._shared:
             self._shared = False
             _release(self._context)

@@ -88,8 +88,8 @@ class WholeStage:
         """For an RDD of one task number: the chunks that reach the end."""
         work = self.work.unpacked()
         for _ in tasks:
-            yield from run_epoch(work, _attempt())
-        _keep_collections_short()
+            yield from run_epoch(work, attempt_of())
+        keep_collections_short()
 
 
 @dataclass(frozen=True)
@@ -105,13 +105,13 @@ class SourceStage:
     def keyed(self, tasks: Iterable[int]) -> Keyed:
         """For an RDD of task numbers: the chunks, by the task of the next level."""
         work = self.work.unpacked()
-        yield from _keyed(chunk for task in tasks for chunk in run_sources(work, task, _attempt()))
+        yield from _keyed(chunk for task in tasks for chunk in run_sources(work, task, attempt_of()))
 
     def rows(self, batches: Batches) -> Batches:
         """For a frame of task numbers: the chunks as rows."""
         work = self.work.unpacked()
         tasks = (task for batch in batches for task in batch.column(0).to_pylist())
-        yield from _encoded(chunk for task in tasks for chunk in run_sources(work, task, _attempt()))
+        yield from _encoded(chunk for task in tasks for chunk in run_sources(work, task, attempt_of()))
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class RowStage:
         stream = work.streams[self.stream]
         names = list(stream.columns.needed(stream.schema.names))
         named = (batch.rename_columns(names) for batch in batches)
-        yield from _encoded(run_rows(work, task, _attempt(), self.stream, named))
+        yield from _encoded(run_rows(work, task, attempt_of(), self.stream, named))
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ class LevelStage:
 
     def _run(self, chunks: list[Chunk]) -> Iterator[Chunk]:
         if chunks:
-            yield from run_level(self.work.unpacked(), chunks[0].task, _attempt(), self.level, chunks)
+            yield from run_level(self.work.unpacked(), chunks[0].task, attempt_of(), self.level, chunks)
 
 
 def chunks_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
@@ -173,7 +173,8 @@ def chunks_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
             yield Chunk(task, bucket, channel, sender, payloads[row].as_buffer())
 
 
-def _attempt() -> int:
+def attempt_of() -> int:
+    """The number of this attempt among all that Spark makes at tasks."""
     context = TaskContext.get()
     return int(context.taskAttemptId()) if context is not None else 0
 
@@ -181,7 +182,7 @@ def _attempt() -> int:
 def _keyed(chunks: Iterator[Chunk]) -> Keyed:
     for chunk in chunks:
         yield chunk.task, chunk
-    _keep_collections_short()
+    keep_collections_short()
 
 
 def _encoded(chunks: Iterator[Chunk]) -> Batches:
@@ -190,11 +191,11 @@ def _encoded(chunks: Iterator[Chunk]) -> Batches:
         offsets = pa.py_buffer(np.array([0, chunk.payload.size], dtype=np.int32))
         payload = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, chunk.payload])
         yield pa.RecordBatch.from_arrays([*numbers, payload], schema=_ARROW_ROW)
-    _keep_collections_short()
+    keep_collections_short()
 
 
 @lru_cache(maxsize=1)
-def _keep_collections_short() -> None:
+def keep_collections_short() -> None:
     """Once per worker, leave all that was loaded so far out of garbage collection.
 
     A worker collects after every task, and looks at each of the some hundred thousand objects that the

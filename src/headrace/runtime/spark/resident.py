@@ -1,0 +1,193 @@
+"""A Spark task that stays: small epochs run in it one after the other, without a job for each.
+
+Spark takes some 40 ms to make a job, to start its task and to bring back its result, ten times as long as a
+small epoch works. The one task of this job connects to a socket of the driver's, and works on what it is sent
+there until the driver has no more for it, or for a moment has nothing to do. It takes one of Spark's slots
+meanwhile.
+
+Both ends are here: the driver sends an epoch's work, the task answers with the chunks that reach the end.
+It fails with whatever the work raises, so that the error is the one that a job of the epoch alone would have.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import shutil
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
+from typing import Final, Never
+from weakref import WeakKeyDictionary
+
+from pyspark import RDD, InheritableThread, SparkContext
+
+from headrace.runtime.spark.stages import PackedWork, attempt_of, keep_collections_short
+from headrace.runtime.spark.standby import LONGEST_SOCKET
+from headrace.runtime.store.temporary import new_folder
+from headrace.runtime.tasks.messages import Chunk
+from headrace.runtime.tasks.stages import run_epoch
+
+IDLE: Final = 1.0
+"""Seconds without work after which a task ends, and leaves its slot to others."""
+
+_ENDING: Final = 2.0
+"""Seconds in which a task that has no more to do should have ended."""
+
+_ON_THIS_MACHINE: Final = re.compile(r"local(\[(\d+|\*)\])?")
+"""The masters under which tasks reach a socket of the driver's, and fail for good when they fail once."""
+
+
+@dataclass(frozen=True)
+class ResidentStage:
+    """All levels of many epochs, where each level has one task.
+
+    Attributes:
+        door: the driver's socket.
+        idle: seconds without work after which it ends.
+    """
+
+    door: str
+    idle: float
+
+    def chunks(self, tasks: Iterable[int]) -> Iterator[Never]:
+        """For an RDD of one task number: nothing, once there is no more to do."""
+        graph = b""
+        with Client(self.door, "AF_UNIX") as driver:
+            for count, message in enumerate(_messages(driver, self.idle)):
+                changed, rest = pickle.loads(message)
+                graph = changed or graph
+                # Those of the tasks of other jobs are small numbers.
+                attempt = (attempt_of() + 1 << 32) + count
+                found = run_epoch(PackedWork(graph, rest).unpacked(), attempt)
+                with suppress(ConnectionError):
+                    driver.send_bytes(pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
+                keep_collections_short()
+        yield from ()
+
+
+def _messages(driver: Connection, idle: float) -> Iterator[bytes]:
+    """What the driver sends, until it ends or nothing comes."""
+    while True:
+        try:
+            if not driver.poll(idle):
+                return
+            message = driver.recv_bytes()
+        except (EOFError, KeyboardInterrupt):
+            # Ctrl-C reaches all processes of a terminal; the driver says what becomes of the epochs.
+            return
+        yield message
+
+
+class ResidentTask:
+    """The driver's end of a task that stays.
+
+    Args:
+        context: where it runs; it must have a slot to spare, see `begun`.
+        numbers: an RDD of one task number.
+        door: the name of its socket, in a folder of its own that is closed to other users.
+
+    It waits until Spark has started the task. Only one thread may use it at a time.
+    """
+
+    def __init__(self, context: SparkContext, numbers: RDD[int], door: Path) -> None:
+        self._context = context
+        self._door = str(door)
+        self._error: Exception | None = None
+        self._sent: bytes | None = None
+        self._job = numbers.mapPartitions(ResidentStage(self._door, IDLE).chunks)
+        # Made here, where PySpark looks up nothing in the JVM that is known.
+        assert self._job._jrdd is not None
+        self._thread = InheritableThread(self._run, name="headrace small epochs", daemon=True)
+        with Listener(self._door, "AF_UNIX") as listener:
+            self._thread.start()
+            self._task = listener.accept()
+        shutil.rmtree(door.parent, ignore_errors=True)
+
+    @classmethod
+    def begun(cls, context: SparkContext, numbers: RDD[int]) -> ResidentTask | None:
+        """A task that stays, or None where it would take the last slot, or could not reach the driver.
+
+        Args:
+            context: where it is to run.
+            numbers: an RDD of one task number.
+        """
+        if not _ON_THIS_MACHINE.fullmatch(context.master):
+            return None
+        door = new_folder("resident") / "door"
+        if len(os.fsencode(door)) > LONGEST_SOCKET or not _take_slot(context):
+            door.parent.rmdir()
+            return None
+        return cls(context, numbers, door)
+
+    def _run(self) -> None:
+        try:
+            self._job.collect()
+        except Exception as error:
+            self._error = error
+        finally:
+            _give_slot_back(self._context)
+            # Whoever waits for a task that could not start must not wait for ever.
+            with suppress(OSError):
+                Client(self._door, "AF_UNIX").close()
+
+    def chunks(self, work: PackedWork) -> list[Chunk] | None:
+        """Run all levels of an epoch; the chunks that reach the end.
+
+        Args:
+            work: the epoch.
+
+        Returns:
+            None if the task had ended for want of work, and has done nothing.
+
+        Raises:
+            Exception: the job has failed, as the epoch's own would have.
+        """
+        graph = None if work.graph is self._sent else work.graph
+        try:
+            self._task.send_bytes(pickle.dumps((graph, work.rest), pickle.HIGHEST_PROTOCOL))
+            answer = self._task.recv_bytes()
+        except (EOFError, ConnectionError):
+            self._task.close()
+            self._thread.join()
+            if self._error is not None:
+                raise self._error from None
+            return None
+        except BaseException:
+            # An answer that comes later would be taken for that to the next question.
+            self._task.close()
+            raise
+        self._sent = work.graph
+        found: list[Chunk] = pickle.loads(answer)
+        return found
+
+    def end(self) -> None:
+        """Let the task end; returns when it has, or will not soon."""
+        self._task.close()
+        self._thread.join(_ENDING)
+
+
+_lock = threading.Lock()
+_spare: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
+"""How many tasks that stay each Spark has room for, so that one slot is left for all other jobs."""
+
+
+def _take_slot(context: SparkContext) -> bool:
+    with _lock:
+        if context not in _spare:
+            spark = context._jsc.sc()
+            profile = spark.resourceProfileManager().defaultResourceProfile()
+            _spare[context] = spark.maxNumConcurrentTasks(profile) - 1
+        if _spare[context] < 1:
+            return False
+        _spare[context] -= 1
+        return True
+
+
+def _give_slot_back(context: SparkContext) -> None:
+    with _lock:
+        _spare[context] += 1

@@ -1,0 +1,240 @@
+"""Small epochs in one Spark task that stays: what it gives, when it ends, and what happens when it dies."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.errors import PythonException
+
+import headrace as hr
+from headrace.errors import ExecutionError
+from headrace.runtime.spark import resident
+from headrace.runtime.spark.resident import ResidentTask
+from headrace.runtime.spark.runner import SparkRunner
+from headrace.runtime.spark.stages import PackedWork
+
+pytestmark = pytest.mark.spark
+
+PATIENCE = 60
+STREAM = "CREATE STREAM p (ts BIGINT, k BIGINT, v BIGINT) FROM push TIMESTAMP BY ts;"
+QUERY = "SELECT k, COUNT(*) AS n, SUM(v) AS total FROM p [RANGE 5] GROUP BY k"
+
+
+@pytest.fixture
+def begun(monkeypatch: pytest.MonkeyPatch) -> list[ResidentTask]:
+    """The tasks that were begun; every epoch after the first one of a run is small."""
+    monkeypatch.setattr("headrace.runtime.spark.runner._UNDIVIDED", 1e9)
+    found: list[ResidentTask] = []
+    begin = ResidentTask.begun
+
+    def noted(*args: Any) -> ResidentTask | None:
+        task = begin(*args)
+        found.extend([task] if task is not None else [])
+        return task
+
+    monkeypatch.setattr(ResidentTask, "begun", noted)
+    return found
+
+
+def rows(start: int, count: int = 4) -> pa.Table:
+    places = range(start, start + count)
+    return pa.table({"ts": [*places], "k": [place % 3 for place in places], "v": [*places]})
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    until = time.monotonic() + PATIENCE
+    while not what():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def push(db: hr.Database, start: int) -> None:
+    assert db.push("p", rows(start))
+
+
+def history(db: hr.Database, query: hr.Query, end: int) -> pa.Table:
+    """What was said of the time before an instant, and is not taken back."""
+    db.heartbeat("p", end)
+    db.stop()
+    return before(query.history(), end)
+
+
+def expected(end: int) -> pa.Table:
+    with hr.connect(runner="inline") as db:
+        db.stream("p", rows(0, end), timestamp="ts")
+        found = db.query(QUERY)
+        db.run()
+        return before(found.history(), end)
+
+
+def before(table: pa.Table, end: int) -> pa.Table:
+    clipped = pc.min_element_wise(table["valid_to"], end)
+    return table.set_column(table.column_names.index("valid_to"), "valid_to", clipped).filter(
+        pc.less(table["valid_from"], end)
+    )
+
+
+def test_small_epochs_are_one_job_until_it_has_nothing_to_do(
+    spark: Any, begun: list[ResidentTask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resident, "IDLE", 0.5)
+    tracker = spark.sparkContext.statusTracker()
+    with hr.connect(spark=spark) as db:
+        db.execute(STREAM)
+        query = db.query(QUERY, name="q")
+        db.start()
+        push(db, 0)
+        before = len(tracker.getJobIdsForGroup())
+        for start in range(4, 40, 4):
+            push(db, start)
+        first = begun[0]
+        assert len(tracker.getJobIdsForGroup()) - before == len(begun)
+        wait_for(lambda: not first._thread.is_alive())
+        assert first._error is None
+        push(db, 40)
+        assert begun[-1] is not first
+        found = history(db, query, 44)
+    assert found.equals(expected(44))
+    assert not begun[-1]._thread.is_alive()
+
+
+def test_a_graph_that_changes_reaches_it(spark: Any, begun: list[ResidentTask]) -> None:
+    with hr.connect(spark=spark) as db:
+        db.execute(STREAM)
+        db.query(QUERY, name="q")
+        db.start()
+        push(db, 0)
+        push(db, 4)
+        late = db.query("SELECT k, MAX(v) AS top FROM p [RANGE 5] GROUP BY k")
+        push(db, 8)
+        db.heartbeat("p", 12)
+        db.stop()
+        tops = late.history()["top"].to_pylist()
+    assert max(tops) == 11
+
+
+def test_it_leaves_its_slot_to_an_epoch_of_several_tasks(
+    spark: Any, begun: list[ResidentTask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alive: list[bool] = []
+    in_job = SparkRunner._in_job
+
+    def noted(runner: SparkRunner, *args: Any) -> Any:
+        alive.append(any(task._thread.is_alive() for task in begun))
+        return in_job(runner, *args)
+
+    monkeypatch.setattr(SparkRunner, "_in_job", noted)
+    with hr.connect(spark=spark) as db:
+        db.execute(STREAM)
+        query = db.query(QUERY)
+        db.start()
+        push(db, 0)
+        push(db, 4)
+        assert len(begun) == 1
+        monkeypatch.setattr("headrace.runtime.driver.effort.Effort.tasks", lambda *_: 2)
+        push(db, 8)
+        monkeypatch.undo()
+        assert alive == [False, False]
+        found = history(db, query, 12)
+    assert found.equals(expected(12))
+
+
+def test_one_slot_is_left_for_other_jobs(spark: Any, begun: list[ResidentTask]) -> None:
+    """The session has two; a second run has jobs, and so have users."""
+    with hr.connect(spark=spark) as one, hr.connect(spark=spark) as other:
+        for db in (one, other):
+            db.execute(STREAM)
+            db.query(QUERY)
+            db.start()
+        for start in range(0, 12, 4):
+            push(one, start)
+            push(other, start)
+        assert sum(task._thread.is_alive() for task in begun) == 1
+        assert spark.range(10).count() == 10
+
+
+def test_a_worker_that_dies_fails_the_epoch_once(
+    spark: Any, tmp_path: Path, begun: list[ResidentTask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    errors: list[str] = []
+    monkeypatch.setattr(
+        "headrace.runtime.driver.live.LiveRun._notice_failure", lambda _, error: errors.append(str(error))
+    )
+
+    def dies_once(values: pa.Array) -> pa.Array:
+        if pc.max(values).as_py() >= 8 and not (tmp_path / "died").exists():
+            (tmp_path / "died").touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return pc.add(values, 0)
+
+    with hr.connect(spark=spark) as db:
+        db.execute(STREAM)
+        db.function("dies_once", dies_once, arguments=["BIGINT"], returns="BIGINT")
+        query = db.query("SELECT dies_once(v) AS v FROM p")
+        db.start()
+        for start in (0, 4, 8):
+            push(db, start)
+        db.heartbeat("p", 12)
+        db.stop()
+        assert query.history()["v"].to_pylist() == list(range(12))
+    assert len(begun) == 2
+    assert ["a Python worker of Spark's died during epoch 3" in error for error in errors] == [True]
+
+
+def test_an_epoch_that_hangs_is_given_up(spark: Any, tmp_path: Path, begun: list[ResidentTask]) -> None:
+    def hangs(values: pa.Array) -> pa.Array:
+        if pc.max(values).as_py() >= 8:
+            (tmp_path / "hangs").touch()
+            time.sleep(600)
+        return pc.add(values, 0)
+
+    with hr.connect(spark=spark) as db:
+        db.execute(STREAM)
+        db.function("hangs", hangs, arguments=["BIGINT"], returns="BIGINT")
+        db.query("SELECT hangs(v) AS v FROM p")
+        db.start()
+        push(db, 0)
+        push(db, 4)
+        db.push("p", rows(8), wait=False)
+        wait_for((tmp_path / "hangs").exists)
+        with pytest.raises(ExecutionError, match="was given up"):
+            db.stop(timeout=0.1)
+    wait_for(lambda: not begun[-1]._thread.is_alive())
+
+
+def test_it_fails_as_a_job_of_the_epoch_alone_would(spark: Any) -> None:
+    context = spark.sparkContext
+    task = ResidentTask.begun(context, context.parallelize(range(1), 1))
+    assert task is not None
+    with pytest.raises(PythonException, match="UnpicklingError"):
+        task.chunks(PackedWork(b"no graph", b"no work"))
+    assert not task._thread.is_alive()
+
+
+def test_ctrl_c_ends_it_before_its_answer_comes(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = spark.sparkContext
+    task = ResidentTask.begun(context, context.parallelize(range(1), 1))
+    assert task is not None
+
+    def interrupted() -> bytes:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(task._task, "recv_bytes", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        task.chunks(PackedWork(b"no graph", b"no work"))
+    assert task._task.closed
+    wait_for(lambda: not task._thread.is_alive())
+
+
+@pytest.mark.parametrize("master", ["local[2,3]", "local-cluster[1,1,1024]", "spark://somewhere:7077"])
+def test_there_is_none_where_tasks_are_elsewhere_or_tried_again(master: str) -> None:
+    assert ResidentTask.begun(cast(Any, SimpleNamespace(master=master)), cast(Any, None)) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -174,7 +175,9 @@ def test_later_epochs_look_up_nothing_in_the_jvm(
     send, run = GatewayClient.send_command, SparkRunner.run_epoch
 
     def noted(client: Any, command: str, *rest: Any, **named: Any) -> Any:
-        epochs[-1].append(command)
+        # A job that stays asks in a thread of its own; what is no longer used is let go of at any time.
+        if threading.current_thread().name != "headrace small epochs" and not command.startswith("m\nd\n"):
+            epochs[-1].append(command)
         return send(client, command, *rest, **named)
 
     def run_noted(runner: SparkRunner, *work: Any) -> Any:
@@ -182,6 +185,7 @@ def test_later_epochs_look_up_nothing_in_the_jvm(
         return run(runner, *work)
 
     monkeypatch.setattr("headrace.runtime.spark.runner._UNDIVIDED", undivided)
+    monkeypatch.setattr("headrace.runtime.spark.resident.IDLE", 60.0)
     with connect(spark=spark, epoch_rows=10_000, buckets=3) as db:
         db.execute(STREAMS + QUERIES)
         monkeypatch.setattr(SparkRunner, "run_epoch", run_noted)

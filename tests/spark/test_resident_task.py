@@ -122,6 +122,20 @@ def test_a_graph_that_changes_reaches_it(spark: Any, begun: list[ResidentTask]) 
     assert max(tops) == 11
 
 
+def test_no_two_epochs_in_it_have_one_attempt(spark: Any, tmp_path: Path, begun: list[ResidentTask]) -> None:
+    """Or an epoch that is tried again could write over a file that is being read."""
+    with hr.connect(spark=spark, storage=tmp_path) as db:
+        db.execute(STREAM)
+        db.query(QUERY)
+        db.start()
+        for start in range(0, 16, 4):
+            push(db, start)
+        names = [path.name for path in tmp_path.rglob("e*-l*-t*-a*")]
+    assert len(begun) == 1
+    found = {(name.split("-")[0], name.split("-")[3]) for name in names}
+    assert len(found) == len({attempt for _, attempt in found}) > 2
+
+
 def test_it_leaves_its_slot_to_an_epoch_of_several_tasks(
     spark: Any, begun: list[ResidentTask], monkeypatch: pytest.MonkeyPatch
 ) -> None:

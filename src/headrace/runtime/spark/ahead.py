@@ -20,8 +20,7 @@ from pathlib import Path
 
 from headrace.runtime.spark import standby
 from headrace.runtime.spark.archive import archive_options, found_java
-from headrace.runtime.spark.standby import LONGEST_SOCKET
-from headrace.runtime.store.temporary import new_folder, private_folder
+from headrace.runtime.store.temporary import LONGEST_SOCKET, new_door, new_folder, private_folder
 
 SQL_SETTINGS = {
     # One job per epoch: adaptive execution would cut it into several.
@@ -204,9 +203,9 @@ def _standby(
     Yields:
         What the JVM needs in its environment, and the pipes that it must inherit.
     """
-    place = new_folder("standby") / "door"
     same = not {"SPARK_HOME", "PYSPARK_PYTHON"} & {*os.environ}
-    if not (same and _is_local(master) and len(os.fsencode(place)) <= LONGEST_SOCKET):
+    place = new_door("standby") if same and _is_local(master) else None
+    if place is None:
         yield {}, ()
         return
     mark = "spark.executorEnv."

@@ -11,7 +11,6 @@ It fails with whatever the work raises, so that the error is the one that a job 
 
 from __future__ import annotations
 
-import os
 import pickle
 import re
 import shutil
@@ -27,8 +26,7 @@ from weakref import WeakKeyDictionary
 from pyspark import RDD, InheritableThread, SparkContext
 
 from headrace.runtime.spark.stages import PackedWork, attempt_of, keep_collections_short
-from headrace.runtime.spark.standby import LONGEST_SOCKET
-from headrace.runtime.store.temporary import new_folder
+from headrace.runtime.store.temporary import new_door
 from headrace.runtime.tasks.messages import Chunk
 from headrace.runtime.tasks.stages import run_epoch
 
@@ -118,8 +116,10 @@ class ResidentTask:
         """
         if not _ON_THIS_MACHINE.fullmatch(context.master):
             return None
-        door = new_folder("resident") / "door"
-        if len(os.fsencode(door)) > LONGEST_SOCKET or not _take_slot(context):
+        door = new_door("resident")
+        if door is None:
+            return None
+        if not _take_slot(context):
             door.parent.rmdir()
             return None
         return cls(context, numbers, door)

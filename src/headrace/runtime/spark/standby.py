@@ -23,9 +23,6 @@ from typing import Final
 PLACE: Final = "HEADRACE_STANDBY"
 """The variable of the JVM's environment that names the socket."""
 
-LONGEST_SOCKET: Final = 100
-"""So many bytes the name of a socket may have; systems allow 104 to 108."""
-
 _PIPES: Final = (0, 1, 2)
 """Standard input, by which Spark ends a daemon, output, by which it learns its address, and error."""
 

@@ -25,6 +25,8 @@ _NAME: Final = re.compile(r"headrace-\d+-[a-z0-9_]{8}")
 """What the folders are called: the process, and what makes the name unique."""
 _LOCK: Final = "lock"
 """The file in a folder that its process holds locked; it names the machine."""
+LONGEST_SOCKET: Final = 100
+"""So many bytes the name of a Unix socket may have; systems allow 104 to 108."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,20 @@ def new_folder(purpose: str) -> Path:
         purpose: how its name begins.
     """
     return Path(tempfile.mkdtemp(prefix=f"{purpose}-", dir=private_folder()))
+
+
+def new_door(purpose: str) -> Path | None:
+    """The place for a Unix socket, alone in a new folder, or None where its name would be too long.
+
+    Args:
+        purpose: how the folder's name begins.
+    """
+    folder = new_folder(purpose)
+    door = folder / "door"
+    if len(os.fsencode(door)) <= LONGEST_SOCKET:
+        return door
+    folder.rmdir()
+    return None
 
 
 @lru_cache

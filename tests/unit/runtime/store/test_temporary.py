@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from headrace.runtime.store.temporary import private_folder, sweep_dead
+from headrace.runtime.store.temporary import LONGEST_SOCKET, new_door, private_folder, sweep_dead
 
 CODE = """
 import sys
@@ -104,6 +105,18 @@ def test_a_folder_without_its_lock_goes_when_it_is_empty(place: Path) -> None:
     (place / "headrace-1-unlocked").mkdir(mode=0o700)
     sweep_dead(place)
     assert list(place.iterdir()) == []
+
+
+def test_a_door_is_a_place_where_a_socket_can_be() -> None:
+    room = LONGEST_SOCKET - len(os.fsencode(private_folder() / "-12345678" / "door"))
+    door = new_door("d" * room)
+    assert door is not None
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(os.fsencode(door))
+    assert list(door.parent.iterdir()) == [door]
+    before = sorted(private_folder().iterdir())
+    assert new_door("d" * (room + 1)) is None
+    assert sorted(private_folder().iterdir()) == before
 
 
 def test_a_fork_has_a_folder_of_its_own_and_leaves_ours() -> None:

@@ -25,6 +25,7 @@ WHAT_TRAVELS = {
     "runtime/tasks/level.py": "reads it",
     "runtime/tasks/inline.py": "reads it",
     "runtime/spark/stages.py": "reads and writes it, with the graph and users' functions",
+    "runtime/spark/resident.py": "sends the same to a task that stays, by a private socket",
     "expressions/user.py": "writes what a digest of a function's code is made of",
 }
 """The modules that may pickle, and what for. None of them opens a file."""
@@ -54,6 +55,8 @@ def test_what_is_unpickled_was_pickled_by_this_very_process(
     store = tmp_path / "store"
     for ts in range(3):
         work(store, ts)
+    # Numba loads what it has compiled in its own way, when it is first called.
+    work(shutil.copytree(store, tmp_path / "another"), 5)
     ours: set[bytes] = set()
     foreign: list[bytes] = []
     dumps, loads = pickle.dumps, pickle.loads

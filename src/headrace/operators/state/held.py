@@ -71,10 +71,11 @@ def _left(run: Run) -> pa.RecordBatch:
 
 def _rest(run: Run, rows: pa.RecordBatch, first: int) -> Run:
     """What is left of a run: written again where that is less than half of what is stored."""
-    if run.ref is None or 2 * rows.num_rows < run.batch.num_rows:
+    whole = run.batch
+    if run.ref is None or 2 * rows.num_rows < whole.num_rows:
         return Run(None, lambda: rows, rows.num_rows, (first, run.last, 0))
     ref = replace(run.ref, rows=rows.num_rows, first=first)
-    return Run(ref, lambda: run.batch, ref.rows, (ref.first, ref.last, ref.reach))
+    return Run(ref, lambda: whole, ref.rows, (ref.first, ref.last, ref.reach))
 
 
 def _run(rows: pa.RecordBatch) -> Run:

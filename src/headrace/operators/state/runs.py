@@ -88,7 +88,21 @@ class Run:
 
     @cached_property
     def _loaded(self) -> pa.RecordBatch:
-        return self._load()
+        rows = self._load()
+        # What it is loaded from need not live as long as it does.
+        self._load = lambda: rows
+        return rows
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether it has been looked at."""
+        return "_loaded" in self.__dict__
+
+    @cached_property
+    def size(self) -> int:
+        """So many bytes of memory it takes at most, if it is loaded and stored."""
+        assert self.ref is not None
+        return self.ref.part.length + 8 * self.rows * len(self.names)
 
     @cached_property
     def stored(self) -> pa.RecordBatch:

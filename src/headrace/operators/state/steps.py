@@ -85,9 +85,8 @@ class StepArea:
     def _exclude_others(self, run: Run, keys: list[pa.Array], lows: Int64Array, highs: Int64Array) -> None:
         """Narrow what has a key's hash to what has the key. The rows of a key follow each other in a run."""
         present = np.flatnonzero(lows < highs)
-        same = np.ones(len(present), dtype=np.bool_)
-        for ends in (lows[present], highs[present] - 1):
-            same &= self._have_keys(run, ends, keys, present)
+        ends = np.concatenate([lows[present], highs[present] - 1])
+        same = self._have_keys(run, ends, keys, np.tile(present, 2)).reshape(2, -1).all(axis=0)
         for key in present[~same]:
             alike = np.arange(lows[key], highs[key])
             mine = alike[self._have_keys(run, alike, keys, np.full(len(alike), key))]

@@ -27,6 +27,7 @@ from pyspark import RDD, InheritableThread, SparkContext
 
 from headrace.runtime.spark.stages import PackedWork, attempt_of, keep_collections_short
 from headrace.runtime.store.temporary import new_door
+from headrace.runtime.tasks.at_hand import RunsAtHand
 from headrace.runtime.tasks.messages import Chunk
 from headrace.runtime.tasks.stages import run_epoch
 
@@ -54,14 +55,14 @@ class ResidentStage:
 
     def chunks(self, tasks: Iterable[int]) -> Iterator[Never]:
         """For an RDD of one task number: nothing, once there is no more to do."""
-        graph = b""
+        graph, at_hand = b"", RunsAtHand()
         with Client(self.door, "AF_UNIX") as driver:
             for count, message in enumerate(_messages(driver, self.idle)):
                 changed, rest = pickle.loads(message)
                 graph = changed or graph
                 # Those of the tasks of other jobs are small numbers.
                 attempt = (attempt_of() + 1 << 32) + count
-                found = run_epoch(PackedWork(graph, rest).unpacked(), attempt)
+                found = run_epoch(PackedWork(graph, rest).unpacked(), attempt, at_hand)
                 with suppress(ConnectionError):
                     driver.send_bytes(pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
                 keep_collections_short()

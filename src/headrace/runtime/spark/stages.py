@@ -188,8 +188,8 @@ def _keyed(chunks: Iterator[Chunk]) -> Keyed:
 def _encoded(chunks: Iterator[Chunk]) -> Batches:
     for chunk in chunks:
         numbers = [pa.array([getattr(chunk, name)], pa.int32()) for name in _NAMES]
-        offsets = pa.py_buffer(np.array([0, chunk.payload.size], dtype=np.int32))
-        payload = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, chunk.payload])
+        offsets = pa.py_buffer(np.array([0, chunk.encoded.size], dtype=np.int32))
+        payload = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, chunk.encoded])
         yield pa.RecordBatch.from_arrays([*numbers, payload], schema=_ARROW_ROW)
     keep_collections_short()
 

@@ -21,6 +21,7 @@ from headrace.operators.hold import HoldingOperator
 from headrace.operators.state.runs import Run, RunRef, stored_run
 from headrace.operators.stateless import apply
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter
+from headrace.runtime.tasks.at_hand import RunsAtHand
 from headrace.runtime.tasks.messages import (
     ARRIVALS_CHANNEL,
     REPORT_CHANNEL,
@@ -57,7 +58,7 @@ class Inbox:
             if chunk.channel == REPORT_CHANNEL:
                 self._reports.append(chunk)
             elif chunk.channel == ARRIVALS_CHANNEL:
-                summaries.append(pickle.loads(chunk.payload))
+                summaries.append(pickle.loads(chunk.encoded))
             else:
                 self._data.setdefault((chunk.channel, chunk.bucket), []).append(chunk)
         self.arrivals = work.joined(summaries)
@@ -80,7 +81,8 @@ class Inbox:
         """What an exchange delivered for a bucket."""
         assert edge.exchange is not None
         channel = self._numbers[edge.producer, edge.exchange]
-        return [decode(chunk.payload) for chunk in self._data.get((channel, bucket), [])]
+        payloads = (chunk.payload for chunk in self._data.get((channel, bucket), []))
+        return [part if isinstance(part, Batch) else decode(part) for part in payloads]
 
 
 def _last_level(work: EpochWork, channel: tuple[int, Exchange]) -> int:
@@ -105,14 +107,16 @@ class Level:
     Args:
         task: of the level.
         inbox: what was sent to it.
+        at_hand: state that need not be read, where there may be such.
 
     Attributes:
         failures: the nodes that failed, with the reason and a hint.
     """
 
-    def __init__(self, task: Task, inbox: Inbox) -> None:
+    def __init__(self, task: Task, inbox: Inbox, at_hand: RunsAtHand | None) -> None:
         self._task = task
         self._inbox = inbox
+        self._at_hand = at_hand
         self._reader = SegmentReader(task.work.store)
         graph = task.work.graph
         self._nodes = graph.by_level[task.level]
@@ -156,7 +160,10 @@ class Level:
         manifest = self._task.work.state.get((node.identity, bucket), {})
         limit = self._limits[1][node.number]
         report = self._task.letters.reporter(node.number)
-        return loaded_operator(node, plan, manifest, report, self._load, limit)
+        operator = loaded_operator(node, plan, manifest, report, self._load, limit)
+        if self._at_hand is not None:
+            self._at_hand.lend((node.identity, bucket), operator)
+        return operator
 
     def _process(self, node: Node, operator: Operator, bucket: int, outputs: dict[int, Batch]) -> _Taken:
         taken = []
@@ -233,7 +240,9 @@ class Level:
 
     def _load(self, ref: RunRef) -> pa.RecordBatch:
         with self._task.watch("load state"):
-            return read_rows(self._reader.read(ref.part))
+            part = self._reader.read(ref.part)
+            # What is kept after the task must not hold a whole segment, which may be deleted by then.
+            return read_rows(part if self._at_hand is None else part.to_pybytes())
 
 
 def loaded_operator(
@@ -264,12 +273,11 @@ def loaded_operator(
 
 def store_state(operator: Operator, writer: SegmentWriter) -> dict[str, tuple[RunRef, ...]]:
     """The manifest of an operator's areas; new runs are appended to the task's segment."""
-    return {
-        name: tuple(run.ref or _store_run(run, writer) for run in area.runs)
-        for name, area in operator.areas.items()
-    }
+    return {name: tuple(_stored(run, writer) for run in area.runs) for name, area in operator.areas.items()}
 
 
-def _store_run(run: Run, writer: SegmentWriter) -> RunRef:
-    part = writer.add(encode_rows(run.batch))
-    return RunRef(part, run.rows, run.first, run.last, run.reach)
+def _stored(run: Run, writer: SegmentWriter) -> RunRef:
+    if run.ref is None:
+        part = writer.add(encode_rows(run.batch))
+        run.ref = RunRef(part, run.rows, run.first, run.last, run.reach)
+    return run.ref

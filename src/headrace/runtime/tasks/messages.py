@@ -12,6 +12,7 @@ from headrace.algebra.arrival import Past
 from headrace.algebra.changes import Changes
 from headrace.algebra.events import Events
 from headrace.algebra.memory import Memory
+from headrace.elements import Batch
 from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.counting import Counting, Due
@@ -390,14 +391,20 @@ class Chunk:
         bucket: the bucket it is for.
         channel: the exchange's number in the graph, or one of the channels above.
         sender: the task that sent it; with the channel it orders chunks, so that repeats give the same bytes.
-        payload: an encoded batch, or a pickled summary or report.
+        payload: a pickled summary or report, or a batch, which is encoded unless it stays in its process.
     """
 
     task: int
     bucket: int
     channel: int
     sender: int
-    payload: pa.Buffer
+    payload: pa.Buffer | Batch
+
+    @property
+    def encoded(self) -> pa.Buffer:
+        """The payload, where it travels."""
+        assert not isinstance(self.payload, Batch)
+        return self.payload
 
 
 def pickled(value: object) -> pa.Buffer:

@@ -28,13 +28,15 @@ class Outbox:
         level: the level the task belongs to.
         task: its number there.
         letters: where rows go for which a key's expression fails.
+        in_place: whether the next levels run in this process.
 
     Attributes:
-        sent: how many bytes went to the next levels.
+        sent: how many bytes went to other processes.
     """
 
-    def __init__(self, work: EpochWork, level: int, task: int, letters: DeadLetters) -> None:
+    def __init__(self, work: EpochWork, level: int, task: int, letters: DeadLetters, in_place: bool) -> None:
         self._work = work
+        self._in_place = in_place
         self._task = task
         self._letters = letters
         self.sent = 0
@@ -113,15 +115,19 @@ class Outbox:
         exchange, number, buckets = channel.exchange, channel.number, self._work.buckets
         batch = channel.joined(batches)
         if exchange.spread is Spread.COPY:
-            payload = encode(batch)
+            payload = self._payload(batch)
             yield from (self._chunk(bucket, number, payload) for bucket in range(buckets))
             return
         report = self._letters.reporter(channel.producer.number)
         for bucket, part in channel.by_bucket(batch, buckets, report):
-            yield self._chunk(bucket, number, encode(part))
+            yield self._chunk(bucket, number, self._payload(part))
 
-    def _chunk(self, bucket: int, number: int, payload: pa.Buffer) -> Chunk:
-        self.sent += payload.size
+    def _payload(self, batch: Batch) -> pa.Buffer | Batch:
+        return batch if self._in_place else encode(batch)
+
+    def _chunk(self, bucket: int, number: int, payload: pa.Buffer | Batch) -> Chunk:
+        if not isinstance(payload, Batch):
+            self.sent += payload.size
         return Chunk(bucket % self._work.tasks, bucket, number, self._task, payload)
 
 

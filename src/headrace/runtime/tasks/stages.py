@@ -4,7 +4,8 @@ Level 0 reads the sources, runs what needs no state, and routes. Every further l
 buckets, runs its operators, writes one segment, and routes. What reaches the end are the tasks' reports.
 
 Every stage gets the epoch, the task's number in its level, and an attempt, which makes the names of its
-segments unique among repeats of the task.
+segments unique among repeats of the task; and whether the next level runs in its process, so that what is
+sent need not be encoded.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals, advance, judge_in_order, judge_together
 from headrace.operators.state.runs import WEIGHT
 from headrace.runtime.sources.rows import typed_rows
+from headrace.runtime.tasks.at_hand import RunsAtHand
 from headrace.runtime.tasks.level import Inbox, Level, store_state
 from headrace.runtime.tasks.measuring import measured
 from headrace.runtime.tasks.memory import Memories
@@ -55,21 +57,32 @@ def _reporting(stage: Stage[P]) -> Stage[P]:
     return run
 
 
-def run_epoch(work: EpochWork, attempt: int) -> list[Chunk]:
-    """All levels of an epoch, one after the other in one place; what reaches the end."""
-    chunks = [sent for task in range(len(work.assignments)) for sent in run_sources(work, task, attempt)]
+def run_epoch(work: EpochWork, attempt: int, at_hand: RunsAtHand | None = None) -> list[Chunk]:
+    """All levels of an epoch, one after the other in one place; what reaches the end.
+
+    Args:
+        work: the epoch.
+        attempt: see above.
+        at_hand: the state of the epoch before, where that has run here too.
+    """
+    in_place = work.tasks == 1
+    chunks = [
+        sent for task in range(len(work.assignments)) for sent in run_sources(work, task, attempt, in_place)
+    ]
     for level in range(1, work.graph.levels + 1):
         boxes = [[chunk for chunk in chunks if chunk.task == task] for task in range(work.tasks)]
         chunks = [
-            sent for task, box in enumerate(boxes) for sent in run_level(work, task, attempt, level, box)
+            sent
+            for task, box in enumerate(boxes)
+            for sent in run_level(work, task, attempt, level, box, in_place, at_hand)
         ]
     return chunks
 
 
 @_reporting
-def run_sources(work: EpochWork, number: int, attempt: int) -> Iterator[Chunk]:
+def run_sources(work: EpochWork, number: int, attempt: int, in_place: bool = False) -> Iterator[Chunk]:
     """Level 0: read this task's splits, run the stateless prefix of every query, route."""
-    task = Task(work, 0, number, attempt)
+    task = Task(work, 0, number, attempt, in_place)
     arrivals: dict[str, Arrivals] = {}
     points: dict[str, ValuesPoint] = {}
     writer = task.state_writer()
@@ -188,7 +201,13 @@ def _finished(task: Task, arrivals: dict[str, Arrivals], values: dict[str, Value
 
 @_reporting
 def run_level(
-    work: EpochWork, number: int, attempt: int, level: int, chunks: Sequence[Chunk]
+    work: EpochWork,
+    number: int,
+    attempt: int,
+    level: int,
+    chunks: Sequence[Chunk],
+    in_place: bool = False,
+    at_hand: RunsAtHand | None = None,
 ) -> Iterator[Chunk]:
     """A further level, from 1: the operators of this task's buckets, over what the levels before sent it.
 
@@ -198,14 +217,16 @@ def run_level(
     yield from inbox.forwarded()
     if not inbox.is_certain:
         return
-    task = Task(work, level, number, attempt)
+    task = Task(work, level, number, attempt, in_place)
     writer = task.state_writer()
-    run = Level(task, inbox)
+    run = Level(task, inbox, at_hand)
     state: dict[StateKey, Manifest] = {}
     for bucket in range(number, work.buckets, work.tasks):
         for node, operator in run.run(bucket):
             with task.watch("store state"):
                 state[node.identity, bucket] = store_state(operator, writer)
+                if at_hand is not None:
+                    at_hand.keep((node.identity, bucket), operator)
     yield from task.routed()
     with task.watch("store state"):
         writer.close()

@@ -39,6 +39,7 @@ class Task:
         level: the level, 0 for the one that reads the sources.
         number: the task's number there.
         attempt: makes the names of its segments unique among repeats of the task.
+        in_place: whether the next levels run in this process.
 
     Attributes:
         work, level, number: as given.
@@ -53,13 +54,15 @@ class Task:
         departed: how many rows were left out for queries that remember a stream for less than it allows.
     """
 
-    def __init__(self, work: EpochWork, level: int, number: int, attempt: int) -> None:
+    def __init__(
+        self, work: EpochWork, level: int, number: int, attempt: int, in_place: bool = False
+    ) -> None:
         self.work = work
         self.level = level
         self.number = number
         self.letters = DeadLetters(work)
         self.retained = RetainedRows(work)
-        self.outbox = Outbox(work, level, number, self.letters)
+        self.outbox = Outbox(work, level, number, self.letters, in_place)
         self.watch = Stopwatch(level)
         self.counter = Counter()
         self.lateness: dict[str, Lateness] = {}

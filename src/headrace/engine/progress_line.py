@@ -66,8 +66,9 @@ class Line:
         elapsed = self._clock() - self._start
         if elapsed < DELAY:
             return
-        shown = _bundle(self._newest, elapsed)
         with self._lock:
+            # Here, so that nothing older is shown after something newer.
+            shown = _bundle(self._newest, elapsed)
             if self._handle is None:
                 self._handle = self._display(shown, raw=True, display_id=True)
             else:

@@ -32,6 +32,7 @@ import migration
 import ours
 import timed_streams
 from bids import EVENTS, prepare
+from headrace.errors import shortened
 from measured import Measured
 from processes import Watch
 from results import RESULTS, Section, machine, write_part
@@ -101,7 +102,8 @@ def _measured(bench: Bench, name: str) -> tuple[Section, bool]:
         try:
             section, went_well = SECTIONS[name](bench), True
         except Exception as error:
-            section, went_well = Section(name, ("failed",), ((f"{type(error).__name__}: {error}",),)), False
+            what = shortened(f"{type(error).__name__}: {error}", 200)
+            section, went_well = Section(name, ("failed",), ((what,),)), False
     text = f"{section.text} Other processes used {watch.used.foreign:.0%} of the machine in the meantime."
     return replace(section, text=text.strip()), went_well and not section.incomplete
 

@@ -14,6 +14,7 @@ counted over application time, in epochs of half a second, so that the figures a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -92,7 +93,7 @@ def clips(streams: Numbers) -> Counted:
     found = Counted()
 
     def give(second: int, before: Mapping[str, int]) -> None:
-        found.results[second] += run.totals.emitted["q"] - before.get("q", 0)
+        found.results[second] += run.totals.emitted.get("q", 0) - before.get("q", 0)
         found.state[second] = max(found.state[second], _kept(run))
         run.end_exchanges()
 
@@ -106,7 +107,8 @@ def parallel_track(streams: Numbers) -> Counted:
     found, waiting = Counted(), [0]
 
     def give(second: int, before: Mapping[str, int]) -> None:
-        brought = {name: count - before.get(name, 0) for name, count in run.totals.emitted.items()}
+        brought = Counter(run.totals.emitted)
+        brought.subtract(before)
         if second < START:
             found.results[second] += brought["old"]
         elif second < START + 2 * WINDOW:
@@ -133,7 +135,7 @@ def moving_states(streams: Numbers) -> tuple[Counted, int]:
 
         def give(second: int, before: Mapping[str, int], name: str = name, run: Run = run) -> None:
             if (second < START) == (name == "old"):
-                found.results[second] += run.totals.emitted["q"] - before.get("q", 0)
+                found.results[second] += run.totals.emitted.get("q", 0) - before.get("q", 0)
                 found.state[second] = max(found.state[second], _kept(run))
 
         if name == "old":

@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from multiprocessing import Pipe
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -105,6 +106,26 @@ def test_small_epochs_are_one_job_until_it_has_nothing_to_do(
         found = history(db, query, 44)
     assert found.equals(expected(44))
     assert not begun[-1]._thread.is_alive()
+
+
+def test_it_lives_no_longer_than_it_may(
+    spark: Any, begun: list[ResidentTask], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many epochs there are: each task has one here."""
+    monkeypatch.setattr(resident, "LIFE", 1e-9)
+    tracker = spark.sparkContext.statusTracker()
+    with hr.connect(spark=spark) as db:
+        db.execute(STREAM)
+        query = db.query(QUERY)
+        db.start()
+        push(db, 0)
+        before = len(tracker.getJobIdsForGroup())
+        for start in range(4, 20, 4):
+            push(db, start)
+        assert len(tracker.getJobIdsForGroup()) - before == len(begun) == 4
+        found = history(db, query, 20)
+    assert all(task._error is None for task in begun)
+    assert found.equals(expected(20))
 
 
 def test_a_graph_that_changes_reaches_it(spark: Any, begun: list[ResidentTask]) -> None:
@@ -232,6 +253,50 @@ def test_it_fails_as_a_job_of_the_epoch_alone_would(spark: Any) -> None:
     with pytest.raises(PythonException, match="UnpicklingError"):
         task.chunks(PackedWork(b"no graph", b"no work"))
     assert not task._thread.is_alive()
+
+
+def test_half_an_answer_is_none(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that dies while it sends its answer has died like any other."""
+    context = spark.sparkContext
+    task = ResidentTask.begun(context, context.parallelize(range(1), 1))
+    assert task is not None
+
+    def broken() -> bytes:
+        raise OSError("got end of file during message")
+
+    monkeypatch.setattr(task._task, "recv_bytes", broken)
+    with pytest.raises(PythonException, match="UnpicklingError"):
+        task.chunks(PackedWork(b"no graph", b"no work"))
+
+
+def test_without_sockets_there_is_none_and_no_slot_is_taken(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = spark.sparkContext
+
+    def refused(*_: Any) -> Any:
+        raise OSError("Operation not supported")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(resident, "Listener", refused)
+        for _ in range(4):
+            assert ResidentTask.begun(context, context.parallelize(range(1), 1)) is None
+    task = ResidentTask.begun(context, context.parallelize(range(1), 1))
+    assert task is not None
+    task.end()
+
+
+def test_a_task_that_is_gone_is_not_waited_for(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where another process holds its end of the socket, which so never ends."""
+    monkeypatch.setattr(resident, "_PATIENCE", 0.1)
+    context = spark.sparkContext
+    task = ResidentTask.begun(context, context.parallelize(range(1), 1))
+    assert task is not None
+    ours, theirs = Pipe()
+    real, task._task = task._task, ours
+    real.close()
+    assert task.chunks(PackedWork(b"no graph", b"no work")) is None
+    theirs.close()
 
 
 def test_ctrl_c_ends_it_before_its_answer_comes(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:

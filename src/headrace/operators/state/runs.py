@@ -100,9 +100,19 @@ class Run:
 
     @cached_property
     def size(self) -> int:
-        """So many bytes of memory it takes at most, if it is loaded and stored."""
+        """So many bytes of memory it takes at most, if it is loaded from where it is stored."""
         assert self.ref is not None
-        return self.ref.part.length + 8 * self.rows * len(self.names)
+        # Columns may be there in eight bytes twice: alone, and in a batch of all.
+        rows: int = self.stored.num_rows
+        return self.ref.part.length + 16 * rows * len(self.names)
+
+    def under(self, ref: RunRef) -> Run:
+        """The same rows where another number of them counts.
+
+        Args:
+            ref: of the same part.
+        """
+        return stored_run(ref, lambda _: self._loaded)
 
     @cached_property
     def stored(self) -> pa.RecordBatch:

@@ -15,11 +15,11 @@ import pickle
 import re
 import shutil
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection, Listener
-from pathlib import Path
 from typing import Final, Never
 from weakref import WeakKeyDictionary
 
@@ -33,6 +33,15 @@ from headrace.runtime.tasks.stages import run_epoch
 
 IDLE: Final = 1.0
 """Seconds without work after which a task ends, and leaves its slot to others."""
+
+LIFE: Final = 30.0
+"""Seconds after which a task ends between two epochs, and another one begins.
+
+Spark may be told to kill a worker from which it hears nothing for some minutes, and a job of the user's may
+wait until all slots are free at once."""
+
+_PATIENCE: Final = 5.0
+"""Seconds without an answer after which it is asked whether there is still a task."""
 
 _ENDING: Final = 2.0
 """Seconds in which a task that has no more to do should have ended."""
@@ -48,38 +57,43 @@ class ResidentStage:
     Attributes:
         door: the driver's socket.
         idle: seconds without work after which it ends.
+        life: seconds after which it ends in any case.
     """
 
     door: str
     idle: float
+    life: float
 
     def chunks(self, tasks: Iterable[int]) -> Iterator[Never]:
         """For an RDD of one task number: nothing, once there is no more to do."""
         graph, at_hand = b"", RunsAtHand()
         with Client(self.door, "AF_UNIX") as driver:
-            for count, message in enumerate(_messages(driver, self.idle)):
+            for count, message in enumerate(_messages(driver, self.idle, self.life)):
                 changed, rest = pickle.loads(message)
                 graph = changed or graph
                 # Those of the tasks of other jobs are small numbers.
                 attempt = (attempt_of() + 1 << 32) + count
                 found = run_epoch(PackedWork(graph, rest).unpacked(), attempt, at_hand)
-                with suppress(ConnectionError):
+                with suppress(OSError):
                     driver.send_bytes(pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
                 keep_collections_short()
         yield from ()
 
 
-def _messages(driver: Connection, idle: float) -> Iterator[bytes]:
-    """What the driver sends, until it ends or nothing comes."""
+def _messages(driver: Connection, idle: float, life: float) -> Iterator[bytes]:
+    """What the driver sends, until it ends, nothing comes, or the time is over."""
+    end = time.monotonic() + life
     while True:
         try:
             if not driver.poll(idle):
                 return
             message = driver.recv_bytes()
-        except (EOFError, KeyboardInterrupt):
+        except (EOFError, OSError, KeyboardInterrupt):
             # Ctrl-C reaches all processes of a terminal; the driver says what becomes of the epochs.
             return
         yield message
+        if time.monotonic() > end:
+            return
 
 
 class ResidentTask:
@@ -88,24 +102,22 @@ class ResidentTask:
     Args:
         context: where it runs; it must have a slot to spare, see `begun`.
         numbers: an RDD of one task number.
-        door: the name of its socket, in a folder of its own that is closed to other users.
+        listener: its socket.
 
     It waits until Spark has started the task. Only one thread may use it at a time.
     """
 
-    def __init__(self, context: SparkContext, numbers: RDD[int], door: Path) -> None:
+    def __init__(self, context: SparkContext, numbers: RDD[int], listener: Listener) -> None:
         self._context = context
-        self._door = str(door)
+        self._door = str(listener.address)
         self._error: Exception | None = None
         self._sent: bytes | None = None
-        self._job = numbers.mapPartitions(ResidentStage(self._door, IDLE).chunks)
+        self._job = numbers.mapPartitions(ResidentStage(self._door, IDLE, LIFE).chunks)
         # Made here, where PySpark looks up nothing in the JVM that is known.
         assert self._job._jrdd is not None
         self._thread = InheritableThread(self._run, name="headrace small epochs", daemon=True)
-        with Listener(self._door, "AF_UNIX") as listener:
-            self._thread.start()
-            self._task = listener.accept()
-        shutil.rmtree(door.parent, ignore_errors=True)
+        self._thread.start()
+        self._task = listener.accept()
 
     @classmethod
     def begun(cls, context: SparkContext, numbers: RDD[int]) -> ResidentTask | None:
@@ -120,10 +132,17 @@ class ResidentTask:
         door = new_door("resident")
         if door is None:
             return None
-        if not _take_slot(context):
-            door.parent.rmdir()
+        try:
+            listener = Listener(str(door), "AF_UNIX")
+        except OSError:
+            # A file system without sockets, or no descriptor left for one.
+            shutil.rmtree(door.parent, ignore_errors=True)
             return None
-        return cls(context, numbers, door)
+        try:
+            with listener:
+                return cls(context, numbers, listener) if _take_slot(context) else None
+        finally:
+            shutil.rmtree(door.parent, ignore_errors=True)
 
     def _run(self) -> None:
         try:
@@ -151,8 +170,12 @@ class ResidentTask:
         graph = None if work.graph is self._sent else work.graph
         try:
             self._task.send_bytes(pickle.dumps((graph, work.rest), pickle.HIGHEST_PROTOCOL))
+            while not self._task.poll(_PATIENCE):
+                # Another process may hold the task's end of the socket, and outlive it.
+                if not self._thread.is_alive():
+                    raise EOFError
             answer = self._task.recv_bytes()
-        except (EOFError, ConnectionError):
+        except (EOFError, OSError):
             self._task.close()
             self._thread.join()
             if self._error is not None:

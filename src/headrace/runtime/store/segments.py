@@ -228,6 +228,7 @@ class SegmentWriter:
         self._name = name
         self._store = store
         self._parts: list[pa.Buffer] = []
+        self._written: dict[Part, pa.Buffer] = {}
         self._size = 0
 
     def add(self, part: pa.Buffer) -> Part:
@@ -236,8 +237,13 @@ class SegmentWriter:
         place = Part(self._name, self._size, part.size, crc)
         padding = -part.size % 64
         self._parts += [part, pa.py_buffer(b"\0" * padding)]
+        self._written[place] = part
         self._size += part.size + padding
         return place
+
+    def written(self, place: Part) -> pa.Buffer | None:
+        """Bytes that were appended, or None if they were not."""
+        return self._written.get(place)
 
     def close(self) -> None:
         """Write the file, if there is anything in it."""

@@ -3,15 +3,22 @@
 State is written and committed in any case, and any worker can read it. Where the next epoch runs in the same
 process, the runs are still there, decoded and with the indexes that were looked at: of an epoch of a thousand
 rows reading them again is a quarter of the work.
+
+What is at hand was decoded from a copy of the bytes that are stored. An operator's own arrays may be views of
+rows as they came, which belong to whoever pushed them, or lie in a file.
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Container
 from typing import Final
 
+import pyarrow as pa
+
+from headrace.elements import read_rows
 from headrace.operators.contract import Operator
-from headrace.operators.state.runs import Run, RunRef
+from headrace.operators.state.runs import Part, Run, RunRef, stored_run
 from headrace.runtime.tasks.messages import StateKey
 
 ENOUGH: Final = 2**27
@@ -21,7 +28,10 @@ _Runs = dict[RunRef, Run]
 
 
 class RunsAtHand:
-    """The runs of operators as they were stored last, the longest unused of which go first.
+    """The runs of operators as they were stored last, of as many as there is room for.
+
+    Each epoch looks at the state of all operators, in the same order. So what does not fit is not kept: in
+    place of what is, it would never be there when it is wanted.
 
     A run is known by where it is stored, which no other run ever is. So whatever becomes of an epoch, what is
     at hand is what its commit names, or is not used.
@@ -43,24 +53,50 @@ class RunsAtHand:
             for area in operator.areas.values():
                 area.runs = [run if run.ref is None else runs.get(run.ref, run) for run in area.runs]
 
-    def keep(self, key: StateKey, operator: Operator) -> None:
-        """Keep the runs of an operator whose state has been stored, in place of those it had before."""
-        runs = {
-            run.ref: run
-            for area in operator.areas.values()
-            for run in area.runs
-            if run.ref is not None and run.is_loaded
-        }
-        size = sum(run.size for run in runs.values())
+    def keep(self, key: StateKey, operator: Operator, content: Callable[[Part], pa.Buffer]) -> None:
+        """Keep the runs of an operator whose state has been stored, in place of those it had before.
+
+        Args:
+            key: the operator's.
+            operator: the operator.
+            content: gives the bytes of a run that is stored; nobody else may change them, and they may be
+                part of nothing larger.
+        """
         with self._lock:
-            self._drop(key)
-            if not runs or size > self._most:
+            before = self._drop(key)
+            parts = {ref.part: run for ref, run in before.items()}
+            stored = {
+                run.ref: run
+                for area in operator.areas.values()
+                for run in area.runs
+                if run.ref is not None and (run.ref.part in parts or run.is_loaded)
+            }
+            size = sum(run.size for run in stored.values())
+            if not stored or self._held + size > self._most:
                 return
-            while self._held + size > self._most:
-                self._drop(next(iter(self._runs)))
+            runs = {}
+            for ref in stored:
+                if ref in before:
+                    runs[ref] = before[ref]
+                elif ref.part in parts:
+                    runs[ref] = parts[ref.part].under(ref)
+                else:
+                    runs[ref] = _decoded(ref, content(ref.part))
             self._runs[key] = runs, size
             self._held += size
 
-    def _drop(self, key: StateKey) -> None:
-        _, size = self._runs.pop(key, ({}, 0))
+    def forget_all_but(self, keys: Container[StateKey]) -> None:
+        """Let go of the runs of all operators but some."""
+        with self._lock:
+            for key in [key for key in self._runs if key not in keys]:
+                self._drop(key)
+
+    def _drop(self, key: StateKey) -> _Runs:
+        runs, size = self._runs.pop(key, ({}, 0))
         self._held -= size
+        return runs
+
+
+def _decoded(ref: RunRef, content: pa.Buffer) -> Run:
+    rows = read_rows(content)
+    return stored_run(ref, lambda _: rows)

@@ -18,7 +18,7 @@ from headrace.operators.contract import Operator, Progress, Report
 from headrace.operators.create import create_operator, create_timeline_operator
 from headrace.operators.early import Reach, Runs, Speaker, runs_of, unreported
 from headrace.operators.hold import HoldingOperator
-from headrace.operators.state.runs import Run, RunRef, stored_run
+from headrace.operators.state.runs import Part, Run, RunRef, stored_run
 from headrace.operators.stateless import apply
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter
 from headrace.runtime.tasks.at_hand import RunsAtHand
@@ -156,6 +156,20 @@ class Level:
             with self._task.watch("route"):
                 self._task.outbox.put(node.number, outputs[node.number])
 
+    def store(self, node: Node, bucket: int, operator: Operator, writer: SegmentWriter) -> Manifest:
+        """Append an operator's new state of a bucket to the task's segment; where all of it is."""
+
+        def content(part: Part) -> pa.Buffer:
+            written = writer.written(part)
+            # A part that was read lies in a file that may be deleted by the next epoch.
+            return pa.py_buffer(self._reader.read(part).to_pybytes()) if written is None else written
+
+        with self._task.watch("store state"):
+            manifest = store_state(operator, writer)
+            if self._at_hand is not None:
+                self._at_hand.keep((node.identity, bucket), operator, content)
+        return manifest
+
     def _operator(self, node: Node, plan: Stateful, bucket: int) -> Operator:
         manifest = self._task.work.state.get((node.identity, bucket), {})
         limit = self._limits[1][node.number]
@@ -240,9 +254,7 @@ class Level:
 
     def _load(self, ref: RunRef) -> pa.RecordBatch:
         with self._task.watch("load state"):
-            part = self._reader.read(ref.part)
-            # What is kept after the task must not hold a whole segment, which may be deleted by then.
-            return read_rows(part if self._at_hand is None else part.to_pybytes())
+            return read_rows(self._reader.read(ref.part))
 
 
 def loaded_operator(

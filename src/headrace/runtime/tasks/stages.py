@@ -21,7 +21,7 @@ from headrace.heartbeats.bounded import Arrivals, advance, judge_in_order, judge
 from headrace.operators.state.runs import WEIGHT
 from headrace.runtime.sources.rows import typed_rows
 from headrace.runtime.tasks.at_hand import RunsAtHand
-from headrace.runtime.tasks.level import Inbox, Level, store_state
+from headrace.runtime.tasks.level import Inbox, Level
 from headrace.runtime.tasks.measuring import measured
 from headrace.runtime.tasks.memory import Memories
 from headrace.runtime.tasks.messages import (
@@ -66,6 +66,8 @@ def run_epoch(work: EpochWork, attempt: int, at_hand: RunsAtHand | None = None) 
         at_hand: the state of the epoch before, where that has run here too.
     """
     in_place = work.tasks == 1
+    if at_hand is not None:
+        at_hand.forget_all_but(work.state)
     chunks = [
         sent for task in range(len(work.assignments)) for sent in run_sources(work, task, attempt, in_place)
     ]
@@ -223,10 +225,7 @@ def run_level(
     state: dict[StateKey, Manifest] = {}
     for bucket in range(number, work.buckets, work.tasks):
         for node, operator in run.run(bucket):
-            with task.watch("store state"):
-                state[node.identity, bucket] = store_state(operator, writer)
-                if at_hand is not None:
-                    at_hand.keep((node.identity, bucket), operator)
+            state[node.identity, bucket] = run.store(node, bucket, operator, writer)
     yield from task.routed()
     with task.watch("store state"):
         writer.close()

@@ -6,10 +6,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import headrace as hr
+from headrace.elements import encode_rows
 from headrace.engine.execution import Settings
 from headrace.engine.policy import Policy
 from headrace.operators.state.runs import Part, Run, RunRef, stored_run
@@ -20,14 +22,23 @@ from headrace.runtime.tasks.at_hand import RunsAtHand
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.messages import Chunk, EpochWork
 
+on_linux = pytest.mark.skipif(
+    not Path("/proc/self/maps").exists(), reason="only Linux lists a process's mappings"
+)
+
 ROWS = pa.RecordBatch.from_pydict({"__hash": [1, 2], "__t": [0, 0]})
-SIZE = 100 + 8 * 2 * 2
+CONTENT = encode_rows(ROWS)
+SIZE = 100 + 16 * 2 * 2
 """Of a run in memory."""
+
+
+def ref_of(name: str, rows: int = 2) -> RunRef:
+    return RunRef(Part(name, 0, 100, 0), rows, 0, 0, 0)
 
 
 def stored(name: str) -> Run:
     """A run that has been written to a segment, and looked at."""
-    run = Run(RunRef(Part(name, 0, 100, 0), 2, 0, 0, 0), lambda: ROWS, 2, (0, 0, 0))
+    run = Run(ref_of(name), lambda: ROWS, 2, (0, 0, 0))
     assert run.size == SIZE
     return run
 
@@ -36,54 +47,88 @@ def operator(*runs: Run) -> Any:
     return SimpleNamespace(areas={"area": SimpleNamespace(runs=list(runs))})
 
 
-def read(name: str) -> Any:
+def read(ref: RunRef) -> Any:
     """An operator that would read a run."""
-    ref = stored(name).ref
-    assert ref is not None
     return operator(stored_run(ref, lambda _: pytest.fail("it was read")))
 
 
-def lent(runs: RunsAtHand, bucket: int, name: str) -> Run:
-    taken = read(name)
+def keep(runs: RunsAtHand, bucket: int, *kept: Run) -> None:
+    runs.keep(("node", bucket), operator(*kept), lambda _: CONTENT)
+
+
+def lent(runs: RunsAtHand, bucket: int, name: str, rows: int = 2) -> Run | None:
+    """What an operator gets for a run of its state; None if it has to read it."""
+    taken = read(ref_of(name, rows))
+    (before,) = taken.areas["area"].runs
     runs.lend(("node", bucket), taken)
     (found,) = taken.areas["area"].runs
-    assert isinstance(found, Run)
-    return found
+    assert found.ref == before.ref
+    return None if found is before else found
 
 
 def test_runs_are_lent_by_where_they_are_stored() -> None:
-    runs, run = RunsAtHand(), stored("e1")
-    runs.keep(("node", 0), operator(run))
-    assert lent(runs, 0, "e1") is run
-    assert not lent(runs, 0, "e2").is_loaded
-    assert not lent(runs, 1, "e1").is_loaded
+    runs = RunsAtHand()
+    keep(runs, 0, stored("e1"))
+    found = lent(runs, 0, "e1")
+    assert found is not None
+    assert found.batch == ROWS
+    assert lent(runs, 0, "e2") is None
+    assert lent(runs, 1, "e1") is None
 
 
 def test_what_an_operator_no_longer_has_goes() -> None:
-    runs, second = RunsAtHand(), stored("e2")
-    runs.keep(("node", 0), operator(stored("e1")))
-    runs.keep(("node", 0), operator(second))
-    assert not lent(runs, 0, "e1").is_loaded
-    assert lent(runs, 0, "e2") is second
+    runs = RunsAtHand()
+    keep(runs, 0, stored("e1"))
+    keep(runs, 0, stored("e2"))
+    assert lent(runs, 0, "e1") is None
+    assert lent(runs, 0, "e2") is not None
 
 
-def test_the_longest_unused_go_where_there_are_too_many_bytes() -> None:
-    runs, kept = RunsAtHand(2 * SIZE), [stored(f"e{bucket}") for bucket in range(3)]
-    for bucket in (0, 1, 0, 2, 2, 2):
-        runs.keep(("node", bucket), operator(kept[bucket]))
-    assert [lent(runs, bucket, f"e{bucket}").is_loaded for bucket in range(3)] == [True, False, True]
-    runs.keep(("node", 1), operator(*map(stored, "abc")))
-    assert [lent(runs, bucket, f"e{bucket}").is_loaded for bucket in range(3)] == [True, False, True]
+def test_what_was_lent_is_kept_as_it_is() -> None:
+    """With what has been worked out of it, also where fewer of its rows count."""
+    runs = RunsAtHand()
+    keep(runs, 0, stored("e1"))
+    first = lent(runs, 0, "e1")
+    assert first is not None
+    runs.keep(("node", 0), operator(first), lambda _: pytest.fail("it was read"))
+    assert lent(runs, 0, "e1") is first
+    fewer = first.under(ref_of("e1", 1))
+    assert fewer.batch == ROWS
+    runs.keep(("node", 0), operator(fewer), lambda _: pytest.fail("it was read"))
+    found = lent(runs, 0, "e1", 1)
+    assert found is not None
+    assert (found.rows, found.batch) == (1, ROWS)
+
+
+def test_what_does_not_fit_is_not_kept() -> None:
+    runs = RunsAtHand(2 * SIZE)
+    for _ in range(2):
+        for bucket in range(3):
+            keep(runs, bucket, stored(f"e{bucket}"))
+        assert [lent(runs, bucket, f"e{bucket}") is not None for bucket in range(3)] == [True, True, False]
+    keep(runs, 0, *map(stored, "abc"))
+    keep(runs, 2, stored("e2"))
+    assert [lent(runs, bucket, f"e{bucket}") is not None for bucket in range(3)] == [False, True, True]
+
+
+def test_operators_that_are_no_more_leave_room() -> None:
+    runs = RunsAtHand(2 * SIZE)
+    for bucket in range(2):
+        keep(runs, bucket, stored(f"e{bucket}"))
+    runs.forget_all_but({("node", 1): {}})
+    keep(runs, 2, stored("e2"))
+    assert [lent(runs, bucket, f"e{bucket}") is not None for bucket in range(3)] == [False, True, True]
 
 
 def test_what_was_not_looked_at_or_not_stored_is_not_kept() -> None:
-    runs, unread = RunsAtHand(), read("e1")
-    runs.keep(("node", 0), unread)
-    assert lent(runs, 0, "e1") is not unread.areas["area"].runs[0]
-    new = operator(Run(None, lambda: ROWS, 2, (0, 0, 0)))
-    runs.keep(("node", 0), new)
-    runs.lend(("node", 0), new)
-    assert new.areas["area"].runs[0].ref is None
+    runs = RunsAtHand()
+    keep(runs, 0, *read(ref_of("e1")).areas["area"].runs)
+    assert lent(runs, 0, "e1") is None
+    new = Run(None, lambda: ROWS, 2, (0, 0, 0))
+    keep(runs, 0, new)
+    taken = operator(new)
+    runs.lend(("node", 0), taken)
+    assert taken.areas["area"].runs == [new]
 
 
 @pytest.mark.parametrize(("tasks", "reads"), [(1, False), (2, True)])
@@ -109,7 +154,7 @@ def test_an_epoch_in_the_process_of_the_one_before_reads_no_state(
     assert bool([part for part in read if part.segment.startswith("segments/")]) == reads
 
 
-@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="only Linux lists a process's mappings")
+@on_linux
 def test_what_was_read_to_be_at_hand_holds_no_file(tmp_path: Path) -> None:
     create = "CREATE STREAM s (k BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts"
     for begin in (0, 20):
@@ -123,6 +168,48 @@ def test_what_was_read_to_be_at_hand_holds_no_file(tmp_path: Path) -> None:
                 maps = Path("/proc/self/maps").read_text().splitlines()
                 assert not [line for line in maps if f"{tmp_path}/segments/" in line]
             assert db["q"].snapshot(begin + 18).num_rows == 2
+
+
+WAITING = (
+    "SELECT COUNT(*) AS n, SUM(v) AS v FROM s [ROWS 2]",
+    "SELECT v, SUM(v) OVER (ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS total FROM s",
+    "SELECT v FROM s [ROWS 2]",
+    "SELECT a.v FROM s [RANGE 3] a, s [RANGE 5] b WHERE a.v < b.v",
+)
+"""Queries for which rows wait that are not known to be in order."""
+
+
+@pytest.mark.parametrize("text", WAITING)
+def test_arrays_that_are_pushed_may_be_filled_again(text: str) -> None:
+    histories = []
+    for again in (False, True):
+        with hr.connect(runner="inline") as db:
+            db.execute("CREATE STREAM s (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts DISORDER 100")
+            query = db.query(text)
+            db.start()
+            times, values = np.arange(4), np.arange(10, 14)
+            db.push("s", pa.table({"ts": times, "v": values}))
+            if again:
+                times[:], values[:] = 77, 999
+            db.push("s", {"ts": 5, "v": 7})
+            db.heartbeat("s", 50)
+            db.stop()
+            histories.append(query.history())
+    assert histories[0].num_rows
+    assert histories[1].equals(histories[0])
+
+
+@on_linux
+@pytest.mark.parametrize("text", WAITING)
+def test_rows_that_wait_hold_no_file_that_they_came_in(text: str) -> None:
+    """Many rows that are pushed at once are written to a file, which is mapped, and deleted."""
+    with hr.connect(runner="inline") as db:
+        db.execute("CREATE STREAM s (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts DISORDER 1000000")
+        db.query(text)
+        db.start()
+        db.push("s", pa.table({"ts": np.arange(100_000), "v": np.arange(100_000) % 17}))
+        assert ".arrow" not in Path("/proc/self/maps").read_text()
+        db.stop()
 
 
 def test_no_two_epochs_of_a_runner_have_one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:

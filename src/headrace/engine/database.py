@@ -437,7 +437,8 @@ class Database(UserCode):
             rows: a table or data frame, a list of dictionaries, or one dictionary.
             producer, sequence: who pushes, and a number that grows with each of its pushes: a push that is
                 repeated because its acknowledgement was lost is then taken once.
-            wait: whether to wait until the rows are committed; else a future is returned.
+            wait: whether to wait until the rows are committed; else a future is returned, and arrays that a
+                table is made of may not be filled again before it is done.
 
         Returns:
             True when the rows are committed, False if they were a repeat.

@@ -39,9 +39,6 @@ _CORE_SETTINGS = {
     "spark.python.daemon.module": "headrace.runtime.spark.daemon",
     # A worker that crashes then says of what.
     "spark.python.worker.faulthandler.enabled": "true",
-    # Workers take and free large arrays all the time; fetching each from the system is a tenth of their work.
-    "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(2**28),
-    "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(2**29),
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",

@@ -62,6 +62,41 @@ def add_by_code(codes: Int64Array, ints: Int64Array, count: int) -> Int64Array:
     return total_ints
 
 
+@kernel(INT1, INT1, INT1, numba.int64)
+def touched_codes(
+    rows: Int64Array, codes: Int64Array, others: Int64Array, count: int
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """The codes that endpoints have, numbered from 0 on in ascending order.
+
+    Args:
+        rows: int64[n], the row that an endpoint belongs to, or -1 - row.
+        codes: int64[r], 0..count-1, per row.
+        others: codes that are numbered in any case.
+
+    Returns:
+        The number of each endpoint's code (int64[n]); the k codes that have one (int64[k]); and the number of
+        each code, or -1 (int64[count]).
+    """
+    numbers = np.full(count, -1, dtype=np.int64)
+    for place in range(len(rows)):
+        row = rows[place]
+        numbers[codes[row if row >= 0 else -1 - row]] = 0
+    for code in others:
+        numbers[code] = 0
+    touched = np.empty(count, dtype=np.int64)
+    found = 0
+    for code in range(count):
+        if numbers[code] == 0:
+            numbers[code] = found
+            touched[found] = code
+            found += 1
+    result = np.empty(len(rows), dtype=np.int64)
+    for place in range(len(rows)):
+        row = rows[place]
+        result[place] = numbers[codes[row if row >= 0 else -1 - row]]
+    return result, touched[:found].copy(), numbers
+
+
 @kernel(INT1, INT1, INT1, INT1, INT2, INT2)
 def running_points(
     order: Int64Array,

@@ -33,6 +33,7 @@ from headrace.kernels.timeline import (
     net_points,
     running_points,
     smallest_per_code,
+    touched_codes,
 )
 from headrace.kernels.windows import cut_by_window
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
@@ -151,6 +152,18 @@ def test_codes_are_numbered_by_first_appearance(few: list[int], many: int) -> No
     expected = [numbers.setdefault(value, len(numbers)) for value in hashes.tolist()]
     assert codes.tolist() == expected
     assert hashes[first].tolist() == list(numbers)
+
+
+@given(st.lists(small, min_size=1, max_size=12), st.data())
+def test_touched_codes_are_numbered_in_order(codes: list[int], data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.integers(-len(codes), len(codes) - 1), max_size=30))
+    others = data.draw(st.lists(small, max_size=3))
+    numbers, touched, rank = touched_codes(ints(rows), ints(codes), ints(others), 8)
+    own = [codes[row if row >= 0 else -1 - row] for row in rows]
+    expected = sorted({*own, *others})
+    assert touched.tolist() == expected
+    assert numbers.tolist() == [expected.index(code) for code in own]
+    assert rank.tolist() == [expected.index(code) if code in expected else -1 for code in range(8)]
 
 
 @given(changes, st.lists(st.booleans(), min_size=25, max_size=25))

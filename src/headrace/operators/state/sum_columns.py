@@ -73,6 +73,9 @@ def all_limbs(parts: Sequence[SumColumns]) -> tuple[str, ...]:
 def concat_sums(parts: Sequence[SumColumns]) -> SumColumns:
     """The rows of all parts, in order."""
     limbs = all_limbs(parts)
+    full = [part for part in parts if len(part)]
+    if len(full) == 1:
+        return full[0].with_limbs(limbs)
     return SumColumns(np.concatenate([part.with_limbs(limbs).values for part in parts]), limbs)
 
 

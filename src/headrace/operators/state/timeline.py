@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from headrace.elements import BoolArray, Int64Array, concat_rows, integers
 from headrace.kernels.sorting import stable_order
-from headrace.kernels.timeline import running_points
+from headrace.kernels.timeline import running_points, touched_codes
 from headrace.operators.state.keys import Codes, encode_keys, hash_rows
 from headrace.operators.state.runs import HASH, TIME, Area
 from headrace.operators.state.schedule import Deltas, Endpoints, Schedule
@@ -143,16 +143,13 @@ class Timeline:
         return concat_rows(found) if found else None
 
     def _points(self, pool: _Pool, rows: Int64Array, times: Int64Array, horizon: int) -> Points:
-        codes = pool.codes.codes[np.where(rows < 0, -1 - rows, rows)]
-        marked = np.concatenate([codes, pool.codes.codes[pool.elements + len(pool.times) :]])
-        touched = np.flatnonzero(np.bincount(marked, minlength=len(pool.codes)))
-        rank = np.full(len(pool.codes), -1, dtype=np.int64)
-        rank[touched] = np.arange(len(touched))
+        live = pool.codes.codes[pool.elements + len(pool.times) :]
+        codes, touched, rank = touched_codes(rows, pool.codes.codes, live, len(pool.codes))
         representatives = pool.codes.first[touched]
         keys = [column.take(pa.array(representatives)) for column in pool.keys]
         hashes = pool.hashes[representatives]
         bases, covered = self.bases_of(hashes, keys)
-        codes, limbs = rank[codes], all_limbs([pool.sums, bases])
+        limbs = all_limbs([pool.sums, bases])
         count, codes, times, previous, sums, last = running_points(
             stable_order(times), codes, rows, times,
             pool.sums.with_limbs(limbs).values, bases.with_limbs(limbs).values,
@@ -275,7 +272,9 @@ class _Pool:
         starts = np.flatnonzero(self.ts >= horizon)
         ends = np.flatnonzero((self.te >= horizon) & (self.te != INFINITY))
         values, limbs = self.sums.values, self.sums.limbs
+        taken = values[ends]
+        np.negative(taken, out=taken)
         return (
             (starts, self.ts[starts], SumColumns(values[starts], limbs)),
-            (ends, self.te[ends], SumColumns(-values[ends], limbs)),
+            (ends, self.te[ends], SumColumns(taken, limbs)),
         )

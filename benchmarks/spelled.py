@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from bids import EVENTS, auctions_of, few_of, prepare, rows_of
 from headrace import Database, Summary, connect
+from headrace.runtime.tasks.heap import keep_freed_memory
 from measured import Measured, measure
 from spellings import SPELLED
 
@@ -40,6 +41,8 @@ class Headrace:
 
     def __init__(self, *, inline: bool) -> None:
         self._inline = inline
+        # As `headrace run` does.
+        keep_freed_memory()
         # A session lives until the last database that uses it is closed.
         self._holder = self._connect()
         self._holder.stream("nothing", pa.table({"ts": [0]}), timestamp="ts")

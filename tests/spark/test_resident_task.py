@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable
 from multiprocessing import Pipe
+from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -269,18 +270,45 @@ def test_half_an_answer_is_none(spark: Any, monkeypatch: pytest.MonkeyPatch) -> 
         task.chunks(PackedWork(b"no graph", b"no work"))
 
 
-def test_without_sockets_there_is_none_and_no_slot_is_taken(
-    spark: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _begins_and_ends(context: Any) -> bool:
+    task = ResidentTask.begun(context, context.parallelize(range(1), 1))
+    if task is not None:
+        task.end()
+    return task is not None
+
+
+class Deaf(Listener):
+    """Has no descriptor left for those who call."""
+
+    def accept(self) -> Connection:
+        raise OSError("Too many open files")
+
+
+def refused(*_: Any, **__: Any) -> Any:
+    raise OSError("Operation not supported")
+
+
+@pytest.mark.parametrize("listener", [refused, Deaf])
+def test_without_sockets_there_is_none(spark: Any, monkeypatch: pytest.MonkeyPatch, listener: Any) -> None:
+    """And its slot is free again."""
+    context = spark.sparkContext
+    with monkeypatch.context() as patch:
+        patch.setattr(resident, "Listener", listener)
+        for _ in range(3):
+            assert ResidentTask.begun(context, context.parallelize(range(1), 1)) is None
+    wait_for(lambda: _begins_and_ends(context))
+
+
+def test_a_task_that_cannot_begin_takes_no_slot(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     context = spark.sparkContext
 
-    def refused(*_: Any) -> Any:
-        raise OSError("Operation not supported")
+    def none_left(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("can't start new thread")
 
     with monkeypatch.context() as patch:
-        patch.setattr(resident, "Listener", refused)
-        for _ in range(4):
-            assert ResidentTask.begun(context, context.parallelize(range(1), 1)) is None
+        patch.setattr(resident, "InheritableThread", none_left)
+        with pytest.raises(RuntimeError, match="can't start"):
+            ResidentTask.begun(context, context.parallelize(range(1), 1))
     task = ResidentTask.begun(context, context.parallelize(range(1), 1))
     assert task is not None
     task.end()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import platform
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -213,6 +214,21 @@ def test_two_runs_of_one_spark_leave_its_environment_as_it_was(spark: Any) -> No
     first.__exit__(None, None, None)
     second.__exit__(None, None, None)
     assert context.environment is environment
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the settings are glibc's")
+def test_workers_keep_the_memory_of_arrays(spark: Any) -> None:
+    """Also those of a session of the user's."""
+
+    def allocator(values: pa.Array) -> pa.Array:
+        return pa.array([pa.default_memory_pool().backend_name] * len(values))
+
+    with connect(spark=spark) as db:
+        db.stream("s", pa.table({"ts": [1], "v": [1]}), timestamp="ts")
+        db.function("allocator", allocator, arguments=["BIGINT"], returns="VARCHAR")
+        query = db.query("SELECT allocator(v) AS name FROM s")
+        db.run()
+        assert query.history()["name"].to_pylist() == ["system"]
 
 
 def test_the_users_session_is_left_as_it_was(spark: Any) -> None:

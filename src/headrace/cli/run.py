@@ -32,6 +32,7 @@ from headrace.errors import DeadLetterError, ExecutionError, LanguageError, User
 from headrace.language.named_values import Value, value_of
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES
 from headrace.runtime.results.instants import form_of, stream_instants
+from headrace.runtime.tasks.heap import keep_freed_memory
 from headrace.runtime.writing.tables import write_table
 from headrace.runtime.writing.texts import count
 
@@ -182,6 +183,7 @@ def run(
             check_file(dead_letters, str(dead_letters / "dead_letters.jsonl"))
             format_of(dead_letters)
     script = _script(file, text, storage, sync=sync)
+    keep_freed_memory()
     with (
         reported(script.file),
         hr.connect(

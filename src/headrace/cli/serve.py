@@ -15,6 +15,7 @@ from headrace.engine import Policy
 from headrace.engine.frames import optional
 from headrace.language.formats import FILE_FORMATS
 from headrace.runtime.delivery.kinds import FOLDERS
+from headrace.runtime.tasks.heap import keep_freed_memory
 from headrace.server.access import Door, hosts_of
 from headrace.server.address import Address
 from headrace.server.keys import FILE_NAME, KeyFile
@@ -76,6 +77,7 @@ def serve(
         door = Door(KeyFile(keys or storage / FILE_NAME), hosts_of(host, allow_host or ()))
         address = Address(host, port, tls_cert, tls_key, insecure)
         address.check(has_keys=bool(door.keys.keys))
+        keep_freed_memory()
         with hr.connect(runner=runner.value, storage=storage, retain_epochs=retain_epochs) as db:
             if script is not None:
                 db.execute(script.text, base=script.file.parent)

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
 from typing import Final, Never
 from weakref import WeakKeyDictionary
 
@@ -102,26 +103,28 @@ class ResidentTask:
     Args:
         context: where it runs; it must have a slot to spare, see `begun`.
         numbers: an RDD of one task number.
-        listener: its socket.
+        door: the name of its socket.
 
-    It waits until Spark has started the task. Only one thread may use it at a time.
+    Only one thread may use it at a time.
     """
 
-    def __init__(self, context: SparkContext, numbers: RDD[int], listener: Listener) -> None:
+    _task: Connection
+
+    def __init__(self, context: SparkContext, numbers: RDD[int], door: Path) -> None:
         self._context = context
-        self._door = str(listener.address)
+        self._door = str(door)
         self._error: Exception | None = None
         self._sent: bytes | None = None
         self._job = numbers.mapPartitions(ResidentStage(self._door, IDLE, LIFE).chunks)
         # Made here, where PySpark looks up nothing in the JVM that is known.
         assert self._job._jrdd is not None
         self._thread = InheritableThread(self._run, name="headrace small epochs", daemon=True)
-        self._thread.start()
-        self._task = listener.accept()
 
     @classmethod
     def begun(cls, context: SparkContext, numbers: RDD[int]) -> ResidentTask | None:
-        """A task that stays, or None where it would take the last slot, or could not reach the driver.
+        """A task that stays, once Spark has started it.
+
+        None where it would take the last slot, or could not reach the driver.
 
         Args:
             context: where it is to run.
@@ -133,16 +136,29 @@ class ResidentTask:
         if door is None:
             return None
         try:
-            listener = Listener(str(door), "AF_UNIX")
+            with Listener(str(door), "AF_UNIX") as listener:
+                task = cls._started(context, numbers, door)
+                if task is not None:
+                    task._task = listener.accept()
+                return task
         except OSError:
             # A file system without sockets, or no descriptor left for one.
-            shutil.rmtree(door.parent, ignore_errors=True)
             return None
-        try:
-            with listener:
-                return cls(context, numbers, listener) if _take_slot(context) else None
         finally:
             shutil.rmtree(door.parent, ignore_errors=True)
+
+    @classmethod
+    def _started(cls, context: SparkContext, numbers: RDD[int], door: Path) -> ResidentTask | None:
+        """A task whose job is under way and gives its slot back at its end; None without a slot."""
+        if not _take_slot(context):
+            return None
+        try:
+            task = cls(context, numbers, door)
+            task._thread.start()
+        except BaseException:
+            _give_slot_back(context)
+            raise
+        return task
 
     def _run(self) -> None:
         try:
@@ -162,7 +178,7 @@ class ResidentTask:
             work: the epoch.
 
         Returns:
-            None if the task had ended for want of work, and has done nothing.
+            None if the task had ended without an answer, in most cases for want of work.
 
         Raises:
             Exception: the job has failed, as the epoch's own would have.
@@ -172,7 +188,7 @@ class ResidentTask:
             self._task.send_bytes(pickle.dumps((graph, work.rest), pickle.HIGHEST_PROTOCOL))
             while not self._task.poll(_PATIENCE):
                 # Another process may hold the task's end of the socket, and outlive it.
-                if not self._thread.is_alive():
+                if not self._thread.is_alive() and not self._task.poll(0):
                     raise EOFError
             answer = self._task.recv_bytes()
         except (EOFError, OSError):

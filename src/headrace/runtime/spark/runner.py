@@ -106,7 +106,7 @@ class SparkRunner:
         Raises:
             WorkerLostError, RunnerLostError: a worker, or all of Spark, is gone.
         """
-        # An epoch beside another one, as of EXPLAIN ANALYZE while a run goes on, is a job of its own.
+        # An epoch beside another one, which was given up and has not ended, is a job of its own.
         alone = self._running.acquire(blocking=False)
         try:
             with faults_named(self._context, work.epoch):

@@ -18,6 +18,7 @@ from pyspark import TaskContext, cloudpickle
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from headrace.lowering.graph import Graph
+from headrace.runtime.tasks.heap import keep_freed_memory
 from headrace.runtime.tasks.messages import Chunk, EpochWork
 from headrace.runtime.tasks.stages import run_epoch, run_level, run_rows, run_sources
 
@@ -57,7 +58,8 @@ class PackedWork:
         return cls(graph, cloudpickle.dumps(replace(work, graph=_NO_GRAPH)))
 
     def unpacked(self) -> EpochWork:
-        """The work that was packed."""
+        """The work that was packed, for a worker that is to do it."""
+        keep_freed_memory()
         rest: EpochWork = pickle.loads(self.rest)
         return replace(rest, graph=_graph(self.graph))
 

@@ -24,14 +24,18 @@ from headrace.runtime.tasks.messages import StateKey
 ENOUGH: Final = 2**27
 """So many bytes are at hand at most."""
 
+Place = tuple[str, StateKey]
+"""The token of a driver's run, and an operator and bucket of it."""
+
 _Runs = dict[RunRef, Run]
 
 
 class RunsAtHand:
-    """The runs of operators as they were stored last, of as many as there is room for.
+    """The runs of operators as they were stored last, of as many operators as there is room for.
 
     Each epoch looks at the state of all operators, in the same order. So what does not fit is not kept: in
-    place of what is, it would never be there when it is wanted.
+    place of what is, it would never be there when it is wanted. Only what other runs of the driver's have
+    left makes room.
 
     A run is known by where it is stored, which no other run ever is. So whatever becomes of an epoch, what is
     at hand is what its commit names, or is not used.
@@ -43,27 +47,27 @@ class RunsAtHand:
     def __init__(self, most: int = ENOUGH) -> None:
         self._most = most
         self._held = 0
-        self._runs: dict[StateKey, tuple[_Runs, int]] = {}
+        self._runs: dict[Place, tuple[_Runs, int]] = {}
         self._lock = threading.Lock()
 
-    def lend(self, key: StateKey, operator: Operator) -> None:
+    def lend(self, place: Place, operator: Operator) -> None:
         """Give an operator that is to read its state those of its runs that are here."""
-        runs, _ = self._runs.get(key, ({}, 0))
+        runs, _ = self._runs.get(place, ({}, 0))
         if runs:
             for area in operator.areas.values():
                 area.runs = [run if run.ref is None else runs.get(run.ref, run) for run in area.runs]
 
-    def keep(self, key: StateKey, operator: Operator, content: Callable[[Part], pa.Buffer]) -> None:
+    def keep(self, place: Place, operator: Operator, content: Callable[[Part], pa.Buffer]) -> None:
         """Keep the runs of an operator whose state has been stored, in place of those it had before.
 
         Args:
-            key: the operator's.
+            place: the operator's.
             operator: the operator.
             content: gives the bytes of a run that is stored; nobody else may change them, and they may be
                 part of nothing larger.
         """
         with self._lock:
-            before = self._drop(key)
+            before = self._drop(place)
             parts = {ref.part: run for ref, run in before.items()}
             stored = {
                 run.ref: run
@@ -72,7 +76,7 @@ class RunsAtHand:
                 if run.ref is not None and (run.ref.part in parts or run.is_loaded)
             }
             size = sum(run.size for run in stored.values())
-            if not stored or self._held + size > self._most:
+            if not stored or not self._has_room(size, place[0]):
                 return
             runs = {}
             for ref in stored:
@@ -82,17 +86,24 @@ class RunsAtHand:
                     runs[ref] = parts[ref.part].under(ref)
                 else:
                     runs[ref] = _decoded(ref, content(ref.part))
-            self._runs[key] = runs, size
+            self._runs[place] = runs, size
             self._held += size
 
-    def forget_all_but(self, keys: Container[StateKey]) -> None:
-        """Let go of the runs of all operators but some."""
+    def forget_all_but(self, token: str, keys: Container[StateKey]) -> None:
+        """Let go of the runs of all operators but some, of one of the driver's runs."""
         with self._lock:
-            for key in [key for key in self._runs if key not in keys]:
-                self._drop(key)
+            for place in [place for place in self._runs if place[0] == token and place[1] not in keys]:
+                self._drop(place)
 
-    def _drop(self, key: StateKey) -> _Runs:
-        runs, size = self._runs.pop(key, ({}, 0))
+    def _has_room(self, size: int, token: str) -> bool:
+        """Whether so many bytes can be added, once what others have left makes room for them."""
+        for other in [place for place in self._runs if place[0] != token]:
+            if self._held + size > self._most:
+                self._drop(other)
+        return self._held + size <= self._most
+
+    def _drop(self, place: Place) -> _Runs:
+        runs, size = self._runs.pop(place, ({}, 0))
         self._held -= size
         return runs
 

@@ -21,7 +21,7 @@ from headrace.operators.hold import HoldingOperator
 from headrace.operators.state.runs import Part, Run, RunRef, stored_run
 from headrace.operators.stateless import apply
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter
-from headrace.runtime.tasks.at_hand import RunsAtHand
+from headrace.runtime.tasks.at_hand import Place, RunsAtHand
 from headrace.runtime.tasks.messages import (
     ARRIVALS_CHANNEL,
     REPORT_CHANNEL,
@@ -167,7 +167,7 @@ class Level:
         with self._task.watch("store state"):
             manifest = store_state(operator, writer)
             if self._at_hand is not None:
-                self._at_hand.keep((node.identity, bucket), operator, content)
+                self._at_hand.keep(self._place(node, bucket), operator, content)
         return manifest
 
     def _operator(self, node: Node, plan: Stateful, bucket: int) -> Operator:
@@ -176,8 +176,11 @@ class Level:
         report = self._task.letters.reporter(node.number)
         operator = loaded_operator(node, plan, manifest, report, self._load, limit)
         if self._at_hand is not None:
-            self._at_hand.lend((node.identity, bucket), operator)
+            self._at_hand.lend(self._place(node, bucket), operator)
         return operator
+
+    def _place(self, node: Node, bucket: int) -> Place:
+        return self._task.work.token, (node.identity, bucket)
 
     def _process(self, node: Node, operator: Operator, bucket: int, outputs: dict[int, Batch]) -> _Taken:
         taken = []

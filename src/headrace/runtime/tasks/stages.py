@@ -67,7 +67,7 @@ def run_epoch(work: EpochWork, attempt: int, at_hand: RunsAtHand | None = None) 
     """
     in_place = work.tasks == 1
     if at_hand is not None:
-        at_hand.forget_all_but(work.state)
+        at_hand.forget_all_but(work.token, work.state)
     chunks = [
         sent for task in range(len(work.assignments)) for sent in run_sources(work, task, attempt, in_place)
     ]

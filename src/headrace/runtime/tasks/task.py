@@ -14,7 +14,6 @@ from headrace.lowering.exits import Exits, exits_for
 from headrace.lowering.graph import Node
 from headrace.runtime.store.segments import SegmentWriter
 from headrace.runtime.tasks.counts import Counter
-from headrace.runtime.tasks.heap import keep_freed_memory
 from headrace.runtime.tasks.letters import DeadLetters
 from headrace.runtime.tasks.messages import (
     ARRIVALS_CHANNEL,
@@ -58,7 +57,6 @@ class Task:
     def __init__(
         self, work: EpochWork, level: int, number: int, attempt: int, in_place: bool = False
     ) -> None:
-        keep_freed_memory()
         self.work = work
         self.level = level
         self.number = number

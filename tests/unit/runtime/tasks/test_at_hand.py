@@ -18,7 +18,7 @@ from headrace.operators.state.runs import Part, Run, RunRef, stored_run
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.store.segments import SegmentReader
 from headrace.runtime.tasks import inline
-from headrace.runtime.tasks.at_hand import RunsAtHand
+from headrace.runtime.tasks.at_hand import Place, RunsAtHand
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.messages import Chunk, EpochWork
 
@@ -52,15 +52,19 @@ def read(ref: RunRef) -> Any:
     return operator(stored_run(ref, lambda _: pytest.fail("it was read")))
 
 
-def keep(runs: RunsAtHand, bucket: int, *kept: Run) -> None:
-    runs.keep(("node", bucket), operator(*kept), lambda _: CONTENT)
+def place(bucket: int, token: str = "run") -> Place:
+    return token, ("node", bucket)
+
+
+def keep(runs: RunsAtHand, bucket: int, *kept: Run, token: str = "run") -> None:
+    runs.keep(place(bucket, token), operator(*kept), lambda _: CONTENT)
 
 
 def lent(runs: RunsAtHand, bucket: int, name: str, rows: int = 2) -> Run | None:
     """What an operator gets for a run of its state; None if it has to read it."""
     taken = read(ref_of(name, rows))
     (before,) = taken.areas["area"].runs
-    runs.lend(("node", bucket), taken)
+    runs.lend(place(bucket), taken)
     (found,) = taken.areas["area"].runs
     assert found.ref == before.ref
     return None if found is before else found
@@ -90,11 +94,11 @@ def test_what_was_lent_is_kept_as_it_is() -> None:
     keep(runs, 0, stored("e1"))
     first = lent(runs, 0, "e1")
     assert first is not None
-    runs.keep(("node", 0), operator(first), lambda _: pytest.fail("it was read"))
+    runs.keep(place(0), operator(first), lambda _: pytest.fail("it was read"))
     assert lent(runs, 0, "e1") is first
     fewer = first.under(ref_of("e1", 1))
     assert fewer.batch == ROWS
-    runs.keep(("node", 0), operator(fewer), lambda _: pytest.fail("it was read"))
+    runs.keep(place(0), operator(fewer), lambda _: pytest.fail("it was read"))
     found = lent(runs, 0, "e1", 1)
     assert found is not None
     assert (found.rows, found.batch) == (1, ROWS)
@@ -115,9 +119,20 @@ def test_operators_that_are_no_more_leave_room() -> None:
     runs = RunsAtHand(2 * SIZE)
     for bucket in range(2):
         keep(runs, bucket, stored(f"e{bucket}"))
-    runs.forget_all_but({("node", 1): {}})
+    runs.forget_all_but("another", {})
+    assert [lent(runs, bucket, f"e{bucket}") is not None for bucket in range(2)] == [True, True]
+    runs.forget_all_but("run", {("node", 1): {}})
     keep(runs, 2, stored("e2"))
     assert [lent(runs, bucket, f"e{bucket}") is not None for bucket in range(3)] == [False, True, True]
+
+
+def test_what_another_run_left_makes_room() -> None:
+    runs = RunsAtHand(2 * SIZE)
+    for bucket in range(2):
+        keep(runs, bucket, stored(f"e{bucket}"), token="before")
+    for bucket in range(3):
+        keep(runs, bucket, stored(f"e{bucket}"))
+    assert [lent(runs, bucket, f"e{bucket}") is not None for bucket in range(3)] == [True, True, False]
 
 
 def test_what_was_not_looked_at_or_not_stored_is_not_kept() -> None:
@@ -127,7 +142,7 @@ def test_what_was_not_looked_at_or_not_stored_is_not_kept() -> None:
     new = Run(None, lambda: ROWS, 2, (0, 0, 0))
     keep(runs, 0, new)
     taken = operator(new)
-    runs.lend(("node", 0), taken)
+    runs.lend(place(0), taken)
     assert taken.areas["area"].runs == [new]
 
 

@@ -27,7 +27,7 @@ EXAMPLES = {
         ASIN(0)
         ATAN(0)
         ATAN2(0, 1)
-        CBRT(27)
+        CBRT(8)
         CEIL(1.2)
         COS(0)
         COSH(0)

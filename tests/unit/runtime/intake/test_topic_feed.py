@@ -472,8 +472,13 @@ def test_a_stream_is_not_idle_while_messages_wait(broker: str) -> None:
     schema = Schema((Field("v", BIGINT),))
     found = open_topic({"brokers": broker, "topic": topic.name}, ComputedColumns(schema), None)
     feed = TopicFeed("s", found, 2, 1_000_000, lambda: None)
-    feed.ask()
-    assert feed.caught_up()
+
+    def has_caught_up() -> bool:
+        feed.ask()
+        return feed.caught_up()
+
+    # The brokers may have yet to agree on who leads the partitions.
+    until(has_caught_up, True)
     topic.send(row(1), row(2), partition=0)
     topic.send(row(3), partition=1)
     # What has come since the brokers were asked is not known.

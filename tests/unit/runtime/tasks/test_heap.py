@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -29,18 +30,42 @@ print(faults(), pa.default_memory_pool().backend_name)
 """
 
 
-def found(**environment: str) -> tuple[int, str]:
-    """So many times memory is fetched for arrays after the first, and from where Arrow's is."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "ARROW_"))}
-    faults, pool = subprocess.check_output(
-        [sys.executable, "-c", RUN], env=clean | environment, text=True
+COMMAND = """
+import pathlib
+import pyarrow as pa
+from typer.testing import CliRunner
+from headrace.cli.app import app
+
+file = pathlib.Path("q.sql")
+file.write_text("CREATE STREAM bid FROM nexmark OPTIONS (events=100) TIMESTAMP BY ts; SELECT * FROM bid")
+result = CliRunner().invoke(app, ["run", "--runner", "inline", str(file)])
+assert result.exit_code == 0, result.output
+print(pa.default_memory_pool().backend_name)
+"""
+
+
+def said(code: str, folder: Path, **environment: str) -> list[str]:
+    """The words that a new process prints in which nothing of the kind is set."""
+    ours = ("MALLOC_", "ARROW_", "GLIBC_TUNABLES")
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return subprocess.check_output(
+        [sys.executable, "-c", code], env=clean | environment, cwd=folder, text=True
     ).split()
+
+
+def found(folder: Path, **environment: str) -> tuple[int, str]:
+    """So many times memory is fetched for arrays after the first, and from where Arrow's is."""
+    faults, pool = said(RUN, folder, **environment)
     return int(faults), pool
 
 
-def test_a_process_keeps_the_memory_of_arrays() -> None:
+def test_a_process_keeps_the_memory_of_arrays(tmp_path: Path) -> None:
     """Unless it is told otherwise in its environment."""
-    kept, pool = found()
-    fetched, other = found(MALLOC_MMAP_THRESHOLD_="1048576", ARROW_DEFAULT_MEMORY_POOL="mimalloc")
+    kept, pool = found(tmp_path)
+    fetched, other = found(tmp_path, MALLOC_MMAP_THRESHOLD_="1048576", ARROW_DEFAULT_MEMORY_POOL="mimalloc")
     assert 4 * kept < fetched
     assert (pool, other) == ("system", "mimalloc")
+
+
+def test_a_command_that_runs_epochs_does(tmp_path: Path) -> None:
+    assert said(COMMAND, tmp_path) == ["system"]

@@ -27,9 +27,9 @@ from headrace.runtime.driver.at_once import AtOnce
 from headrace.runtime.driver.early_content import beyond
 from headrace.runtime.driver.exchange import carried_out
 from headrace.runtime.driver.live_content import RUNS_ALREADY, LiveContent
-from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.query_set import Adoption, QuerySet
 from headrace.runtime.driver.said import reader_of
+from headrace.runtime.driver.state import Holding
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.results.carried import held_from
 from headrace.runtime.store.segments import SegmentWriter

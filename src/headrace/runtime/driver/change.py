@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from headrace.algebra.nodes import Plan
 from headrace.lowering.lower import Holds
 from headrace.runtime.driver.adopting import Derivation
-from headrace.runtime.driver.commit import Streams
 from headrace.runtime.driver.joining import Joining
 from headrace.runtime.driver.pausing import Known
 from headrace.runtime.driver.settings import RunSettings
+from headrace.runtime.driver.state import Streams
 from headrace.runtime.journal.description import Description
 
 

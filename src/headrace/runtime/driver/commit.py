@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from types import MappingProxyType
 
 from headrace.algebra.arrival import NO_PAST, Past
 from headrace.algebra.horizon import Horizon
@@ -17,12 +18,12 @@ from headrace.heartbeats.share import Lateness
 from headrace.heartbeats.state import StreamState
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.letters import LetterKeeper
-from headrace.runtime.driver.pausing import with_paused
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.driver.retaining import RowKeeper
+from headrace.runtime.driver.state import Outcome, RunState, Streams
 from headrace.runtime.intake.streams import Incoming, Intake
 from headrace.runtime.journal.by_query import ByQuery
-from headrace.runtime.journal.description import Description
+from headrace.runtime.journal.description import Description, Paused
 from headrace.runtime.journal.records import (
     Commit,
     EpochResults,
@@ -42,67 +43,7 @@ from headrace.runtime.tasks.messages import (
     ValuesPoint,
     kept_parts,
 )
-
-Streams = Mapping[str, Incoming]
-
-
-@dataclass(frozen=True)
-class RunState:
-    """What a run knows between two epochs.
-
-    Attributes:
-        queries: those that are answered.
-        points: how far each stream has been read.
-        state: the manifests of all state.
-        results: those that are kept, in order and without gaps.
-        totals: the counters.
-        description: what the run is.
-        buckets: how many buckets state is spread over.
-        clock: the clock's reading for the last epoch.
-    """
-
-    queries: QuerySet
-    points: Mapping[str, StreamPoint]
-    state: Mapping[StateKey, Manifest]
-    results: Sequence[EpochResults]
-    totals: Totals
-    description: Description
-    buckets: int
-    clock: int
-
-    def under(self, names: Mapping[str, str]) -> RunState:
-        """The same with other names for some queries, by the names so far."""
-        if not names:
-            return self
-        totals = self.totals
-        emitted, departures = (
-            {names.get(name, name): count for name, count in part.items()}
-            for part in (totals.emitted, totals.departures)
-        )
-        return replace(
-            self,
-            results=[part.under(names) for part in self.results],
-            totals=replace(totals, emitted=emitted, departures=departures),
-        )
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """An epoch that is about to count.
-
-    Attributes:
-        commit: its record.
-        queries: those that are answered after it.
-        points: how far each stream has been read after it.
-        state: all state after it.
-        written: the segments of state that it wrote.
-    """
-
-    commit: Commit
-    queries: QuerySet
-    points: Mapping[str, StreamPoint]
-    state: Mapping[StateKey, Manifest]
-    written: frozenset[str] = frozenset()
+from headrace.time import INFINITY
 
 
 def commit_of_epoch(
@@ -428,4 +369,32 @@ def counted(
         state_rows_peak=max(totals.state_rows_peak, sum(run.rows for run in runs)),
         state_bytes_peak=max(totals.state_bytes_peak, sum(run.part.length for run in runs)),
         departures=dict(Counter(totals.departures) + Counter(_departures(work.graph, reports))),
+    )
+
+
+def with_paused(
+    results: EpochResults,
+    paused: Mapping[str, Paused],
+    before: Sequence[EpochResults],
+    ended: Mapping[str, tuple[ResultRef, ...]] = MappingProxyType({}),
+) -> EpochResults:
+    """What readers see of an epoch, paused queries included.
+
+    Args:
+        results: what they see of the others.
+        paused: the queries that are paused.
+        before: the results that are kept of the epochs before it.
+        ended: what takes back what was said, of those that this epoch pauses.
+    """
+    if not paused:
+        return results
+    carried = before[-1].carried if before else {}
+    return replace(
+        results,
+        heartbeats={**results.heartbeats, **{name: one.heartbeat for name, one in paused.items()}},
+        results={**results.results, **ended},
+        # Nothing is left that a later epoch could release: this one releases all that was held back.
+        since={**results.since, **dict.fromkeys(paused, results.epoch)},
+        horizons={**results.horizons, **dict.fromkeys(ended, INFINITY)},
+        carried={**results.carried, **{name: carried[name] for name in paused if name in carried}},
     )

@@ -9,7 +9,7 @@ from headrace.heartbeats.estimated import in_force
 from headrace.heartbeats.estimated_skew import skews_in_force
 from headrace.heartbeats.timing import Timing
 from headrace.operators.state.runs import Part
-from headrace.runtime.driver.commit import Outcome, RunState, Streams, commit_of_epoch
+from headrace.runtime.driver.commit import commit_of_epoch
 from headrace.runtime.driver.kept import Kept
 from headrace.runtime.driver.letters import LetterKeeper
 from headrace.runtime.driver.merging import Merging
@@ -20,6 +20,7 @@ from headrace.runtime.driver.refreshing import Readings, Refresher
 from headrace.runtime.driver.reports import log_epoch
 from headrace.runtime.driver.retaining import RowKeeper, keeping_all
 from headrace.runtime.driver.settings import RunSettings
+from headrace.runtime.driver.state import Outcome, RunState, Streams
 from headrace.runtime.driver.statistics import Statistics
 from headrace.runtime.driver.timekeeper import Timekeeper
 from headrace.runtime.driver.turn import Present, Turn

@@ -15,7 +15,7 @@ from headrace.lowering.lower import shape
 from headrace.operators.contract import Progress
 from headrace.operators.early import unreported
 from headrace.operators.state.runs import RunRef
-from headrace.runtime.driver.merging import Holding
+from headrace.runtime.driver.state import Holding
 from headrace.runtime.store.segments import SegmentReader, Store
 from headrace.runtime.tasks.level import loaded_operator
 from headrace.runtime.tasks.messages import Manifest

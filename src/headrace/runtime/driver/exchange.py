@@ -13,8 +13,8 @@ from headrace.lowering.adoption import Adopted, adoptions, require_same_places
 from headrace.lowering.early import alone
 from headrace.lowering.memory import is_strong
 from headrace.optimizer.migration import Migration
-from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.query_set import QuerySet
+from headrace.runtime.driver.state import Holding
 from headrace.runtime.driver.whole_sides import begun_sides, takeover_with_sides
 from headrace.runtime.tasks.messages import Manifest, StateKey
 from headrace.time import MIN_INSTANT, format_instant

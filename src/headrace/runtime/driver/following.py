@@ -19,9 +19,9 @@ from headrace.algebra.properties import names_read, walk
 from headrace.elements import Float64Array
 from headrace.lowering.lower import identities
 from headrace.runtime.driver.exchange import carried_out
-from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.reordering import Reordered, reordered
+from headrace.runtime.driver.state import Holding
 from headrace.runtime.driver.statistics import Statistics
 from headrace.time import MICROSECONDS
 

@@ -34,9 +34,9 @@ from headrace.runtime.driver.early_content import beyond
 from headrace.runtime.driver.exchange import carried_out, require_at_rest
 from headrace.runtime.driver.joining import Joining
 from headrace.runtime.driver.live_content import LiveContent
-from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.query_set import Adoption
 from headrace.runtime.driver.said import begins_with, said_instead
+from headrace.runtime.driver.state import Holding
 from headrace.runtime.driver.turn import Present, Turn
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter

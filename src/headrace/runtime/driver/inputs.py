@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from headrace.algebra.letters import letters_name
 from headrace.heartbeats.timing import Timing
-from headrace.runtime.driver.commit import Streams
 from headrace.runtime.driver.letters import all_columns
 from headrace.runtime.driver.query_set import QuerySet
+from headrace.runtime.driver.state import Streams
 from headrace.runtime.driver.timekeeper import values_of
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Incoming, Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from headrace.runtime.driver.commit import Outcome, RunState
 from headrace.runtime.driver.query_set import Adoption
+from headrace.runtime.driver.state import Outcome, RunState
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey
 

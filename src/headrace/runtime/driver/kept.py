@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from headrace.errors import DeadLetterError
-from headrace.runtime.driver.commit import Outcome
 from headrace.runtime.driver.query_set import QuerySet
+from headrace.runtime.driver.state import Outcome
 from headrace.runtime.driver.strictness import refuse_dead_letters
 from headrace.runtime.journal.records import (
     EpochResults,

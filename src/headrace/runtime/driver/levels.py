@@ -34,10 +34,10 @@ from headrace.operators.early import Reach, beyond, corrected, hand_over, runs_o
 from headrace.operators.state.runs import RunRef
 from headrace.operators.stateless import apply
 from headrace.runtime.driver.exchange import carried_out, require_no_exchange
-from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.said import said_from
 from headrace.runtime.driver.spreading import arrived
+from headrace.runtime.driver.state import Holding
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter
 from headrace.runtime.tasks.level import loaded_operator, store_state

@@ -17,7 +17,6 @@ from headrace.runtime.driver.adopting import Derivation
 from headrace.runtime.driver.attempt import Attempt
 from headrace.runtime.driver.catching_up import Ahead, CatchingUps
 from headrace.runtime.driver.change import Change, Join, Redefine, Rename, Replace, Settle, Wanted
-from headrace.runtime.driver.commit import Streams
 from headrace.runtime.driver.past import CatchingUp, CatchUp, Start, kept_for, past_pause
 from headrace.runtime.driver.progress import Progress
 from headrace.runtime.driver.reading import Reading
@@ -31,6 +30,7 @@ from headrace.runtime.driver.retries import cause_of, run_epoch
 from headrace.runtime.driver.run import Run
 from headrace.runtime.driver.self_report import Epoch, describe
 from headrace.runtime.driver.settings import RunSettings
+from headrace.runtime.driver.state import Streams
 from headrace.runtime.driver.withdrawal import check_wanted, withdrawing
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.streams import Intake, LiveStream, ReadAgain

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.arrival import Past
 from headrace.algebra.frames import RangeFrame
 from headrace.algebra.nodes import (
     Granularity,
@@ -36,53 +35,11 @@ from headrace.operators.contract import Operator, Progress
 from headrace.operators.state.keys import encode_keys, hash_rows, normalise
 from headrace.operators.state.runs import Area, RunRef
 from headrace.runtime.driver.query_set import QuerySet
+from headrace.runtime.driver.state import Holding
 from headrace.runtime.journal.records import StreamPoint
-from headrace.runtime.store.segments import SegmentReader, Store
+from headrace.runtime.store.segments import SegmentReader
 from headrace.runtime.tasks.level import loaded_operator
-from headrace.runtime.tasks.messages import Manifest, StateKey
 from headrace.time import BEGINNING, INFINITY
-
-
-@dataclass(frozen=True)
-class Holding:
-    """Some queries, and what is there of them.
-
-    Attributes:
-        queries: the queries.
-        points: how far what they read has been read.
-        state: the manifests of all state.
-        buckets: how many buckets it is spread over.
-        store: where it is.
-    """
-
-    queries: QuerySet
-    points: Mapping[str, StreamPoint]
-    state: Mapping[StateKey, Manifest]
-    buckets: int
-    store: Store
-
-    def rows_of(self, node: Node) -> int:
-        """How many rows of state a node has."""
-        areas = (self.state.get((node.identity, bucket), {}).values() for bucket in range(self.buckets))
-        return sum(run.rows for manifest in areas for area in manifest for run in area)
-
-    def point(self, name: str) -> StreamPoint:
-        """How far a stream, or what is read of a relation, has been read."""
-        return self.points.get(name, StreamPoint(0))
-
-    def heartbeats(self, graph: Graph) -> tuple[int, ...]:
-        """The heartbeat of every node of a graph over what has been read (instants)."""
-        return graph.heartbeats(*self.reached(graph))
-
-    def reached(self, graph: Graph) -> tuple[dict[str, int], dict[str, int], dict[str, Past]]:
-        """The heartbeats of a graph's inputs, their largest timestamps (instants), and what they had had."""
-        names = dict.fromkeys(node.reads for node in graph.nodes if node.reads is not None)
-        points = {name: self.point(name) for name in names}
-        return (
-            {name: point.heartbeat for name, point in points.items()},
-            {name: point.time.latest for name, point in points.items()},
-            {name: self.point(name).past for name in graph.dials},
-        )
 
 
 class Merging:

@@ -28,11 +28,11 @@ from headrace.lowering.lower import lower
 from headrace.lowering.memory import is_strong, remembering_all
 from headrace.lowering.outer_joins import expand
 from headrace.runtime.driver.change import Join, Redefine, Wanted
-from headrace.runtime.driver.commit import Streams
 from headrace.runtime.driver.joining import Joining
 from headrace.runtime.driver.letters import all_columns
 from headrace.runtime.driver.query_set import Adoption
 from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.state import Streams
 from headrace.runtime.intake.retained import RetainedSource, read_retained
 from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint

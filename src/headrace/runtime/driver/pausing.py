@@ -123,34 +123,6 @@ def ended_answers(
     return found
 
 
-def with_paused(
-    results: EpochResults,
-    paused: Mapping[str, Paused],
-    before: Sequence[EpochResults],
-    ended: Mapping[str, tuple[ResultRef, ...]] = MappingProxyType({}),
-) -> EpochResults:
-    """What readers see of an epoch, paused queries included.
-
-    Args:
-        results: what they see of the others.
-        paused: the queries that are paused.
-        before: the results that are kept of the epochs before it.
-        ended: what takes back what was said, of those that this epoch pauses.
-    """
-    if not paused:
-        return results
-    carried = before[-1].carried if before else {}
-    return replace(
-        results,
-        heartbeats={**results.heartbeats, **{name: one.heartbeat for name, one in paused.items()}},
-        results={**results.results, **ended},
-        # Nothing is left that a later epoch could release: this one releases all that was held back.
-        since={**results.since, **dict.fromkeys(paused, results.epoch)},
-        horizons={**results.horizons, **dict.fromkeys(ended, INFINITY)},
-        carried={**results.carried, **{name: carried[name] for name in paused if name in carried}},
-    )
-
-
 def said_for_good(plans: Mapping[str, Plan], paused: Mapping[str, Paused], epoch: int) -> dict[str, Adoption]:
     """Queries that go on after a pause though all of their answer was final: they have nothing more to say.
 

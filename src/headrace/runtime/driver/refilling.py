@@ -15,12 +15,12 @@ from headrace.algebra.properties import is_stateful, walk
 from headrace.errors import UserError
 from headrace.lowering.early import alone, answers_alike, horizon_of
 from headrace.lowering.memory import is_strong
-from headrace.runtime.driver.commit import Streams
 from headrace.runtime.driver.joining import Joining
 from headrace.runtime.driver.past import CatchUp, Start
 from headrace.runtime.driver.replacing import Replacement
 from headrace.runtime.driver.run import Run
 from headrace.runtime.driver.said import begins_with, reader_of, said_instead
+from headrace.runtime.driver.state import Streams
 from headrace.runtime.results.carried import held_from
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.store.segments import SegmentWriter

@@ -27,8 +27,8 @@ from headrace.operators.stateless import apply
 from headrace.operators.windows.rows import RowWindowOperator
 from headrace.runtime.driver.at_once import AtOnce
 from headrace.runtime.driver.early_content import said_beyond
-from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.query_set import QuerySet
+from headrace.runtime.driver.state import Holding
 from headrace.runtime.results.carried import held_from
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter
 from headrace.runtime.tasks.level import loaded_operator

@@ -13,8 +13,8 @@ from typing import Final
 
 from headrace.algebra.nodes import Join, Plan, RefreshedRelation, Relation
 from headrace.lowering.graph import Graph, Merge, Node
-from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.query_set import QuerySet
+from headrace.runtime.driver.state import Holding
 from headrace.runtime.tasks.messages import Manifest, StateKey
 from headrace.time import INFINITY
 

@@ -18,8 +18,8 @@ from headrace.optimizer.cost.orders import Choice, chosen_order
 from headrace.optimizer.join_graph import JoinGraph, Order
 from headrace.optimizer.order_joins import in_orders, join_orders
 from headrace.runtime.driver.exchange import carried_out, require_at_rest
-from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.relation_sides import AREAS
+from headrace.runtime.driver.state import Holding
 from headrace.runtime.store.segments import SegmentReader
 from headrace.time import ALWAYS, INFINITY
 

@@ -24,10 +24,10 @@ from headrace.lowering.lower import identities
 from headrace.lowering.memory import is_strong
 from headrace.runtime.driver.exchange import Begun, begun
 from headrace.runtime.driver.inheriting import inheritance
-from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.pausing import answering_from, exact_anew_at
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.said import reader_of, said_from
+from headrace.runtime.driver.state import Holding
 from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.journal.gap import Gap, with_gap
 from headrace.runtime.journal.records import EpochResults

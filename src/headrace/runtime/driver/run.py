@@ -17,7 +17,6 @@ from headrace.algebra.properties import relations_of
 from headrace.errors import PlanError
 from headrace.lowering.lower import Holds
 from headrace.runtime.driver.change import Change, Join, Redefine, Rename, Replace, Settle, Wanted
-from headrace.runtime.driver.commit import Streams
 from headrace.runtime.driver.committed import Committed
 from headrace.runtime.driver.cutting import reads_relations, share_of, work_of
 from headrace.runtime.driver.effort import Effort
@@ -38,6 +37,7 @@ from headrace.runtime.driver.replacing import Replacement, replacement, require_
 from headrace.runtime.driver.replay import Choose, Found, letters_for
 from headrace.runtime.driver.reports import log_exchange, log_refused
 from headrace.runtime.driver.settings import RunSettings
+from headrace.runtime.driver.state import Streams
 from headrace.runtime.driver.turn import Present, Turn
 from headrace.runtime.driver.turns import turn_of
 from headrace.runtime.intake.streams import (

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from headrace.elements import Batch, concat, encode
 from headrace.history import difference
 from headrace.operators.state.netting import netted
-from headrace.runtime.driver.merging import Holding
+from headrace.runtime.driver.state import Holding
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.results.carried import held_from
 from headrace.runtime.results.instants import form_of

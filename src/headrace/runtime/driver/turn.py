@@ -8,11 +8,11 @@ from types import MappingProxyType
 
 from headrace.lowering.adoption import Adopted
 from headrace.runtime.driver.change import Wanted
-from headrace.runtime.driver.commit import RunState, Streams
 from headrace.runtime.driver.joining import Joining
-from headrace.runtime.driver.merging import Holding, Merging
+from headrace.runtime.driver.merging import Merging
 from headrace.runtime.driver.query_set import Adoption, QuerySet
 from headrace.runtime.driver.settings import RunSettings
+from headrace.runtime.driver.state import Holding, RunState, Streams
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.store.segments import Store

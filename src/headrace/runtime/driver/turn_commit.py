@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from headrace.algebra.arrival import NO_PAST, Moment
 from headrace.lowering.graph import Graph
-from headrace.runtime.driver.commit import Outcome, RunState, described, horizons_of
+from headrace.runtime.driver.commit import described, horizons_of, with_paused
 from headrace.runtime.driver.exchange import with_adopted
-from headrace.runtime.driver.pausing import with_paused
 from headrace.runtime.driver.query_set import QuerySet
+from headrace.runtime.driver.state import Outcome, RunState
 from headrace.runtime.driver.turn import Turn
 from headrace.runtime.intake.streams import BoundedRelation, Incoming, LetterStream
 from headrace.runtime.journal.by_query import ByQuery

@@ -15,8 +15,8 @@ from headrace.errors import PlanError
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import identities
 from headrace.optimizer.migration import Migration, box_of, takeover, takeover_of, whole_sides
-from headrace.runtime.driver.merging import Holding
 from headrace.runtime.driver.relation_sides import AREAS
+from headrace.runtime.driver.state import Holding
 from headrace.runtime.tasks.messages import Manifest, StateKey
 from headrace.time import INFINITY
 

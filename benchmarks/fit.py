@@ -25,7 +25,7 @@ from headrace.lowering.costs import sent, stored
 from headrace.lowering.graph import Graph
 from headrace.optimizer.cost.machine import Constants, Machine
 from headrace.optimizer.cost.work import Counts, Kind, Work, reading, work_of
-from headrace.runtime.driver.status import OperatorStatus
+from headrace.runtime.driver.facts.status import OperatorStatus
 from headrace.runtime.tasks.task import label
 from headrace.workloads.nexmark import TABLES
 from headrace.workloads.nexmark.queries import SIDE_INPUT

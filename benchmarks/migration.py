@@ -28,8 +28,8 @@ import pyarrow as pa
 from headrace.algebra.nodes import Filter, Join, Plan, Project, Source, TimeWindow, column
 from headrace.expressions.functions import literal, resolve
 from headrace.heartbeats.timing import Timing
-from headrace.runtime.driver.change import Redefine, Wanted
-from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.change.wanted import Redefine, Wanted
+from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.runtime.sources import open_source, write_arrow

@@ -26,7 +26,7 @@ from headrace.engine.execution import Settings
 from headrace.engine.policy import Policy
 from headrace.heartbeats import epoch as in_tasks
 from headrace.heartbeats.generation import generate
-from headrace.runtime.driver import timekeeper as in_driver
+from headrace.runtime.driver.clock import timekeeper as in_driver
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.schema import TIMESTAMP

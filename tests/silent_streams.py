@@ -10,7 +10,7 @@ import signal
 import sys
 
 import headrace as hr
-from headrace.runtime.driver import live
+from headrace.runtime.driver.endless import live
 from watched_clock import Clock
 
 IDLE = 10

@@ -17,7 +17,7 @@ from headrace.history import canonical, equivalent
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.reference.skew import power
-from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.results.dead_letters import dead_letters

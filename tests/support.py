@@ -13,8 +13,8 @@ from headrace.elements import Batch, concat, from_rows, to_rows
 from headrace.history import canonical, equivalent
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
-from headrace.runtime.driver.retries import run_to_end
-from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.endless.retries import run_to_end
+from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import BoundedStream, Incoming
 from headrace.runtime.results.instants import form_of

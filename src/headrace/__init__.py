@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from headrace.runtime.delivery.table import TableSink
     from headrace.runtime.delivery.topic import TopicSink
     from headrace.runtime.delivery.webhook import WebhookSink
-    from headrace.runtime.driver.progress import Progress
+    from headrace.runtime.driver.facts.progress import Progress
     from headrace.time import BEGINNING, INFINITY
 
 __all__ = [
@@ -89,7 +89,7 @@ _PLACES = MappingProxyType(
         "INFINITY": ("headrace.time", "INFINITY"),
         "Policy": ("headrace.engine", "Policy"),
         "PolicyError": ("headrace.errors", "PolicyError"),
-        "Progress": ("headrace.runtime.driver.progress", "Progress"),
+        "Progress": ("headrace.runtime.driver.facts.progress", "Progress"),
         "Query": ("headrace.engine", "Query"),
         "Retry": ("headrace.runtime.delivery.contract", "Retry"),
         "Sink": ("headrace.runtime.delivery.contract", "Sink"),

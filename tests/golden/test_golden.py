@@ -21,7 +21,7 @@ from headrace.heartbeats.timing import Timing
 from headrace.lowering.lower import lower
 from headrace.optimizer import optimize
 from headrace.reference.operators import evaluate
-from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Intake
 from headrace.runtime.results.instants import form_of

@@ -14,7 +14,7 @@ from typing import Final
 import pytest
 
 import headrace as hr
-import headrace.runtime.driver.committed as driver
+import headrace.runtime.driver.epoch.committed as driver
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import sources_of
 from headrace.errors import UserError

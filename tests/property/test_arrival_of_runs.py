@@ -17,7 +17,7 @@ import headrace as hr
 from headrace.engine.execution import Settings
 from headrace.engine.policy import Policy
 from headrace.reference.arrival import arrival_instants
-from headrace.runtime.driver import committed as driver
+from headrace.runtime.driver.epoch import committed as driver
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.schema import TIMESTAMP

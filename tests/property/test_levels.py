@@ -24,8 +24,8 @@ from headrace.history import canonical, clip, equivalent
 from headrace.lowering.early import at_horizon
 from headrace.lowering.lower import identity
 from headrace.operators.state.netting import netted
-from headrace.runtime.driver.change import Redefine, Wanted
-from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.change.wanted import Redefine, Wanted
+from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal

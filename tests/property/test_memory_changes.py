@@ -29,8 +29,8 @@ from headrace.lowering.memory import remembering
 from headrace.reference.contents import Stream
 from headrace.reference.lateness import Remembered, late_for_memory, late_rows
 from headrace.reference.operators import evaluate
-from headrace.runtime.driver.change import Redefine, Wanted
-from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.change.wanted import Redefine, Wanted
+from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal

@@ -29,11 +29,11 @@ from headrace.history import canonical, equivalent
 from headrace.lowering.lower import identity
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
-from headrace.runtime.driver.adopting import derivation
-from headrace.runtime.driver.change import Join, Redefine, Replace, Wanted
-from headrace.runtime.driver.past import CatchUp, Start, brought, join
-from headrace.runtime.driver.refilling import refill_of
-from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.beside.refill import refill_of
+from headrace.runtime.driver.beside.starting_at import CatchUp, Start, brought, join
+from headrace.runtime.driver.change.wanted import Join, Redefine, Replace, Wanted
+from headrace.runtime.driver.change.warm import derivation
+from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, RunSettings
 from headrace.runtime.intake.streams import BoundedStream, Retain
 from headrace.runtime.journal.description import Description

@@ -27,7 +27,7 @@ from headrace.language.statements import Heartbeats
 from headrace.lowering.holds import holds_of
 from headrace.lowering.lower import Holds, identity, lower
 from headrace.reference.operators import evaluate
-from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import BoundedStream, Intake
 from headrace.runtime.journal.description import Description

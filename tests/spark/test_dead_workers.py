@@ -29,7 +29,7 @@ COMMAND = "import sys; from headrace.cli import main; sys.argv = sys.argv[1:]; m
 def test_a_worker_that_dies_fails_the_epoch_and_one_that_always_dies_its_query(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headrace.runtime.driver.retries.ATTEMPTS", 2)
+    monkeypatch.setattr("headrace.runtime.driver.endless.retries.ATTEMPTS", 2)
     died = tmp_path / "died"
 
     def dies_once(values: pa.Array) -> pa.Array:

@@ -42,7 +42,7 @@ def test_a_stream_that_fails_in_the_epoch_is_given_up(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Fewer attempts than by default, for the sake of the time they take.
-    monkeypatch.setattr("headrace.runtime.driver.retries.ATTEMPTS", 2)
+    monkeypatch.setattr("headrace.runtime.driver.endless.retries.ATTEMPTS", 2)
     monkeypatch.setattr("headrace.runtime.spark.feed.RESTARTS", 1)
 
     def picky(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -176,7 +176,7 @@ def test_it_leaves_its_slot_to_an_epoch_of_several_tasks(
         push(db, 0)
         push(db, 4)
         assert len(begun) == 1
-        monkeypatch.setattr("headrace.runtime.driver.effort.Effort.tasks", lambda *_: 2)
+        monkeypatch.setattr("headrace.runtime.driver.epoch.effort.Effort.tasks", lambda *_: 2)
         push(db, 8)
         monkeypatch.undo()
         assert alive == [False, False]
@@ -203,7 +203,8 @@ def test_a_worker_that_dies_fails_the_epoch_once(
 ) -> None:
     errors: list[str] = []
     monkeypatch.setattr(
-        "headrace.runtime.driver.live.LiveRun._notice_failure", lambda _, error: errors.append(str(error))
+        "headrace.runtime.driver.endless.live.LiveRun._notice_failure",
+        lambda _, error: errors.append(str(error)),
     )
 
     def dies_once(values: pa.Array) -> pa.Array:

@@ -14,7 +14,7 @@ import pytest
 
 import headrace as hr
 import silent_streams
-from headrace.runtime.driver import live
+from headrace.runtime.driver.endless import live
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.spark.feed import SparkFeed
 from silent_streams import IDLE, QUERY, STREAMS

@@ -18,9 +18,9 @@ from headrace.history import canonical
 from headrace.lowering.lower import identity
 from headrace.reference.contents import Element, Stream, content_at
 from headrace.reference.operators import evaluate
-from headrace.runtime.driver.change import Redefine, Wanted
-from headrace.runtime.driver.retries import run_to_end
-from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.change.wanted import Redefine, Wanted
+from headrace.runtime.driver.endless.retries import run_to_end
+from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.runtime.journal.description import Description
@@ -154,7 +154,7 @@ def test_a_kill_while_an_exchange_begins_or_ends(
         if here == point and seen.count(point) == change:
             raise Killed
 
-    monkeypatch.setattr("headrace.runtime.driver.committed.reach", reach)
+    monkeypatch.setattr("headrace.runtime.driver.epoch.committed.reach", reach)
     exchanged = False
     with closing(FolderStore(str(tmp_path), durable=True)) as store:
         for _ in range(2):

@@ -21,7 +21,7 @@ from headrace.heartbeats.simulated import Behaviour, Sources
 from headrace.heartbeats.timeline import Arrival, Timeline, timeline
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import StreamInfo
-from headrace.runtime.driver.timekeeper import read_together, rules_of
+from headrace.runtime.driver.clock.timekeeper import read_together, rules_of
 from headrace.runtime.writing.tables import write_table
 from headrace.runtime.writing.texts import count
 from headrace.suggestions import did_you_mean

@@ -18,8 +18,8 @@ from rich.text import Text
 from headrace.engine import Summary
 from headrace.engine.progress_line import describe, length_text
 from headrace.engine.status import OPERATOR_COLUMNS, operator_row
-from headrace.runtime.driver.progress import Progress
-from headrace.runtime.driver.status import OperatorStatus
+from headrace.runtime.driver.facts.progress import Progress
+from headrace.runtime.driver.facts.status import OperatorStatus
 from headrace.runtime.tasks.profile import Profile
 from headrace.runtime.writing.texts import count
 

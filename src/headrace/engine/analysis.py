@@ -12,8 +12,8 @@ from headrace.engine.execution import Execution, Settings
 from headrace.engine.status import Status, instant_text, lag_text
 from headrace.errors import LanguageError, Position
 from headrace.lowering.explain import explain_graph
-from headrace.runtime.driver.replaced import Exchange
-from headrace.runtime.driver.status import OperatorStatus, QueryStatus
+from headrace.runtime.driver.facts.status import OperatorStatus, QueryStatus
+from headrace.runtime.journal.exchanges import Exchange
 from headrace.runtime.tasks.runner import Runner
 from headrace.runtime.writing.texts import count
 from headrace.time import INFINITY, TimeDomain

@@ -54,8 +54,8 @@ from headrace.language.syntax import Query as Syntax
 from headrace.lowering.lower import Holds
 from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
-from headrace.runtime.driver.catching_up import Ahead
-from headrace.runtime.driver.withdrawal import check_wanted
+from headrace.runtime.driver.beside.catch_up import Ahead
+from headrace.runtime.driver.endless.withdrawal import check_wanted
 from headrace.runtime.journal.definition import Definition, key_of
 from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.journal.gap import Gap

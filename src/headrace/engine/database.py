@@ -51,8 +51,8 @@ from headrace.language.statements import (
     Shown,
 )
 from headrace.runtime.delivery.contract import STOP_TIMEOUT
-from headrace.runtime.driver.progress import Progress
-from headrace.runtime.driver.refreshing import Refreshed
+from headrace.runtime.driver.change.refresh import Refreshed
+from headrace.runtime.driver.facts.progress import Progress
 from headrace.runtime.journal.description import Differences
 from headrace.runtime.tasks.runner import Runner
 

@@ -40,22 +40,21 @@ from headrace.optimizer.cost.expected import Expectation
 from headrace.runtime.delivery.clients import Clients
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment, Reached
 from headrace.runtime.delivery.deliveries import Deliveries
-from headrace.runtime.driver.adopting import derivation
-from headrace.runtime.driver.catching_up import Ahead
-from headrace.runtime.driver.change import Settle, Wanted
-from headrace.runtime.driver.letters import all_columns, kept_letters
-from headrace.runtime.driver.live import Asked, LiveRun
-from headrace.runtime.driver.past import Start, join
-from headrace.runtime.driver.progress import Progress
+from headrace.runtime.driver.beside.catch_up import Ahead
+from headrace.runtime.driver.beside.starting_at import Start, join
+from headrace.runtime.driver.change.refresh import Refreshed
+from headrace.runtime.driver.change.replace import Replacement
+from headrace.runtime.driver.change.wanted import Settle, Wanted
+from headrace.runtime.driver.change.warm import derivation
+from headrace.runtime.driver.endless.live import Asked, LiveRun
+from headrace.runtime.driver.endless.retries import run_to_end
+from headrace.runtime.driver.epoch.run import Run
+from headrace.runtime.driver.facts.progress import Progress
+from headrace.runtime.driver.kept.letters import all_columns, kept_letters
+from headrace.runtime.driver.kept.replay import Choose, Replayed
+from headrace.runtime.driver.kept.strictness import refuse_dead_letters
 from headrace.runtime.driver.query_set import Reason
-from headrace.runtime.driver.refreshing import Refreshed
-from headrace.runtime.driver.replaced import Exchange
-from headrace.runtime.driver.replacing import Replacement
-from headrace.runtime.driver.replay import Choose, Replayed
-from headrace.runtime.driver.retries import run_to_end
-from headrace.runtime.driver.run import Run
 from headrace.runtime.driver.settings import RunSettings
-from headrace.runtime.driver.strictness import refuse_dead_letters
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.retained import all_retained, not_kept
@@ -63,6 +62,7 @@ from headrace.runtime.intake.shares import FIRST_ROWS
 from headrace.runtime.intake.streams import BoundedStream, Incoming, LiveStream, ReadAgain, Retain
 from headrace.runtime.intake.system_feed import Pace
 from headrace.runtime.journal.description import Description, Differences
+from headrace.runtime.journal.exchanges import Exchange
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.results.changes import Change

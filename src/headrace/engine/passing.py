@@ -9,7 +9,7 @@ from headrace.algebra.nodes import Filter, Match, Plan, TimeWindow
 from headrace.algebra.properties import is_stateful, walk
 from headrace.engine.finding import Finding
 from headrace.engine.status import Status, instant_text
-from headrace.runtime.driver.status import QueryStatus
+from headrace.runtime.driver.facts.status import QueryStatus
 
 
 def passing_nothing(status: Status, query: QueryStatus, plan: Plan) -> Iterator[Finding]:

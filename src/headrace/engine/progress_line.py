@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from html import escape
 from typing import Any, Final, Literal, TypeAlias
 
-from headrace.runtime.driver.progress import Progress
+from headrace.runtime.driver.facts.progress import Progress
 from headrace.runtime.writing.texts import count
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain, format_instant
 

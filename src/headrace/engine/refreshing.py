@@ -12,7 +12,7 @@ from headrace.engine.rereading import files_again, table_again
 from headrace.errors import LanguageError, Position
 from headrace.language.catalog import RelationInfo
 from headrace.language.syntax import Name
-from headrace.runtime.driver.refreshing import Refreshed
+from headrace.runtime.driver.change.refresh import Refreshed
 from headrace.runtime.writing.texts import count
 from headrace.suggestions import did_you_mean
 from headrace.time import ALWAYS, format_instant

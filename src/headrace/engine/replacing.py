@@ -18,7 +18,7 @@ from headrace.engine.texts import definition_of
 from headrace.errors import LanguageError
 from headrace.language.catalog_statements import Kind
 from headrace.language.statements import CreateQuery
-from headrace.runtime.driver.replacing import Replacement
+from headrace.runtime.driver.change.replace import Replacement
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.definition import key_of as key_of_definition
 from headrace.runtime.results.instants import form_of

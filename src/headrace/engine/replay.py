@@ -19,7 +19,7 @@ from headrace.language.catalog import Catalog, StreamInfo
 from headrace.language.statements import Replay
 from headrace.language.syntax import NamedTable, SelectQuery, StarItem
 from headrace.operators.conditions import evaluate_condition
-from headrace.runtime.driver.replay import Answer, Choose, Replayed
+from headrace.runtime.driver.kept.replay import Answer, Choose, Replayed
 from headrace.runtime.writing.texts import count
 from headrace.time import TimeDomain
 

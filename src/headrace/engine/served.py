@@ -21,7 +21,7 @@ from headrace.engine.texts import catalog_text
 from headrace.errors import UserError
 from headrace.language.catalog_statements import Kind
 from headrace.language.named_values import Value, with_values
-from headrace.runtime.driver.withdrawal import check_wanted
+from headrace.runtime.driver.endless.withdrawal import check_wanted
 from headrace.runtime.journal.inspect import Check, verify
 
 

@@ -22,7 +22,7 @@ from headrace.heartbeats import bounded
 from headrace.language.catalog import DerivedStream, Functions, RelationInfo, StreamInfo
 from headrace.language.quoted_names import DIALECT
 from headrace.language.statements import Shown
-from headrace.runtime.driver.status import QueryStatus, StreamStatus
+from headrace.runtime.driver.facts.status import QueryStatus, StreamStatus
 from headrace.runtime.intake.streams import RefreshedRelation
 from headrace.runtime.writing.tables import write_table
 from headrace.schema import STRING, Schema, sql_type

@@ -16,7 +16,7 @@ from headrace.heartbeats.timing import Timing
 from headrace.language.notes import Note
 from headrace.language.parsing.pieces import Piece
 from headrace.language.syntax import Query, TableQuery, WithQuery
-from headrace.runtime.driver.timekeeper import rules_of
+from headrace.runtime.driver.clock.timekeeper import rules_of
 
 _NAMED: Final = 3
 """Of so many streams a note has the names, of more the first ones and a number."""

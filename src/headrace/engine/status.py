@@ -17,10 +17,10 @@ from headrace.heartbeats.estimated import DisorderChange
 from headrace.lowering.graph import Graph
 from headrace.runtime.delivery.clients import Client
 from headrace.runtime.delivery.contract import Reached
-from headrace.runtime.driver.attempt import Attempt
-from headrace.runtime.driver.past import CatchingUp
-from headrace.runtime.driver.reading import Reading
-from headrace.runtime.driver.status import (
+from headrace.runtime.driver.beside.starting_at import CatchingUp
+from headrace.runtime.driver.endless.attempt import Attempt
+from headrace.runtime.driver.facts.published import Reading
+from headrace.runtime.driver.facts.status import (
     OperatorStatus,
     PausedStatus,
     QueryStatus,

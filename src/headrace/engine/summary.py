@@ -11,7 +11,7 @@ from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.system_streams import system_stream
 from headrace.engine.display import html_of_rows
 from headrace.heartbeats.bounded import Arrivals
-from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.tasks.profile import Profile
 from headrace.runtime.writing.texts import count
 from headrace.time import TimeDomain, format_instant, format_length

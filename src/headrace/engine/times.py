@@ -18,7 +18,7 @@ from headrace.language.catalog import StreamInfo, check_arrival_clauses, check_d
 from headrace.language.past import StartClause
 from headrace.language.statements import CreateSkew, EstimationClause, TimeClauses, ValuesOf
 from headrace.language.syntax import Name
-from headrace.runtime.driver.past import Start
+from headrace.runtime.driver.beside.starting_at import Start
 from headrace.runtime.intake.streams import Retain
 from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, sql_type
 from headrace.time import (

@@ -8,7 +8,7 @@ from typing import Final
 import pyarrow as pa
 
 from headrace.engine.finding import Finding
-from headrace.runtime.driver.status import QueryStatus
+from headrace.runtime.driver.facts.status import QueryStatus
 from headrace.runtime.writing.texts import count
 
 LOOKED_AT: Final = 1_000

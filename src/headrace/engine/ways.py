@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from headrace.engine.status import instant_text
 from headrace.heartbeats import bounded
-from headrace.runtime.driver.status import StreamStatus
+from headrace.runtime.driver.facts.status import StreamStatus
 from headrace.time import BEGINNING, MAX_INSTANT, TimeDomain, format_length
 
 

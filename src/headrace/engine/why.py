@@ -24,7 +24,7 @@ from headrace.engine.status import Status, instant_text
 from headrace.engine.unused import unused_by
 from headrace.engine.ways import ways_on, ways_without
 from headrace.lowering.graph import Graph, Node
-from headrace.runtime.driver.status import (
+from headrace.runtime.driver.facts.status import (
     OperatorStatus,
     PausedStatus,
     QueryStatus,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
-from headrace.runtime.driver.withdrawal import Withdrawal, WithdrawnError
+from headrace.runtime.driver.endless.withdrawal import Withdrawal, WithdrawnError
 from headrace.server.errors import RequestError
 
 T = TypeVar("T")

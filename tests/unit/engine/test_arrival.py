@@ -15,7 +15,7 @@ import pytest
 
 import headrace as hr
 from headrace.errors import LanguageError, UserError
-from headrace.runtime.driver import live
+from headrace.runtime.driver.endless import live
 from headrace.time import ManualClock
 from watched_clock import Clock
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import headrace as hr
-from headrace.runtime.driver import live
+from headrace.runtime.driver.endless import live
 from headrace.time import MICROSECONDS, ManualClock
 
 SECOND = MICROSECONDS["SECOND"]

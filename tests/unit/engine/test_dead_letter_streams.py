@@ -22,9 +22,9 @@ from headrace.language.binding.binder import bind
 from headrace.language.parsing.parser import parse_one
 from headrace.language.printer import to_sql
 from headrace.language.statements import Select
-from headrace.runtime.driver import committed as driver
-from headrace.runtime.driver import kept
-from headrace.runtime.driver.letters import MOST_FILES
+from headrace.runtime.driver.epoch import committed as driver
+from headrace.runtime.driver.kept import results
+from headrace.runtime.driver.kept.letters import MOST_FILES
 from headrace.time import MICROSECONDS, ManualClock
 
 TABLE = pa.table({"ts": [1, 2, 10, 3, 11, 12, 5, 20], "v": [1, 0, 3, 4, 5, 6, 7, 0], "k": list("abcdefgh")})
@@ -217,7 +217,7 @@ class _Killed(BaseException):
 
 
 @pytest.mark.parametrize("epoch", [2, 3, 4])
-@pytest.mark.parametrize(("module", "point"), [(driver, "epoch.reported"), (kept, "sweep.begun")])
+@pytest.mark.parametrize(("module", "point"), [(driver, "epoch.reported"), (results, "sweep.begun")])
 def test_each_letter_comes_once_after_a_kill(
     epoch: int, module: ModuleType, point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ import headrace as hr
 from headrace.engine.core import Core
 from headrace.engine.definitions import Definitions
 from headrace.errors import UserError
-from headrace.runtime.driver.past import CatchUp
+from headrace.runtime.driver.beside.starting_at import CatchUp
 
 STREAM = "CREATE STREAM r (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts RETAIN ALL"
 SUMS = "SELECT SUM(v) AS total FROM r [RANGE 50]"

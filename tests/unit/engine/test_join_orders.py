@@ -22,11 +22,11 @@ from headrace.history import equivalent
 from headrace.optimizer import optimize, optimize_by
 from headrace.optimizer.decisions import Decisions
 from headrace.optimizer.join_graph import JoinGraph, Order, join_graph
-from headrace.runtime.driver.progress import Progress
-from headrace.runtime.driver.retries import run_to_end
-from headrace.runtime.driver.run import Run
+from headrace.runtime.driver.endless.retries import run_to_end
+from headrace.runtime.driver.epoch.run import Run
+from headrace.runtime.driver.facts.progress import Progress
+from headrace.runtime.driver.facts.status import OperatorStatus
 from headrace.runtime.driver.settings import RunSettings
-from headrace.runtime.driver.status import OperatorStatus
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader

@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import headrace as hr
-import headrace.runtime.driver.committed as driver
+import headrace.runtime.driver.epoch.committed as driver
 import headrace.runtime.store.segments as segments
 from headrace.errors import LanguageError, UserError
 

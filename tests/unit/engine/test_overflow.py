@@ -10,7 +10,7 @@ import pytest
 
 import headrace as hr
 from headrace.errors import BusyError
-from headrace.runtime.driver.live import LiveRun
+from headrace.runtime.driver.endless.live import LiveRun
 from headrace.runtime.intake.streams import Intake
 
 STREAM = "CREATE STREAM s (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts"

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
-import headrace.runtime.driver.committed as driver
-import headrace.runtime.driver.kept as sweeping
-import headrace.runtime.driver.past as past
+import headrace.runtime.driver.beside.starting_at as past
+import headrace.runtime.driver.epoch.committed as driver
+import headrace.runtime.driver.kept.results as sweeping
 import headrace.runtime.store.segments as segments
 from headrace.engine.database import Database
 from headrace.errors import LanguageError, UserError

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import headrace as hr
-import headrace.runtime.driver.committed as driver
+import headrace.runtime.driver.epoch.committed as driver
 import headrace.runtime.store.segments as segments
 from headrace.errors import UserError
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import headrace as hr
-import headrace.runtime.driver.committed as driver
+import headrace.runtime.driver.epoch.committed as driver
 import headrace.runtime.store.segments as segments
 from headrace.engine.database import Database
 from headrace.errors import LanguageError, SourceError, UserError

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.errors import UserError
-from headrace.runtime.driver import committed as driver
-from headrace.runtime.driver import kept
+from headrace.runtime.driver.epoch import committed as driver
+from headrace.runtime.driver.kept import results
 from headrace.time import MICROSECONDS, ManualClock
 
 SECOND = MICROSECONDS["SECOND"]
@@ -411,7 +411,7 @@ class _Killed(BaseException):
     pass
 
 
-@pytest.mark.parametrize(("module", "point"), [(driver, "epoch.reported"), (kept, "sweep.begun")])
+@pytest.mark.parametrize(("module", "point"), [(driver, "epoch.reported"), (results, "sweep.begun")])
 def test_a_row_is_taken_once_where_the_run_is_killed(
     module: ModuleType, point: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

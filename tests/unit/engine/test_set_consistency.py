@@ -282,7 +282,7 @@ def test_a_kill_while_the_level_changes(
         db.start()
         push(db, 11, 12, 20)
         with monkeypatch.context() as patched, suppress(Killed, UserError):
-            patched.setattr("headrace.runtime.driver.committed.reach", reach)
+            patched.setattr("headrace.runtime.driver.epoch.committed.reach", reach)
             db.execute(f"ALTER QUERY q SET CONSISTENCY {level}")
         with suppress(Killed, UserError):
             db.stop()

@@ -11,7 +11,7 @@ import headrace as hr
 from headrace.errors import LanguageError
 from headrace.heartbeats.skew import Bound
 from headrace.heartbeats.timing import Follow
-from headrace.runtime.driver.timekeeper import rules_of
+from headrace.runtime.driver.clock.timekeeper import rules_of
 
 THREE = Bound(4)
 """Up to 3 behind."""

@@ -13,7 +13,7 @@ import pytest
 import headrace as hr
 from headrace.algebra.system_streams import SystemStream
 from headrace.errors import LanguageError, Position
-from headrace.runtime.driver import live
+from headrace.runtime.driver.endless import live
 from headrace.runtime.intake import system_feed
 from headrace.runtime.intake.system_feed import Pace
 from watched_clock import Clock

@@ -21,9 +21,9 @@ from headrace.engine.finding import Finding
 from headrace.engine.why import Why, next_heartbeat, why
 from headrace.errors import LanguageError, RunnerLostError, WorkerLostError
 from headrace.lowering.lower import lower
-from headrace.runtime.driver.attempt import Attempt
-from headrace.runtime.driver.run import Run
-from headrace.runtime.driver.status import QueryStatus, chain_of
+from headrace.runtime.driver.endless.attempt import Attempt
+from headrace.runtime.driver.epoch.run import Run
+from headrace.runtime.driver.facts.status import QueryStatus, chain_of
 from headrace.schema import BIGINT, Field, Schema
 from headrace.time import Duration, TimeDomain
 

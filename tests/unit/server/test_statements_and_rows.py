@@ -18,7 +18,7 @@ import pytest
 
 import headrace as hr
 from headrace.errors import BusyError
-from headrace.runtime.driver.retries import run_epoch
+from headrace.runtime.driver.endless.retries import run_epoch
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.server.errors import response_of
 from headrace.server.guard import LOG
@@ -248,7 +248,7 @@ def test_a_statement_that_waits_for_an_epoch_too_long_takes_no_effect(
 
     with running(tmp_path, Limits(seconds=1)) as url, httpx.Client(base_url=url, timeout=60) as client:
         assert client.post("/statements", json={"text": text}).status_code == 200
-        monkeypatch.setattr("headrace.runtime.driver.live.run_epoch", held)
+        monkeypatch.setattr("headrace.runtime.driver.endless.live.run_epoch", held)
         client.post("/streams/r/rows?wait=false", content='{"ts": 1}', headers=LINES)
         assert begun.wait(60)
         error = refused(client.post("/statements", json=later), 504)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from headrace.engine.frames import optional
 from headrace.errors import LanguageError, PolicyError, Position, UserError
 from headrace.language.named_values import Value
-from headrace.runtime.driver.withdrawal import check_wanted, withdrawing
+from headrace.runtime.driver.endless.withdrawal import check_wanted, withdrawing
 
 _BATCH_ROWS: Final = 50_000
 _CONFINED: Final = {

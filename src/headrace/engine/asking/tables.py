@@ -13,7 +13,7 @@ from headrace.engine.asking.values import with_placeholders
 from headrace.engine.readable import Readable
 from headrace.errors import UserError
 from headrace.language.named_values import Value
-from headrace.runtime.driver.withdrawal import check_wanted
+from headrace.runtime.driver.endless.withdrawal import check_wanted
 
 
 class Kept(Protocol):

@@ -17,9 +17,9 @@ from headrace.heartbeats.estimated_skew import after_epoch
 from headrace.heartbeats.share import Lateness
 from headrace.heartbeats.state import StreamState
 from headrace.lowering.graph import Graph
-from headrace.runtime.driver.letters import LetterKeeper
+from headrace.runtime.driver.kept.letters import LetterKeeper
+from headrace.runtime.driver.kept.rows import RowKeeper
 from headrace.runtime.driver.query_set import QuerySet, Reason
-from headrace.runtime.driver.retaining import RowKeeper
 from headrace.runtime.driver.state import Outcome, RunState, Streams
 from headrace.runtime.intake.streams import Incoming, Intake
 from headrace.runtime.journal.by_query import ByQuery

@@ -24,8 +24,8 @@ from headrace.lowering.memory import is_strong, memories_of, remembering, rememb
 from headrace.lowering.sharing.share import share
 from headrace.lowering.sharing.weighing import Look
 from headrace.optimizer.migration import Migration
-from headrace.runtime.driver.replaced import Exchange, packed_exchanges, unpacked_exchanges, unpacked_last
 from headrace.runtime.journal.description import Description, Paused, WarmStart, gaps_of
+from headrace.runtime.journal.exchanges import Exchange, packed_exchanges, unpacked_exchanges, unpacked_last
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.journal.plans import Packed, packed_plans, unpacked_plans, users_in
 from headrace.runtime.tasks.messages import Manifest, StateKey

@@ -1,0 +1,224 @@
+"""A query that is replaced while it runs: another plan answers under its name, and its answer goes on.
+
+Below an instant the old answer holds, from there on the new one; what is final is never taken back.
+
+Where both plans can be clipped, the new one takes over once all that has entered either of them has ended.
+Both run until then, so that neither answer lacks anything, and what is the same in both keeps its state
+(`headrace.optimizer.migration`). Otherwise the new one starts anew, over the rows that arrive from then on,
+for the instants from its streams' heartbeats on. What the old one has said of those is taken back. But where
+all that is new looks at one instant at a time above operators that both have in common, these go on, and the
+new one takes over at once (`headrace.runtime.driver.change.common_operators`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from headrace.algebra.exactness import exact_anew
+from headrace.algebra.nodes import Clip, Plan
+from headrace.algebra.properties import is_stateful, sources_of, walk
+from headrace.errors import PlanError
+from headrace.lowering.early import alone, at_horizon, horizon_of, strong
+from headrace.lowering.lower import identities
+from headrace.lowering.memory import is_strong
+from headrace.runtime.driver.change.common_operators import inheritance
+from headrace.runtime.driver.change.content.answer import reader_of, said_from
+from headrace.runtime.driver.change.migration.exchange import Begun, begun
+from headrace.runtime.driver.change.pause import answering_from, exact_anew_at
+from headrace.runtime.driver.query_set import QuerySet
+from headrace.runtime.driver.state import Holding
+from headrace.runtime.journal.description import WarmStart
+from headrace.runtime.journal.gap import Gap, with_gap
+from headrace.runtime.journal.records import EpochResults
+from headrace.runtime.results.carried import held_from
+from headrace.runtime.store.segments import SegmentWriter
+from headrace.runtime.tasks.messages import ResultRef
+from headrace.time import BEGINNING, INFINITY
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """What becomes of a query that is replaced.
+
+    Attributes:
+        at: from where on the new plan answers (instant).
+        until: up to where the old one does (instant); the answer says nothing in between.
+        kept: the operators of the new plan that go on with their state.
+        anew: those that start without any.
+        reason: why the plans cannot be clipped, so that all start anew; None where they can.
+        filled: whether the new plan is brought to the present over rows that are kept, and answers from the
+            next instant on.
+        exact: from where on the new answer is that over all rows (instant); INFINITY where that is not known.
+        inherits: whether the new plan answers from the next instant on over the rows that the old one had,
+            since the operators that it has in common with that hold what they hold.
+    """
+
+    at: int
+    until: int
+    kept: tuple[Plan, ...]
+    anew: tuple[Plan, ...]
+    reason: str | None = None
+    filled: bool = False
+    exact: int = BEGINNING
+    inherits: bool = False
+
+
+def require_open(name: str, results: Sequence[EpochResults]) -> None:
+    """See that there is something of a query's answer that can be replaced.
+
+    Raises:
+        PlanError: all of it is final.
+    """
+    if _until(name, results) == INFINITY:
+        raise PlanError(
+            f"all of the answer of {name} is final, so that nothing of it can be replaced",
+            hint=f"drop {name} first, or choose another name",
+        )
+
+
+def exchange_of(holding: Holding, name: str, plan: Plan, *, waits: bool) -> Begun | PlanError:
+    """How a plan takes over from the one of a query by clips, or why it cannot.
+
+    Args:
+        holding: the queries that are answered, and their state.
+        name: the query's.
+        plan: the other one, optimized.
+        waits: whether some of its operators are to wait for others.
+    """
+    if waits or not is_strong(plan):
+        clause = "HEARTBEATS" if waits else "CONSISTENCY"
+        return PlanError(f"the plans cannot both run, by what the new one says of {clause}")
+    try:
+        return begun(holding, name, plan, is_another=True)
+    except PlanError as error:
+        return error
+
+
+def replacement(
+    holding: Holding,
+    name: str,
+    plan: Plan,
+    results: Sequence[EpochResults],
+    *,
+    alike: bool,
+    waits: bool,
+) -> Replacement:
+    """What would become of a query that another plan takes the place of now.
+
+    Args:
+        holding: the queries that are answered, and their state.
+        name: the query's.
+        plan: the other one, optimized.
+        results: those of the epochs that are kept, in order.
+        alike: whether both have the same columns.
+        waits: whether some operators of the new one are to wait for others.
+    """
+    found = exchange_of(holding, name, plan, waits=waits) if alike else PlanError("the columns are others")
+    if not isinstance(found, PlanError):
+        return _clipped(holding, found, name)
+    heartbeat = _until(name, results)
+    shared = inheritance(holding, name, plan, heartbeat, waits=waits)
+    if shared is not None:
+        return Replacement(heartbeat, heartbeat, shared.kept, shared.anew, inherits=True)
+    until = heartbeat if alike else BEGINNING
+    begins = answering_from(QuerySet({name: plan}), (name,), holding.point)[name]
+    begins = _limited(begins, until)
+    anew = tuple(part for part in walk(alone(plan)[0]) if is_stateful(part))
+    newest = {source.name: holding.point(source.name).time.latest for source in sources_of(plan)}
+    return Replacement(begins, until, (), anew, found.message, exact=exact_anew(plan, newest))
+
+
+def _clipped(holding: Holding, found: Begun, name: str) -> Replacement:
+    queries, migration = holding.queries, found.queries.migrations[name]
+    start = queries.state_start_of(name)
+    running = set(identities(migration.old, start, queries.merges).values())
+    names = identities(migration.plan, start, queries.merges)
+    kept: list[Plan] = []
+    anew: list[Plan] = []
+    for part in walk(migration.parts[1]):
+        if is_stateful(part):
+            (kept if names[id(part)] in running else anew).append(part)
+    return Replacement(migration.at, migration.at, tuple(kept), tuple(anew))
+
+
+def begun_anew(
+    queries: QuerySet, epoch: int, names: Iterable[str], before: Holding, results: Sequence[EpochResults]
+) -> QuerySet:
+    """The set with what is to be known of replaced queries that start anew.
+
+    Args:
+        queries: those that are answered from now on.
+        epoch: the one that replaces them.
+        names: those that are replaced.
+        before: the queries that run.
+        results: those of the epochs that are kept, in order.
+    """
+    for name, begins in answering_from(queries, names, before.point).items():
+        until = _until(name, results)
+        at = _limited(begins, until)
+        if _reach(queries, name, before) < at:
+            # What is final is not said again, whatever the new plan reads.
+            plan = queries.plans[name]
+            horizon, carried = horizon_of(plan), queries.carried_out.get(name, alone(plan)[0])
+            below = Clip(carried if horizon is None else strong(carried), begin=at)
+            queries = queries.replacing({name: at_horizon(below, horizon)})
+        exact = exact_anew_at(queries.plans[name], before.point)
+        gaps = with_gap(queries.gaps.get(name, ()), Gap(until, at, exact))
+        warm = {**queries.warm, name: WarmStart(epoch, at)}
+        queries = replace(queries, warm=warm, gaps={**queries.gaps, name: gaps})
+    return queries
+
+
+def _limited(begins: int, until: int) -> int:
+    """From where on a query answers that starts anew (instant).
+
+    Args:
+        begins: from where on it would answer if it were new; INFINITY if it has all its rows, or no further
+            ones come.
+        until: up to where the answer is final.
+    """
+    return until if begins == INFINITY else max(begins, until)
+
+
+def taken_back(
+    names: Iterable[str],
+    before: Holding,
+    after: QuerySet,
+    results: Sequence[EpochResults],
+    begins: Mapping[str, tuple[ResultRef, ...]],
+    file: str,
+) -> dict[str, tuple[ResultRef, ...]]:
+    """What replaced queries begin with, after what takes back all that was said and is not final.
+
+    Args:
+        names: the queries that start anew.
+        before: the queries that run.
+        after: those from the change on.
+        results: those of the epochs that are kept, in order.
+        begins: what queries begin with.
+        file: the name of the file to write, below the folder for results.
+    """
+    writer = SegmentWriter(before.store, f"results/{file}")
+    found: dict[str, tuple[ResultRef, ...]] = {}
+    for name in names:
+        held = held_from(reader_of(name, before, results).yielded(), _until(name, results))
+        output, reach = dict(after.graph.outputs)[name], _reach(after, name, before)
+        refs = said_from(name, held.negated(), reach, before, results, writer, output)
+        found[name] = (*refs, *begins.get(name, ()))
+    writer.close()
+    return found
+
+
+def _until(name: str, results: Sequence[EpochResults]) -> int:
+    """Up to where a query's answer is final (instant)."""
+    return results[-1].heartbeats[name] if results else BEGINNING
+
+
+def _reach(queries: QuerySet, name: str, before: Holding) -> int:
+    """Up to where a query speaks at once (instant)."""
+    graph, horizon = queries.graph, horizon_of(queries.plans[name])
+    node = graph.node_of(dict(graph.outputs)[name])
+    if horizon is None:
+        return before.heartbeats(graph)[node]
+    return graph.reaches(*before.reached(graph))[horizon][node]

@@ -1,0 +1,66 @@
+"""What each kind of change of the plan comes to; one function for each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from headrace.errors import PlanError
+from headrace.runtime.driver.change.common_operators import inherited
+from headrace.runtime.driver.change.redefinition import redefined
+from headrace.runtime.driver.change.replace import exchange_of, require_open
+from headrace.runtime.driver.change.turn import Present, Turn
+from headrace.runtime.driver.change.wanted import Join, PlanChange, Redefine, Rename, Replace
+
+
+def turn_of(present: Present, change: PlanChange) -> Turn:
+    """What a change of the plan comes to.
+
+    Args:
+        present: the run before it.
+        change: what is asked for.
+
+    Raises:
+        PlanError: all of the answer is final that is to be replaced.
+        UserError: a query has no state that it could take over.
+        StoreError: something cannot be written.
+    """
+    match change:
+        case Redefine():
+            return redefined(present, change)
+        case Replace():
+            return _replaced(present, change)
+        case Join():
+            return _joined(present, change)
+        case Rename():
+            return _renamed(present, change)
+        case _:
+            assert_never(change)
+
+
+def _replaced(present: Present, change: Replace) -> Turn:
+    """Another plan answers from some instant on, below which the old answer holds; or it starts anew."""
+    wanted, name, waits = change.wanted, change.name, change.name in change.wanted.holds
+    if change.goes_on:
+        require_open(name, present.known.results)
+        new = exchange_of(present.holding(), name, wanted.plans[name], waits=waits)
+        if not isinstance(new, PlanError):
+            return replace(present.turn_to(wanted, new.queries), adopted=new.adopted, given=new.given)
+    kept = inherited(present, wanted, name, goes_on=change.goes_on)
+    if kept is not None:
+        return kept
+    return redefined(present, Redefine(wanted), anew=(name,) if change.goes_on else ())
+
+
+def _joined(present: Present, change: Join) -> Turn:
+    """A query goes on that was brought to the present; one that was paused is so no more."""
+    wanted, found = change.wanted, change.found
+    queries = present.joined(wanted, found.query, found.adoption, goes_on=found.goes_on)
+    return replace(present.turn_to(wanted, queries), joining=found)
+
+
+def _renamed(present: Present, change: Rename) -> Turn:
+    """A query goes on under another name."""
+    queries = present.known.queries.renaming(change.old, change.new)
+    description = change.description or present.known.description
+    return replace(present.turn(queries), description=description, renamed={change.old: change.new})

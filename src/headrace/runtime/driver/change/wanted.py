@@ -1,0 +1,117 @@
+"""What a run may be asked to be from an epoch on: one frozen value for each kind of change."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from headrace.algebra.nodes import Plan
+from headrace.lowering.lower import Holds
+from headrace.runtime.driver.change.caught_up import Joining
+from headrace.runtime.driver.change.pause import Known
+from headrace.runtime.driver.change.warm import Derivation
+from headrace.runtime.driver.settings import RunSettings
+from headrace.runtime.driver.state import Streams
+from headrace.runtime.journal.description import Description
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a run is to answer from a change on, all of it.
+
+    Attributes:
+        plans: all queries, optimized, by name.
+        streams: all streams by name; how far others have been read is forgotten.
+        description: the same for a store; as it was if None.
+        holds: which operators of a query wait for others.
+        to_pause: the queries that are not answered until they are among the plans again.
+    """
+
+    plans: Mapping[str, Plan]
+    streams: Streams
+    description: Description | None = None
+    holds: Mapping[str, Holds] = field(default_factory=dict)
+    to_pause: Collection[str] = ()
+
+
+@dataclass(frozen=True)
+class Redefine:
+    """Queries come and go, are paused and resumed, or go on at other levels of consistency.
+
+    Which of that happens to which query follows from what the run answers now. One that is new or resumed
+    answers from its streams' present heartbeats on, over the rows that arrive from now on.
+
+    Attributes:
+        wanted: what the run is from then on.
+        warm: the new queries that take over the state of others, and how each follows from their answers.
+        known: what is known of queries that may be paused; of those that are answered if None.
+        keeping: of queries that are paused, the streams whose rows are kept meanwhile.
+    """
+
+    wanted: Wanted
+    warm: Mapping[str, Derivation] = field(default_factory=dict)
+    known: Mapping[str, Known] | None = None
+    keeping: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Replace:
+    """Another plan answers under the name of a query.
+
+    Attributes:
+        wanted: what the run is from then on; no other query is new or gone.
+        name: the query's.
+        goes_on: whether the answer so far goes on in that of the other plan, which has the same columns.
+    """
+
+    wanted: Wanted
+    name: str
+    goes_on: bool = True
+
+
+@dataclass(frozen=True)
+class Join:
+    """A query that was brought to the present beside the run is answered by it from then on.
+
+    Attributes:
+        wanted: what the run is from then on; no other query is new.
+        found: what the query begins with.
+    """
+
+    wanted: Wanted
+    found: Joining
+
+
+@dataclass(frozen=True)
+class Rename:
+    """A query gets another name.
+
+    Attributes:
+        old: its name.
+        new: the other one, which no query has.
+        description: what the run is from then on; as it was if None.
+    """
+
+    old: str
+    new: str
+    description: Description | None = None
+
+
+@dataclass(frozen=True)
+class Settle:
+    """Input is cut, and results are kept, in another way from the next epoch on.
+
+    Attributes:
+        settings: how; of them what a run can change: not its clock, nor over what state is spread.
+        max_dead_letters: how many dead letters there may be; any number if None.
+    """
+
+    settings: RunSettings
+    max_dead_letters: int | None
+
+
+PlanChange = Redefine | Replace | Join | Rename
+"""Changes of what a run answers; each is an epoch of its own, without input."""
+
+Change = PlanChange | Settle
+"""All that can be changed of a run between two epochs."""

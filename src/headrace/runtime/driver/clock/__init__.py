@@ -1,0 +1,1 @@
+"""The time of a run, and until when it alone can change an answer."""

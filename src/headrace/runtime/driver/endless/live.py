@@ -1,0 +1,625 @@
+"""An endless run: a thread that turns what the feeds bring into epochs, until it is stopped."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import CancelledError, Future, InvalidStateError
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+from headrace.algebra.nodes import Plan
+from headrace.algebra.system_streams import system_stream
+from headrace.errors import UserError, told
+from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
+from headrace.runtime.driver.beside.refill import refill_of, refilled
+from headrace.runtime.driver.beside.starting_at import CatchingUp, CatchUp, Start, kept_for, past_pause
+from headrace.runtime.driver.change.refresh import Refreshed
+from headrace.runtime.driver.change.replace import Replacement
+from headrace.runtime.driver.change.wanted import Change, Join, Redefine, Rename, Replace, Settle, Wanted
+from headrace.runtime.driver.change.warm import Derivation
+from headrace.runtime.driver.endless.attempt import Attempt
+from headrace.runtime.driver.endless.retries import cause_of, run_epoch
+from headrace.runtime.driver.endless.withdrawal import check_wanted, withdrawing
+from headrace.runtime.driver.epoch.run import Run
+from headrace.runtime.driver.facts.progress import Progress
+from headrace.runtime.driver.facts.published import Reading
+from headrace.runtime.driver.facts.reports import LOG
+from headrace.runtime.driver.facts.self_report import Epoch, describe
+from headrace.runtime.driver.kept.replay import Choose, Replayed, carried_out
+from headrace.runtime.driver.settings import RunSettings
+from headrace.runtime.driver.state import Streams
+from headrace.runtime.intake.feed import Feed
+from headrace.runtime.intake.streams import Intake, LiveStream, ReadAgain
+from headrace.runtime.intake.system_feed import SystemFeed
+from headrace.runtime.journal.description import Description
+from headrace.runtime.journal.exchanges import Exchange
+
+T = TypeVar("T")
+
+LINGER = 0.02
+"""Seconds that an epoch waits, after something has come, for other streams to bring something too."""
+
+_LOOK = 0.25
+"""Seconds between two looks at whether all feeds are well."""
+
+_SHORTEST = 0.01
+"""Seconds between two looks at the clock, at least."""
+
+_ENDING = 10.0
+"""Seconds that the end of a run takes at most when no epoch is running."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a run is asked to answer from the next epoch on.
+
+    Attributes:
+        wanted: all of it.
+        feed: makes the feed of a live stream that is read from then on.
+        warm: the new queries that take over the state of others, and how each follows from their answers.
+        past: the new queries that answer over rows from before them, and since when.
+        resumed: the queries that go on after a pause in which nothing was kept for them.
+        keeping: those queries to be paused for which the rows of their streams are kept meanwhile.
+        another: the query that is another one from then on; None if there is none.
+        replaced: the same where its answer goes on.
+        ahead: the query of them that is there already; if None, it is brought to the present first.
+    """
+
+    wanted: Wanted
+    feed: Callable[[str], Feed]
+    warm: Mapping[str, Derivation] = field(default_factory=dict)
+    past: Mapping[str, Start] = field(default_factory=dict)
+    resumed: Collection[str] = ()
+    keeping: Collection[str] = ()
+    another: str | None = None
+    replaced: str | None = None
+    ahead: Ahead | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Promise:
+    """A heartbeat that a source has sent beside its rows.
+
+    Attributes:
+        stream: its stream.
+        heartbeat: no later row is below it (instant).
+        after: what had come of the stream before it; see `Feed.come`.
+        done: resolved when it is committed.
+    """
+
+    stream: str
+    heartbeat: int
+    after: int
+    done: Future[None]
+
+
+class LiveRun:
+    """Runs epochs as input comes.
+
+    Args:
+        run: what commits the epochs; the thread is its only user while it runs.
+        changed: notified after every commit and at the end.
+        progress: called after every epoch, or None.
+
+    Attributes:
+        error: what ended the run, or None.
+        problems: streams that were given up, with the reason; the others go on.
+        stale: relations that could not be read again, with the reason; what was read before holds.
+        attempt: the epoch that is running, or None.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        changed: threading.Condition,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self._run = run
+        self._progress = progress
+        self._changed = changed
+        self._feeds: Mapping[str, Feed] = {}
+        self._changes: list[tuple[Callable[[], Any], Future[Any]]] = []
+        self._blamed: Mapping[str, BaseException] = {}
+        self._promises: list[_Promise] = []
+        self._promised: list[_Promise] = []
+        self._ahead = CatchingUps(run)
+        self._stopping = False
+        self._in_epoch = False
+        self._ended = False
+        self._thread = threading.Thread(target=self._loop, name="headrace epochs", daemon=True)
+        self.error: BaseException | None = None
+        self.problems: dict[str, str] = {}
+        self.stale: dict[str, str] = {}
+        self.attempt: Attempt | None = None
+
+    @property
+    def troubles(self) -> dict[str, str]:
+        """Streams that cannot be read for now, with the reason; they are tried again."""
+        found = {name: feed.trouble() for name, feed in self._feeds.items() if name not in self.problems}
+        return {name: trouble for name, trouble in found.items() if trouble is not None}
+
+    def start(self, feeds: Mapping[str, Feed]) -> None:
+        """Start the feeds and the thread; where a feed cannot start, those before it are stopped again."""
+        self._feeds = dict(feeds)
+        try:
+            for name, feed in feeds.items():
+                feed.start(self._run.point(name), self._run.columns[name])
+        except BaseException:
+            for feed in feeds.values():
+                feed.stop()
+            raise
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Something has come."""
+        with self._changed:
+            self._changed.notify_all()
+
+    @property
+    def running(self) -> bool:
+        """Whether epochs are still run."""
+        return self._thread.is_alive() and not self._ended
+
+    def feed(self, name: str) -> Feed | None:
+        """What brings the rows of a live stream that some query reads."""
+        return self._feeds.get(name)
+
+    @property
+    def catching_up(self) -> CatchingUp | None:
+        """How far the query is that is being brought from the past to the present; None if none is."""
+        return self._ahead.progress
+
+    def change(self, change: Asked) -> int:
+        """Answer other queries from the next epoch on; returns when that is committed.
+
+        Returns:
+            The epoch of the change.
+
+        Raises:
+            UserError: a new stream cannot be started, or the run has ended; nothing has changed then.
+            StoreError: the change cannot be written; nothing has changed then.
+        """
+        ahead = change.ahead or self.ahead(change)
+        if ahead is None:
+            return self._between_epochs(lambda: self._change(change))
+        ahead.arrived.result()
+        return self._between_epochs(lambda: self._change(replace(change, ahead=ahead)))
+
+    def ahead(self, change: Asked) -> Ahead | None:
+        """Begin to bring a query to the present that a change needs, while others change what they like.
+
+        Args:
+            change: the change that is to follow.
+
+        Returns:
+            None where there is none.
+
+        Raises:
+            UserError: rows are missing that its answer depends on, or the run has ended.
+        """
+        if not change.past and not change.resumed and change.another is None:
+            return None
+
+        def begun() -> Ahead | None:
+            query = self._past_of(change)
+            return None if query is None else self._ahead.add(query)
+
+        return self._between_epochs(begun)
+
+    def give_up(self, ahead: Ahead) -> None:
+        """Forget a query that was to be brought to the present."""
+        self._between_epochs(lambda: self._ahead.give_up(ahead))
+
+    def settle(self, settings: RunSettings, max_dead_letters: int | None) -> None:
+        """Go on in another way from the next epoch on; see `Settle`.
+
+        Raises:
+            UserError: the run has ended.
+        """
+        self._between_epochs(lambda: self._run.change(Settle(settings, max_dead_letters)))
+
+    def reoptimize(self, query: str) -> Exchange | None:
+        """Let a query join in a better order, if there is one; see `Run.reoptimize`."""
+        return self._between_epochs(lambda: self._reoptimize(query))
+
+    def rename(self, old: str, new: str, description: Description | None) -> None:
+        """Give a query another name; returns when that is committed. See `Rename`."""
+        self._between_epochs(lambda: self._run.change(Rename(old, new, description)))
+
+    def replacement_of(
+        self, query: str, plan: Plan, streams: Streams, *, alike: bool, waits: bool
+    ) -> Replacement:
+        """What would become of a query that is replaced now; see `Run.replacement_of`."""
+
+        def found() -> Replacement:
+            if refill_of(self._run, query, plan, streams, waits=waits) is not None:
+                return refilled(query, plan, self._run)
+            return self._run.replacement_of(query, plan, alike=alike, waits=waits)
+
+        return self._between_epochs(found)
+
+    def refresh(self, relation: str, again: ReadAgain | None = None) -> Refreshed:
+        """Read a relation again; returns when what was read counts.
+
+        Args:
+            relation: its name.
+            again: reads all its rows; those of what it was declared with if None.
+
+        Raises:
+            UserError: it cannot be read, or not be refreshed; what was read before holds then.
+            StoreError: what was read cannot be written; the same then.
+        """
+        return self._between_epochs(lambda: self._refresh(relation, again))
+
+    def replay(self, stream: str, chosen: Choose) -> Replayed:
+        """Let dead letters of a stream be input once more; returns when that counts, or nothing was taken.
+
+        Args:
+            stream: its name.
+            chosen: which of them.
+
+        Raises:
+            UserError: no query reads the stream, or its dead letters are not kept; nothing has changed then.
+        """
+        return self._between_epochs(lambda: self._replay(stream, chosen))
+
+    def _between_epochs(self, change: Callable[[], T]) -> T:
+        done: Future[T] = Future()
+        with self._changed:
+            if self._ended:
+                raise _over(self.error)
+            self._changes.append((change, done))
+            self._changed.notify_all()
+        # Until it begins it can be taken back; then it is waited for, since it may take effect.
+        with withdrawing(done.cancel):
+            try:
+                return done.result()
+            except CancelledError:
+                check_wanted()
+                raise
+
+    def promise(self, stream: str, heartbeat: int) -> Future[None]:
+        """Take a heartbeat that a stream's source sends beside its rows; resolved when it is committed.
+
+        Args:
+            stream: a live stream that some query reads.
+            heartbeat: no row that comes later is below it (instant).
+
+        Raises:
+            UserError: the run has ended.
+        """
+        with self._changed:
+            if self._ended or stream not in self._feeds:
+                raise _over(self.error)
+            promise = _Promise(stream, heartbeat, self._feeds[stream].come(), Future())
+            self._promises.append(promise)
+            self._changed.notify_all()
+        return promise.done
+
+    def stop(self, timeout: float | None = None) -> bool:
+        """End after the epoch that is running.
+
+        Args:
+            timeout: seconds to wait for it; None waits as long as it takes.
+
+        Returns:
+            Whether it has ended.
+        """
+        self._stopping = True
+        self.wake()
+        if self._thread.ident is not None and not self._ended:
+            self._thread.join(timeout)
+            if not self._in_epoch:
+                self._thread.join(_ENDING)
+        return self._ended or not self._thread.is_alive()
+
+    def abandon(self, error: UserError) -> None:
+        """Abandon an epoch that does not end; it must not be able to commit any more.
+
+        Args:
+            error: what is raised to whoever waits for it.
+        """
+        self.error = error
+        self._finish()
+
+    def _loop(self) -> None:
+        try:
+            while not self._stopping:
+                self._carry_out_changes()
+                self._catch_up()
+                self._refresh_what_is_due()
+                intakes = self._next()
+                if intakes is not None:
+                    self._pass(intakes)
+        except BaseException as error:  # whatever it is, whoever waits has to hear of it
+            self.error = self.error or error
+        if not self._ended:
+            self._finish()
+
+    def _pass(self, intakes: Mapping[str, Intake]) -> None:
+        """Run an epoch, and do what follows from its commit."""
+        before = self._run.reading
+        failed = self._run_epoch(intakes)
+        self._run.merge()
+        self._note(intakes, before)
+        blamed = {name: error for name, error in self._blamed.items() if name not in intakes}
+        self._blamed = {**blamed, **failed}
+        self._settle(failed)
+        self._keep_promises(failed)
+        self._retire_feeds()
+        if self._run.end_exchanges() | self._run.follow():
+            self._read_columns()
+        self.wake()
+        if self._progress is not None:
+            self._progress(self._run.progress())
+
+    def _note(self, intakes: Mapping[str, Intake], before: Reading) -> None:
+        """Let whoever reads the streams about the run hear of an epoch, unless nothing else was in it."""
+        noting = [feed for feed in self._feeds.values() if isinstance(feed, SystemFeed)]
+        if not noting or all(system_stream(name) is not None for name in intakes):
+            return
+        waiting = {name: feed.waiting() for name, feed in self._feeds.items()}
+        known = {name: rows for name, rows in waiting.items() if rows is not None}
+        results, store = self._run.results[-1], self._run.store
+        epoch = Epoch(before, self._run.reading, results, store, self.problems, known)
+        for feed in noting:
+            feed.note(describe(epoch, feed.kind))
+
+    def _run_epoch(self, intakes: Mapping[str, Intake]) -> Mapping[str, BaseException]:
+        """Run an epoch; the streams that had to be left out, with the error."""
+        self._in_epoch = True
+        try:
+            self.attempt = Attempt(self._run.totals.epochs + 1, time.monotonic())
+            return run_epoch(
+                self._run, intakes, self._blamed.keys(), lambda: self._stopping, self._notice_failure
+            )
+        finally:
+            self._in_epoch, self.attempt = False, None
+
+    def _notice_failure(self, error: Exception) -> None:
+        """An epoch is tried again."""
+        if self.attempt is not None:
+            self.attempt = replace(self.attempt, failed=cause_of(error))
+
+    def _finish(self) -> None:
+        """Let everyone hear that no epoch follows."""
+        try:
+            with ExitStack() as last:
+                last.callback(self._end)
+                for feed in self._feeds.values():
+                    last.callback(feed.stop)
+                if self.error is not None:
+                    last.callback(self._settle, dict.fromkeys(self._feeds, self.error))
+        except BaseException as error:  # the other steps have been taken all the same
+            self.error = self.error or error
+
+    def _end(self) -> None:
+        """Refuse the changes that nobody will carry out."""
+        with self._changed:
+            self._stopping = self._ended = True
+            refused, self._changes = self._changes, []
+            broken = [*self._promised, *self._promises]
+            self._promised, self._promises = [], []
+            self._changed.notify_all()
+        self._ahead.end(_over(self.error))
+        for _, change in refused:
+            with suppress(InvalidStateError):  # taken back meanwhile
+                change.set_exception(_over(self.error))
+        for promise in broken:
+            promise.done.set_exception(_over(self.error))
+
+    def _carry_out_changes(self) -> None:
+        """Change the plan as it was asked for; what goes wrong is for whoever asked."""
+        while self._changes:
+            change, done = self._changes[0]
+            try:
+                found = change() if done.set_running_or_notify_cancel() else None
+            except Exception as error:
+                done.set_exception(error)
+            else:
+                if not done.cancelled():
+                    done.set_result(found)
+            with self._changed:
+                self._changes.pop(0)
+                self._changed.notify_all()
+
+    def _past_of(self, change: Asked) -> CatchUp | None:
+        """The query of a change that is to be brought to the present first; None where there is none."""
+        wanted = change.wanted
+        if not self._run.totals.epochs:
+            # It is there before the first row.
+            return None
+        for name, start in change.past.items():
+            return CatchUp(self._run, name, wanted.plans[name], start, wanted.streams)
+        for name in change.resumed:
+            return past_pause(self._run, name, wanted.plans[name], wanted.streams, waits=name in wanted.holds)
+        if change.another is None:
+            return None
+        name = change.another
+        return refill_of(self._run, name, wanted.plans[name], wanted.streams, waits=name in wanted.holds)
+
+    def _catch_up(self) -> None:
+        """Bring a query that is to join an epoch nearer to the present."""
+        self._in_epoch = True
+        try:
+            caught = self._ahead.step()
+        finally:
+            self._in_epoch = False
+        if caught:
+            self.wake()
+
+    def _reoptimize(self, query: str) -> Exchange | None:
+        found = self._run.reoptimize(query)
+        self._read_columns()
+        return found
+
+    def _refresh(self, relation: str, again: ReadAgain | None = None) -> Refreshed:
+        while self._run.reads_relations:
+            self._pass(self._run.next_share())
+        refresh = self._run.refresh(relation, again)
+        if refresh.intakes:
+            # Where that fails, the files may count all the same: the next start looks which do.
+            self._pass(refresh.intakes)
+            self._run.forget(refresh)
+        self.stale.pop(relation, None)
+        return refresh.report
+
+    def _refresh_what_is_due(self) -> None:
+        """Read relations again by the clock; where that fails, the old content holds until the next time."""
+        for relation in self._run.due_refreshes():
+            try:
+                self._refresh(relation)
+            except UserError as error:
+                self.stale[relation] = f"it could not be read again: {told(error)}"
+                LOG.warning("the relation %s stays as it was: %s", relation, self.stale[relation])
+
+    def _replay(self, stream: str, chosen: Choose) -> Replayed:
+        while self._run.reads_relations:
+            self._pass(self._run.next_share())
+
+        def run(intake: Intake) -> int:
+            self._pass({stream: intake})
+            return self._run.totals.epochs
+
+        return carried_out(lambda: self._run.letters_for(stream, chosen), run)
+
+    def _read_columns(self) -> None:
+        """Let the feeds know which columns are read now."""
+        for name, feed in self._feeds.items():
+            feed.read(self._run.columns[name])
+
+    def _change(self, asked: Asked) -> int:
+        """Start the feeds that a change needs, commit it, and stop the feeds that nobody needs; its epoch."""
+        started: dict[str, Feed] = {}
+        wanted = asked.wanted
+        columns = self._run.columns_for(wanted)
+        try:
+            for name in columns:
+                if isinstance(wanted.streams.get(name), LiveStream) and name not in self._feeds:
+                    started[name] = asked.feed(name)
+                    started[name].start(self._run.point(name), columns[name])
+            self._run.change(self._kind_of(asked))
+        except BaseException:
+            for feed in started.values():
+                feed.stop()
+            raise
+        self._retire_feeds()
+        self._feeds = {**self._feeds, **started}
+        self._read_columns()
+        return self._run.totals.epochs
+
+    def _kind_of(self, asked: Asked) -> Change:
+        """The change that carries out what is asked for.
+
+        Raises:
+            UserError: rows are missing that the answer of a query will depend on that is to keep its input.
+        """
+        if asked.ahead is not None:
+            return Join(asked.wanted, self._ahead.take(asked.ahead))
+        if asked.another is not None:
+            return Replace(asked.wanted, asked.another, goes_on=asked.replaced is not None)
+        plans = self._run.reading.queries.plans
+        new = (name for name in asked.keeping if name in plans)
+        kept = {name: kept_for(self._run, name, plans[name], asked.wanted.streams) for name in new}
+        return Redefine(asked.wanted, asked.warm, keeping=kept)
+
+    def _retire_feeds(self) -> None:
+        """Stop the feeds of streams that no query reads any more."""
+        retired = {name: feed for name, feed in self._feeds.items() if name not in self._run.streams}
+        if retired:
+            self._feeds = {name: feed for name, feed in self._feeds.items() if name not in retired}
+            self.problems = {name: reason for name, reason in self.problems.items() if name not in retired}
+            for feed in retired.values():
+                feed.stop()
+
+    def _next(self) -> dict[str, Intake] | None:
+        """What the next epoch takes, nothing where time alone makes it; None where there is to be none yet.
+
+        Waits until there is something, or for a short while.
+        """
+        with self._changed:
+            patience = 0.0 if self._ahead.first is not None else self._patience()
+            self._changed.wait_for(self._something, timeout=patience)
+        self._check()
+        if self._stopping or self._changes:
+            return None
+        if not self._something():
+            self._look()
+            return {} if self._run.is_due() else None
+        if self._run.reads_relations:
+            return self._run.next_share()
+        if not all(feed.ready() for feed in self._feeds.values()):
+            time.sleep(LINGER)
+        intakes = self._run.next_share()
+        for name, feed in self._feeds.items():
+            intake = feed.take(self._run.point(name))
+            if intake is not None:
+                intakes[name] = intake
+        self._take_promises(intakes)
+        self._look()
+        return intakes
+
+    def _patience(self) -> float:
+        """Seconds until the next look at whether all feeds are well, and at the clock."""
+        wait = self._run.wait()
+        return _LOOK if wait is None else min(_LOOK, max(wait, _SHORTEST))
+
+    def _look(self) -> None:
+        """Let time count for the streams that have nothing left, now that what there was is taken."""
+        if self._run.counts_time:
+            self._run.look(lambda: {name: feed.caught_up() for name, feed in self._feeds.items()})
+
+    def _take_promises(self, intakes: dict[str, Intake]) -> None:
+        """Add the heartbeats that sources have sent to an epoch, once the rows before them are taken."""
+        left = []
+        with self._changed:
+            for promise in self._promises:
+                feed = self._feeds.get(promise.stream)
+                if feed is None:
+                    message = f"no query reads a stream {promise.stream} any more"
+                    promise.done.set_exception(UserError(message))
+                elif feed.has_taken(promise.after):
+                    take = intakes.get(promise.stream) or Intake(self._run.point(promise.stream).position)
+                    heartbeat = max(take.promise, promise.heartbeat)
+                    intakes[promise.stream] = replace(take, promise=heartbeat)
+                    self._promised.append(promise)
+                else:
+                    left.append(promise)
+            self._promises = left
+
+    def _keep_promises(self, failed: Mapping[str, BaseException]) -> None:
+        """Let those who sent heartbeats know that they count; those of a stream that failed wait."""
+        kept, self._promised = self._promised, []
+        with self._changed:
+            self._promises = [promise for promise in kept if promise.stream in failed] + self._promises
+        for promise in kept:
+            if promise.stream not in failed:
+                promise.done.set_result(None)
+
+    def _something(self) -> bool:
+        fed = any(feed.ready() for feed in self._feeds.values())
+        asked = self._stopping or bool(self._changes) or bool(self._promises)
+        return asked or fed or bool(self._run.next_share())
+
+    def _check(self) -> None:
+        for name, feed in self._feeds.items():
+            reason = None if name in self.problems else feed.check()
+            if reason is not None:
+                error = self._blamed.get(name)
+                self.problems[name] = reason if error is None else f"no epoch can read it: {cause_of(error)}"
+                LOG.warning("the stream %s was given up: %s", name, self.problems[name])
+
+    def _settle(self, failed: Mapping[str, BaseException]) -> None:
+        """Notify the feeds of what became of what was taken; those that failed may bring it again."""
+        with ExitStack() as stack:
+            for name, feed in self._feeds.items():
+                stack.callback(feed.settle, failed.get(name))
+
+
+def _over(error: BaseException | None) -> UserError:
+    """The error for whoever asked for a change too late."""
+    reason = f"the run ended with: {told(error)}" if error is not None else "the database was stopped"
+    return UserError(f"the queries were not changed: {reason}", hint="try again, then call start()")

@@ -1,0 +1,181 @@
+"""An epoch that fails: tried again, then without single queries or streams, to find what makes it fail.
+
+A function that crashes takes the worker it runs in with it, and the epoch with that. Which query called it
+nobody can say any more, so it is looked for: some of the queries are run again, and again some of those.
+
+A batch that Spark hands over is computed only when an epoch reads it, so its faults (a user's function that
+raises, a file that cannot be read, a worker that was killed) come to light inside the epoch's job.
+
+One query's or stream's fault must not end the run of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from headrace.errors import (
+    DeadLetterError,
+    RunnerLostError,
+    StoreError,
+    UserError,
+    WorkerLostError,
+    named,
+    shortened,
+)
+from headrace.runtime.driver.epoch.run import Run
+from headrace.runtime.driver.facts.progress import Progress
+from headrace.runtime.driver.facts.reports import log_retry
+from headrace.runtime.driver.query_set import Reason
+from headrace.runtime.intake.streams import Intake
+
+ATTEMPTS: Final = 4
+"""So often an epoch is tried before streams are left out of it."""
+_TOLD_CHARACTERS: Final = 500
+"""How much of an exception's message is reported."""
+
+
+def run_to_end(run: Run, progress: Callable[[Progress], None] | None = None) -> None:
+    """Read all streams of a run to their end, epoch by epoch.
+
+    Args:
+        run: what commits the epochs; its streams are bounded.
+        progress: called after every epoch.
+
+    Raises:
+        Exception: as `run_epoch` does.
+    """
+    while intakes := run.next_share():
+        run_epoch(run, intakes)
+        run.merge()
+        run.end_exchanges()
+        run.follow()
+        if progress is not None:
+            progress(run.progress())
+
+
+def run_epoch(
+    run: Run,
+    intakes: Mapping[str, Intake],
+    blamed: Collection[str] = (),
+    is_stopping: Callable[[], bool] = lambda: False,
+    notice: Callable[[Exception], None] = lambda error: None,
+) -> dict[str, Exception]:
+    """Run and commit an epoch, if need be without the queries or streams that make it fail.
+
+    An epoch that fails is tried again, unless the error says that it will fail again. If workers keep dying,
+    it is tried without the queries that kill them, which end with it. Then it is tried without each of the
+    streams whose rows come again, such as batches of Spark's, then without all of them.
+
+    Args:
+        run: what commits the epoch.
+        intakes: what it takes of each stream.
+        blamed: the streams that were left out of an epoch and have brought nothing good since; they are left
+            out first.
+        is_stopping: whether the run is to end; a failure is then not looked into.
+        notice: hears why the epoch is tried again.
+
+    Returns:
+        The streams that were left out, with the error.
+
+    Raises:
+        StoreError: the store cannot be read or written.
+        RunnerLostError: there is nothing left to run epochs on.
+        DeadLetterError: too many rows cannot take part.
+        Exception: the epoch fails without those queries and streams as well.
+    """
+    error = _tried(run, intakes)
+    if error is None:
+        return {}
+    for left_out, ended in _ways(run, intakes, blamed, error):
+        rest = {name: intake for name, intake in intakes.items() if name not in left_out}
+        if is_stopping():
+            break
+        log_retry(run.totals.epochs + 1, error)
+        notice(error)
+        if _tried(run, rest, ended) is None:
+            run.sweep_strays()
+            return dict.fromkeys(left_out, error)
+    raise error
+
+
+def _ways(
+    run: Run, intakes: Mapping[str, Intake], blamed: Collection[str], error: Exception
+) -> Iterator[tuple[Sequence[str], Mapping[str, Reason]]]:
+    """What to leave out of an epoch that has failed, one way after the other: streams, and queries to end."""
+    suspects = [name for name, intake in intakes.items() if intake.is_batch or intake.comes_again]
+    known = [name for name in suspects if name in blamed]
+    nothing: Mapping[str, Reason] = {}
+    if known:
+        yield known, nothing
+    lost = isinstance(error, WorkerLostError)
+    if lost or not isinstance(error, UserError):
+        yield from [([], nothing)] * (ATTEMPTS - 1)
+    if lost and (deadly := _deadly_queries(run, intakes)):
+        yield [], deadly
+    yield from (([name], nothing) for name in suspects if [name] != known)
+    if len(suspects) > 1 and suspects != known:
+        yield suspects, nothing
+
+
+def _deadly_queries(run: Run, intakes: Mapping[str, Intake]) -> dict[str, Reason]:
+    """The queries in which workers die each time they are run; none where reading alone kills them."""
+    found: dict[str, Reason] = {}
+
+    def died(queries: Sequence[str]) -> WorkerLostError | None:
+        try:
+            run.rehearse(intakes, queries)
+        except WorkerLostError as error:
+            return error
+        return None
+
+    def search(queries: Sequence[str]) -> None:
+        error = died(queries)
+        if error is None:
+            return
+        if len(queries) > 1:
+            middle = len(queries) // 2
+            search(queries[:middle])
+            search(queries[middle:])
+        elif error := died(queries):  # once more, as a worker may die of something else
+            found[queries[0]] = error.message, error.hint
+
+    if died(()) is None:
+        search(tuple(run.reading.queries.live))
+    return found
+
+
+def _tried(
+    run: Run, intakes: Mapping[str, Intake], ended: Mapping[str, Reason] = MappingProxyType({})
+) -> Exception | None:
+    """Run an epoch; what went wrong before it was committed, or None.
+
+    Raises:
+        StoreError: the store is at fault, whatever the epoch takes.
+        RunnerLostError: so is what runs it.
+        DeadLetterError: too many rows cannot take part, which another attempt does not change.
+        Exception: it went wrong after the commit.
+    """
+    epochs = run.totals.epochs
+    try:
+        run.step(intakes, ended)
+    except (StoreError, RunnerLostError, DeadLetterError):
+        raise
+    except Exception as error:
+        if run.totals.epochs > epochs:
+            raise
+        return error
+    return None
+
+
+def cause_of(error: BaseException) -> str:
+    """An error in one line; of an exception in a Python worker the line that names it."""
+    if isinstance(error, UserError):
+        return str(error)
+    try:
+        lines = [line.strip() for line in str(error).splitlines()]
+    except Exception:  # an exception of a user's, which may do anything
+        return named(error)
+    raised = [line for line in lines if line and not line.startswith(("at ", "File ", "Traceback"))]
+    return shortened(f"{type(error).__name__}: {raised[-1] if raised else ''}", _TOLD_CHARACTERS)

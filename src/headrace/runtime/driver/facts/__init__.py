@@ -1,0 +1,1 @@
+"""What a run tells of itself: status, progress, counts, and the streams that describe it."""

@@ -1,0 +1,63 @@
+"""What the logger `headrace` is told of a run; nothing is printed where nobody has set up logging."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from headrace.errors import PlanError, told
+from headrace.heartbeats.bounded import Arrivals
+from headrace.runtime.driver.query_set import Reason
+from headrace.runtime.journal.exchanges import Exchange
+from headrace.runtime.journal.records import Commit, Totals
+from headrace.runtime.writing.texts import count
+
+LOG: Final = logging.getLogger("headrace")
+
+
+def log_epoch(commit: Commit, before: Totals, failed: Mapping[str, Reason]) -> None:
+    """Log an epoch that was committed, and with a warning what it could not use.
+
+    Args:
+        commit: its record.
+        before: the counters before it.
+        failed: the queries that had failed before it.
+    """
+    after = commit.totals
+    rows = _everything(after) - _everything(before)
+    LOG.debug("epoch %d: %s in %.3f s", commit.epoch, count(rows, "row"), after.seconds - before.seconds)
+    for name, seen in after.arrivals.items():
+        known = before.arrivals.get(name, Arrivals())
+        if seen.late > known.late:
+            late = count(seen.late - known.late, "row")
+            LOG.warning("epoch %d: %s of %s came too late", commit.epoch, late, name)
+    if letters := after.dead_letters - before.dead_letters:
+        LOG.warning("epoch %d: %s", commit.epoch, count(letters, "dead letter"))
+    for name, (message, _) in commit.failed.items():
+        if name not in failed:
+            LOG.warning("epoch %d: the query %s failed: %s", commit.epoch, name, message)
+
+
+def log_exchange(name: str, exchange: Exchange) -> None:
+    """Log that the exchange of a plan begins."""
+    orders = "; ".join(map(" -> ".join, zip(exchange.before, exchange.after, strict=True)))
+    why = "as asked" if exchange.asked else "by itself"
+    LOG.info(
+        "epoch %d: %s joins in another order, %s: %s, for %.1f times fewer rows",
+        *(exchange.epoch, name, why, orders, exchange.gain),
+    )
+
+
+def log_refused(name: str, error: PlanError) -> None:
+    """Log that a plan is kept though another is expected to be better."""
+    LOG.info("%s goes on with its plan, though another would be better: %s", name, told(error))
+
+
+def log_retry(epoch: int, error: BaseException) -> None:
+    """Log that an epoch has failed, and is tried another way or again."""
+    LOG.warning("epoch %d failed and is tried again: %s", epoch, told(error))
+
+
+def _everything(totals: Totals) -> int:
+    return sum(seen.everything for seen in totals.arrivals.values())

@@ -1,0 +1,1 @@
+"""What a run keeps between epochs: results, dead letters and rows of streams."""

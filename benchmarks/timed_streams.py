@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import headrace as hr
-from headrace.engine.execution import Settings
-from headrace.engine.policy import Policy
+from headrace.engine.access.policy import Policy
+from headrace.engine.run.execution import Settings
 from headrace.heartbeats import epoch as in_tasks
 from headrace.heartbeats.generation import generate
 from headrace.runtime.driver.clock import timekeeper as in_driver

@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headrace.client import Client
     from headrace.engine import Database, Policy, Query, Summary, connect
-    from headrace.engine.logs import history_of, log_of
-    from headrace.engine.status import Status
+    from headrace.engine.shown.status import Status
     from headrace.engine.stored import StoredDatabase, StoredQuery
     from headrace.engine.stored import open_store as open
+    from headrace.engine.views.logs import history_of, log_of
     from headrace.errors import HeadraceError, HeadraceWarning, PolicyError, UserError
     from headrace.language.statements import ByArrival
     from headrace.runtime.delivery.contract import Retry, Sink
@@ -93,7 +93,7 @@ _PLACES = MappingProxyType(
         "Query": ("headrace.engine", "Query"),
         "Retry": ("headrace.runtime.delivery.contract", "Retry"),
         "Sink": ("headrace.runtime.delivery.contract", "Sink"),
-        "Status": ("headrace.engine.status", "Status"),
+        "Status": ("headrace.engine.shown.status", "Status"),
         "StoredDatabase": ("headrace.engine.stored", "StoredDatabase"),
         "StoredQuery": ("headrace.engine.stored", "StoredQuery"),
         "Summary": ("headrace.engine", "Summary"),
@@ -102,8 +102,8 @@ _PLACES = MappingProxyType(
         "UserError": ("headrace.errors", "UserError"),
         "WebhookSink": ("headrace.runtime.delivery.webhook", "WebhookSink"),
         "connect": ("headrace.engine", "connect"),
-        "history_of": ("headrace.engine.logs", "history_of"),
-        "log_of": ("headrace.engine.logs", "log_of"),
+        "history_of": ("headrace.engine.views.logs", "history_of"),
+        "log_of": ("headrace.engine.views.logs", "log_of"),
         "open": ("headrace.engine.stored", "open_store"),
     }
 )

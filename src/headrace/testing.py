@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from headrace.engine import Database, Query, Summary, connect
-from headrace.engine.times import Length, disorder_of
+from headrace.engine.inputs.times import Length, disorder_of
 from headrace.errors import UserError
 from headrace.runtime.sources.tables import to_arrow_table
 from headrace.runtime.writing.texts import count

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headrace as hr
-from headrace.engine.execution import Settings
-from headrace.engine.policy import Policy
+from headrace.engine.access.policy import Policy
+from headrace.engine.run.execution import Settings
 from headrace.reference.arrival import arrival_instants
 from headrace.runtime.driver.epoch import committed as driver
 from headrace.runtime.driver.settings import RunSettings

@@ -18,8 +18,8 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 import headrace as hr
-from headrace.engine.execution import Settings
-from headrace.engine.policy import Policy
+from headrace.engine.access.policy import Policy
+from headrace.engine.run.execution import Settings
 from headrace.reference.lateness import heartbeat_by_rows, late_by_rows, late_rows, needed_disorder
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.sources import rows as source_rows

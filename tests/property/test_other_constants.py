@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from headrace.engine.compiler import Compiled, Compiler
+from headrace.engine.planning.compiler import Compiled, Compiler
 from headrace.errors import LanguageError, Position
 from headrace.language.binding.binder import bind
 from headrace.language.catalog import Catalog, StreamInfo

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import headrace as hr
-from headrace.engine.execution import Settings
-from headrace.engine.policy import Policy
+from headrace.engine.access.policy import Policy
+from headrace.engine.run.execution import Settings
 from headrace.reference.lateness import late_rows
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.sources import rows as source_rows

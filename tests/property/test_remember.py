@@ -22,8 +22,8 @@ from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import sources_of
 from headrace.elements import from_rows, to_rows
-from headrace.engine.execution import Settings
-from headrace.engine.policy import Policy
+from headrace.engine.access.policy import Policy
+from headrace.engine.run.execution import Settings
 from headrace.history import canonical, equivalent
 from headrace.lowering.early import early
 from headrace.lowering.memory import remembering

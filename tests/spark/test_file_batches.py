@@ -329,7 +329,7 @@ def test_a_file_that_goes_before_it_is_read_is_asked_of_spark_and_nothing_is_los
             away.rename(paths[1])
         return file_batches(*args, **kwargs)
 
-    monkeypatch.setattr("headrace.engine.inputs.file_batches", bring_back)
+    monkeypatch.setattr("headrace.engine.inputs.inputs.file_batches", bring_back)
     reader = spark.readStream.schema("ts BIGINT, k STRING, v BIGINT").option("maxFilesPerTrigger", 1)
     with hr.connect(spark=spark, storage=tmp_path / "store") as db:
         db.stream("s", reader.parquet(str(files)), timestamp="ts")

@@ -14,7 +14,7 @@ import typer
 import headrace as hr
 from headrace.cli.errors import read_text, reported, script_of
 from headrace.cli.heartbeats_chart import Axis, check_file, draw
-from headrace.engine.times import instant_of
+from headrace.engine.inputs.times import instant_of
 from headrace.errors import UserError
 from headrace.heartbeats.rules import Rules
 from headrace.heartbeats.simulated import Behaviour, Sources

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from headrace.engine.frames import optional
+from headrace.engine.views.frames import optional
 from headrace.errors import UserError
 from headrace.heartbeats.timeline import Timeline
 from headrace.time import MICROSECONDS, TimeDomain, format_instant

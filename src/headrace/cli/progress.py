@@ -16,8 +16,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from headrace.engine import Summary
-from headrace.engine.progress_line import describe, length_text
-from headrace.engine.status import OPERATOR_COLUMNS, operator_row
+from headrace.engine.shown.progress_line import describe, length_text
+from headrace.engine.shown.status import OPERATOR_COLUMNS, operator_row
 from headrace.runtime.driver.facts.progress import Progress
 from headrace.runtime.driver.facts.status import OperatorStatus
 from headrace.runtime.tasks.profile import Profile

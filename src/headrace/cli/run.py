@@ -27,7 +27,7 @@ from headrace.cli.output import (
 )
 from headrace.cli.progress import progress_bar, show_profile, show_summary, waiting
 from headrace.engine import Database, Query, Summary
-from headrace.engine.readable import Readable
+from headrace.engine.views.readable import Readable
 from headrace.errors import DeadLetterError, ExecutionError, LanguageError, UserError
 from headrace.language.named_values import Value, value_of
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.algebra.system_streams import system_stream
-from headrace.engine.status import instant_text
+from headrace.engine.shown.status import instant_text
 from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.journal.inspect import Glance
 from headrace.runtime.writing.texts import count

@@ -12,7 +12,7 @@ import headrace as hr
 from headrace.cli.errors import reported, script_of
 from headrace.cli.run import Runner
 from headrace.engine import Policy
-from headrace.engine.frames import optional
+from headrace.engine.views.frames import optional
 from headrace.language.formats import FILE_FORMATS
 from headrace.runtime.delivery.kinds import FOLDERS
 from headrace.runtime.tasks.heap import keep_freed_memory

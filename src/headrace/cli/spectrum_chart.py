@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headrace.cli.spectrum_figures import Figures, Scenario, unit_of
-from headrace.engine.frames import optional
+from headrace.engine.views.frames import optional
 from headrace.errors import UserError
 
 _WIDTH: Final = 150

@@ -14,9 +14,9 @@ import pyarrow as pa
 import headrace as hr
 from headrace.algebra.events import Events
 from headrace.elements import Int64Array, integers
+from headrace.engine.access.policy import Policy
 from headrace.engine.database import Database
-from headrace.engine.inputs import Input, declared
-from headrace.engine.policy import Policy
+from headrace.engine.inputs.inputs import Input, declared
 from headrace.errors import LanguageError, Position, UserError
 from headrace.heartbeats.timing import Timing
 from headrace.language.parsing.parser import parse

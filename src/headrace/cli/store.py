@@ -18,7 +18,7 @@ from headrace.cli.progress import readable_bytes
 from headrace.cli.remote import Url, client_of, folder_or_url
 from headrace.cli.run import View, rows_of
 from headrace.client import Client
-from headrace.engine.texts import catalog_text
+from headrace.engine.catalog.texts import catalog_text
 from headrace.errors import UserError
 from headrace.runtime.delivery.positions import sink_positions
 from headrace.runtime.journal.description import Description

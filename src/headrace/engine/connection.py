@@ -9,9 +9,9 @@ from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, SupportsIndex
 
+from headrace.engine.access.policy import Policy
 from headrace.engine.database import Database
-from headrace.engine.execution import Settings
-from headrace.engine.policy import Policy
+from headrace.engine.run.execution import Settings
 from headrace.errors import UserError
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, RunSettings
 from headrace.runtime.tasks.inline import InlineRunner

@@ -13,30 +13,30 @@ from typing import Any, Literal, overload
 
 import pyarrow as pa
 
-from headrace.engine import texts
+from headrace.engine.access.policy import Policy
 from headrace.engine.asking.question import Limits
 from headrace.engine.asking.tables import ask
-from headrace.engine.changing import handed_over
-from headrace.engine.core import Core
-from headrace.engine.corrections import said_of_rows
-from headrace.engine.display import html_of_table
-from headrace.engine.execution import Settings
-from headrace.engine.inputs import in_memory
-from headrace.engine.policy import Policy
-from headrace.engine.progress_line import Watcher, progress_line
-from headrace.engine.pulled import is_pulled, pulled
-from headrace.engine.query import Query
-from headrace.engine.query_list import QueryList
-from headrace.engine.refreshing import refresh
-from headrace.engine.restoring import make
+from headrace.engine.catalog import texts
+from headrace.engine.inputs.changes import handed_over
+from headrace.engine.inputs.corrections import said_of_rows
+from headrace.engine.inputs.inputs import in_memory
+from headrace.engine.inputs.pulled import is_pulled, pulled
+from headrace.engine.inputs.times import Length
+from headrace.engine.inputs.user_code import UserCode
+from headrace.engine.query.query import Query
+from headrace.engine.query.query_list import QueryList
+from headrace.engine.run.core import Core
+from headrace.engine.run.execution import Settings
 from headrace.engine.served import Served
-from headrace.engine.show import listing
-from headrace.engine.statements import carry_out, move_of, register, register_text
-from headrace.engine.status import Status
-from headrace.engine.summary import Summary
-from headrace.engine.times import Length
-from headrace.engine.user_code import UserCode
-from headrace.engine.why import Why
+from headrace.engine.shown.display import html_of_table
+from headrace.engine.shown.progress_line import Watcher, progress_line
+from headrace.engine.shown.status import Status
+from headrace.engine.shown.summary import Summary
+from headrace.engine.statements.refresh import refresh
+from headrace.engine.statements.restore import make
+from headrace.engine.statements.show import listing
+from headrace.engine.statements.statements import carry_out, move_of, register, register_text
+from headrace.engine.why.why import Why
 from headrace.errors import LanguageError, UserError
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.heartbeats.timing import Timing

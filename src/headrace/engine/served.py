@@ -12,12 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from headrace.engine.core import Core
-from headrace.engine.listed_sinks import ListedSink, listed_sinks
-from headrace.engine.policy import Policy
-from headrace.engine.query import Query
-from headrace.engine.statements import carry_out, move_of
-from headrace.engine.texts import catalog_text
+from headrace.engine.access.policy import Policy
+from headrace.engine.catalog.listed_sinks import ListedSink, listed_sinks
+from headrace.engine.catalog.texts import catalog_text
+from headrace.engine.query.query import Query
+from headrace.engine.run.core import Core
+from headrace.engine.statements.statements import carry_out, move_of
 from headrace.errors import UserError
 from headrace.language.catalog_statements import Kind
 from headrace.language.named_values import Value, with_values

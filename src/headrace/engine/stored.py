@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from headrace.engine.asking.question import Limits
 from headrace.engine.asking.tables import ask
-from headrace.engine.display import html_of_rows
-from headrace.engine.query_list import QueryList
-from headrace.engine.readable import Readable
+from headrace.engine.query.query_list import QueryList
+from headrace.engine.shown.display import html_of_rows
+from headrace.engine.views.readable import Readable
 from headrace.errors import StoreError, UserError
 from headrace.language.named_values import Value
 from headrace.runtime.intake.letters import read_letters

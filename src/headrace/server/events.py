@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headrace.engine.status import instant_text
+from headrace.engine.shown.status import instant_text
 from headrace.runtime.results.changes import Change
 from headrace.runtime.writing.tables import write_table
 from headrace.time import TimeDomain

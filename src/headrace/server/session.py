@@ -16,8 +16,8 @@ from headrace.algebra.properties import names_read
 from headrace.engine import Database, Policy, Query
 from headrace.engine.asking.question import Limits as QuestionLimits
 from headrace.engine.asking.tables import ask
-from headrace.engine.readable import Readable
-from headrace.engine.status import Status
+from headrace.engine.shown.status import Status
+from headrace.engine.views.readable import Readable
 from headrace.errors import PolicyError, SourceError, UserError
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
 from headrace.language.named_values import Value

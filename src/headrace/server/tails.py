@@ -20,7 +20,7 @@ import anyio.to_thread
 
 from headrace.engine import Database, Query
 from headrace.engine.served import Kept
-from headrace.engine.subscription import Subscription
+from headrace.engine.views.subscription import Subscription
 from headrace.errors import UserError
 from headrace.runtime.results.changes import Change
 from headrace.server.errors import RequestError

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from headrace.algebra.properties import names_read
 from headrace.engine import Query
-from headrace.engine.listed_sinks import ListedSink
+from headrace.engine.catalog.listed_sinks import ListedSink
 from headrace.server.access import Caller
 
 _HIDDEN_REASON: Final = "a query that this key does not include could not use it"

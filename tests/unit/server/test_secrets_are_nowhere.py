@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
-from headrace.engine.core import Core
+from headrace.engine.run.core import Core
 from headrace.errors import LanguageError, SourceError
 from unit.server.serving_for_tests import running
 
@@ -36,7 +36,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[Mapping[str, str]]:
     monkeypatch.setattr(Core, "read_frame", read_frame)
     monkeypatch.setenv("HEADRACE_SECRET_BROKER", SECRET)
     monkeypatch.setenv("HEADRACE_SECRET_READER", READER)
-    monkeypatch.setattr("headrace.engine.whole_frames.sorted_rows", lambda frame, wanted: frame)
+    monkeypatch.setattr("headrace.engine.inputs.whole_frames.sorted_rows", lambda frame, wanted: frame)
     return seen
 
 

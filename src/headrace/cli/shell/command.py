@@ -23,7 +23,7 @@ from headrace.cli.shell.remote import RemoteTarget
 from headrace.cli.shell.screen import Screen
 from headrace.cli.shell.shell import MisstepError, Shell, is_complete
 from headrace.cli.shell.target import Target
-from headrace.engine.frames import optional
+from headrace.engine.views.frames import optional
 from headrace.errors import UserError
 from headrace.language.named_values import Value, value_of
 

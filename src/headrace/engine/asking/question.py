@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from headrace.engine.frames import optional
+from headrace.engine.views.frames import optional
 from headrace.errors import LanguageError, PolicyError, Position, UserError
 from headrace.language.named_values import Value
 from headrace.runtime.driver.endless.withdrawal import check_wanted, withdrawing

@@ -10,7 +10,7 @@ import pyarrow as pa
 from headrace.engine.asking.question import Limits, TableName, answer
 from headrace.engine.asking.references import Kind, Reference, resolved
 from headrace.engine.asking.values import with_placeholders
-from headrace.engine.readable import Readable
+from headrace.engine.views.readable import Readable
 from headrace.errors import UserError
 from headrace.language.named_values import Value
 from headrace.runtime.driver.endless.withdrawal import check_wanted

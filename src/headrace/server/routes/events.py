@@ -13,7 +13,7 @@ from starlette.responses import StreamingResponse
 
 from headrace.engine import Query
 from headrace.engine.served import Kept
-from headrace.engine.status import instant_text
+from headrace.engine.shown.status import instant_text
 from headrace.errors import UserError
 from headrace.server.access import Caller
 from headrace.server.context import STATUS_SECONDS, By, Context, Ctx

@@ -7,7 +7,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from headrace.engine.listed_sinks import ListedSink
+from headrace.engine.catalog.listed_sinks import ListedSink
 from headrace.language.catalog_statements import Kind
 from headrace.language.statements import Stage
 from headrace.server.access import Caller

@@ -10,7 +10,7 @@ import pyarrow as pa
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse
 
-from headrace.engine.times import instant_of
+from headrace.engine.inputs.times import instant_of
 from headrace.server.bodies import json_object, media_type, read_body, table_of
 from headrace.server.context import By, Ctx
 from headrace.server.errors import RequestError

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.engine.inputs import format_of
+from headrace.engine.inputs.inputs import format_of
 from headrace.errors import SourceError
 from headrace.runtime.sources import SplitSource, open_source
 from headrace.runtime.sources import blocks as blocks_module

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from headrace.engine.inputs import origin_of
+from headrace.engine.inputs.inputs import origin_of
 from headrace.errors import PolicyError, SourceError
 from headrace.runtime.sources import SplitSource, open_source
 from headrace.runtime.sources.files import list_files, overlaps

@@ -12,8 +12,8 @@ import pytest
 
 import headrace as hr
 from headrace.elements import encode_rows
-from headrace.engine.execution import Settings
-from headrace.engine.policy import Policy
+from headrace.engine.access.policy import Policy
+from headrace.engine.run.execution import Settings
 from headrace.operators.state.runs import Part, Run, RunRef, stored_run
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.store.segments import SegmentReader

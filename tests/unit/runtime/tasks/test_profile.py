@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 import headrace
-from headrace.engine.execution import Settings
-from headrace.engine.policy import Policy
+from headrace.engine.access.policy import Policy
+from headrace.engine.run.execution import Settings
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.profile import Profile, Stopwatch, TaskTime

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
-from headrace.engine.definitions import Definitions
+from headrace.engine.catalog.definitions import Definitions
 from headrace.errors import LanguageError, StoreError, UserError
 from headrace.runtime.journal.inspect import contents
 from headrace.time import INFINITY

@@ -15,7 +15,7 @@ import pytest
 
 import headrace as hr
 from headrace import Database, Policy
-from headrace.engine.execution import Settings
+from headrace.engine.run.execution import Settings
 from headrace.errors import LanguageError
 from headrace.heartbeats.bounded import advance, judge_in_order
 from headrace.heartbeats.share import ShareState, after, lateness_of, target

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headrace import Database, Policy
-from headrace.engine.execution import Settings
+from headrace.engine.run.execution import Settings
 from headrace.heartbeats.bounded import judge_in_order
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.tasks.inline import InlineRunner

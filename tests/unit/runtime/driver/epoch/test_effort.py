@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from headrace import Database, Policy
-from headrace.engine.execution import Settings
+from headrace.engine.run.execution import Settings
 from headrace.runtime.driver.epoch.effort import Effort
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import Intake

@@ -1,0 +1,1 @@
+"""The definitions of a database as one value, and as texts that a durable store keeps."""

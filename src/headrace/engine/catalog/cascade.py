@@ -1,0 +1,83 @@
+"""DROP: what goes, and with CASCADE what is written over it."""
+
+from __future__ import annotations
+
+from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.catalog.texts import dropped_skew
+from headrace.errors import LanguageError, Position
+from headrace.language.catalog_statements import Kind
+from headrace.runtime.journal import definition
+
+
+def without(
+    definitions: Definitions, kind: Kind, name: str, position: Position | None, *, cascade: bool = False
+) -> Definitions:
+    """Definitions without a stream, a relation, a query or a sink.
+
+    Args:
+        definitions: all of them.
+        kind: what goes.
+        name: its name.
+        position: where it is written, if that is a text.
+        cascade: whether what is written over it goes as well.
+
+    Raises:
+        LanguageError: there is no such thing, or something is written over it.
+    """
+    match kind:
+        case Kind.SINK:
+            return definitions.without_sink(name, position)
+        case Kind.QUERY:
+            if not cascade:
+                _refuse_sinks(definitions, name, position)
+            return definitions.without_query(name, position)
+        case Kind.STREAM | Kind.RELATION:
+            found = definitions
+            for title in definitions.users_of(name) if cascade else ():
+                found = _without_user(found, title)
+            if kind is Kind.RELATION:
+                return found.without_relation(name, position)
+            return found.without_stream(name, position)
+
+
+def _refuse_sinks(definitions: Definitions, query: str, position: Position | None) -> None:
+    if sinks := definitions.sinks_of(query):
+        titles = ", ".join(f"the sink {name}" for name in sinks)
+        raise LanguageError(
+            f"the query {query} cannot be dropped: its answer goes to {titles}",
+            position=position,
+            hint=f"drop {titles.partition(',')[0]} first, or all of it: DROP QUERY {query} CASCADE",
+        )
+
+
+def without_unclaimed(definitions: Definitions) -> Definitions:
+    """Definitions without those of a store that nobody has given again since the database was opened."""
+    found = definitions
+    left = [
+        record for key, record in definitions.records.known.items() if key in definitions.records.unclaimed
+    ]
+    for kind in (Kind.SINK, Kind.QUERY):
+        for record in left:
+            if record.kind == kind.value:
+                found = without(found, kind, record.name, None, cascade=True)
+    for record in reversed(left):
+        match record.kind:
+            case Kind.STREAM.value | Kind.RELATION.value:
+                found = without(found, Kind(record.kind), record.name, None)
+            case definition.SKEW if record.key in found.records.known:
+                found = found.with_skew(dropped_skew(record))
+    return found
+
+
+def _without_user(definitions: Definitions, title: str) -> Definitions:
+    """Definitions without what is written over something, unless it has gone already."""
+    kind, _, name = title.removeprefix("the ").partition(" ")
+    if kind == "query":
+        known = definitions.find_query(name) is not None or title in _titles_waiting(definitions)
+        return definitions.without_query(name, None) if known else definitions
+    known = definitions.catalog.find(name) is not None or title in _titles_waiting(definitions)
+    return without(definitions, Kind(kind.upper()), name, None, cascade=True) if known else definitions
+
+
+def _titles_waiting(definitions: Definitions) -> set[str]:
+    return {definitions.records.known[key].title for key in definitions.records.waiting}

@@ -1,0 +1,669 @@
+"""What a database knows: its streams and queries, as a value that a change replaces."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from headrace.algebra.letters import letters_name, stream_of_letters
+from headrace.algebra.nodes import Plan
+from headrace.algebra.one_row import ONE_ROW
+from headrace.algebra.properties import sources_of
+from headrace.algebra.system_streams import SystemStream
+from headrace.engine.catalog.consistency import at_level
+from headrace.engine.catalog.entries import Entries
+from headrace.engine.catalog.records import Records
+from headrace.engine.catalog.sinks import DefinedSink
+from headrace.engine.catalog.texts import (
+    listed_by,
+    releveled,
+    renamed,
+    renamed_in_sink,
+    retimed,
+    sink_query,
+    streams_of,
+    with_skew,
+    without_skews,
+)
+from headrace.engine.inputs.inputs import PUSH, SYSTEM_STREAMS, Input
+from headrace.engine.inputs.read_again import check_refreshed
+from headrace.engine.inputs.relations import Table
+from headrace.engine.inputs.times import follow_of
+from headrace.engine.query.query import Query
+from headrace.errors import LanguageError, Position
+from headrace.heartbeats.timing import Timing
+from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo, StreamInfo, check_duration
+from headrace.language.catalog_statements import Kind
+from headrace.language.defaults import Defaults
+from headrace.language.references import streams_named
+from headrace.language.statements import AlterStream, Consistency, CreateSkew, Heartbeats, TimeClauses
+from headrace.language.syntax import Name
+from headrace.language.syntax import Query as Syntax
+from headrace.lowering.memory import remembering_all
+from headrace.runtime.intake.streams import BoundedRelation, Incoming
+from headrace.runtime.journal.definition import Definition, key_of
+from headrace.runtime.sources.one_row import OneRow
+from headrace.suggestions import did_you_mean
+from headrace.time import TimeDomain
+
+RESULT: Final = "result"
+"""What a query is called that is looked at, or run, alone."""
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """The streams and queries of a database.
+
+    Attributes:
+        catalog: all streams, derived ones included.
+        inputs: the streams that are read from outside, by name.
+        relations: by name.
+        queries: by name, in the order in which they were registered.
+        plans: the optimized plan of each, at its level of consistency.
+        named: what each query, and each derived stream, is written over: titles such as `the query q`, with
+            the names of streams in lower case.
+        spelled: the queries' names, by name in lower case.
+        holding: the queries of which some operators may wait for others, by name.
+        paused: the queries that are not answered until they are resumed, by name, each with its plan.
+        sinks: those that SQL has defined, by name in lower case.
+        records: all of it as texts.
+    """
+
+    catalog: Catalog = field(default_factory=Catalog)
+    inputs: Mapping[str, Input] = field(default_factory=dict)
+    relations: Mapping[str, Table] = field(default_factory=dict)
+    queries: Entries[Query] = field(default_factory=Entries)
+    plans: Entries[Plan] = field(default_factory=Entries)
+    named: Entries[frozenset[str]] = field(default_factory=Entries)
+    spelled: Entries[str] = field(default_factory=Entries)
+    holding: Entries[Query] = field(default_factory=Entries)
+    paused: Mapping[str, tuple[Query, Plan]] = field(default_factory=dict)
+    sinks: Mapping[str, DefinedSink] = field(default_factory=dict)
+    records: Records = field(default_factory=Records)
+
+    @property
+    def all_queries(self) -> tuple[Query, ...]:
+        """The queries that are answered or paused."""
+        return (*self.queries.values(), *(query for query, _ in self.paused.values()))
+
+    @property
+    def not_answered(self) -> frozenset[str]:
+        """The queries that are paused, or cannot be made yet."""
+        return frozenset((*self.paused, *self.records.queries()))
+
+    def recording(self, definition: Definition) -> Definitions:
+        """The same, with how something is defined."""
+        return replace(self, records=self.records.having(definition))
+
+    def record_of(self, kind: Kind, name: str) -> Definition | None:
+        """How something is defined, or None if there is no such thing."""
+        return self.records.known.get(key_of(kind.value, name))
+
+    @property
+    def streams(self) -> dict[str, Incoming]:
+        """What a run reads, streams and relations, by name."""
+        streams: dict[str, Incoming] = {name: stream.incoming for name, stream in self.inputs.items()}
+        letters = {letters_name(name): stream.letters for name, stream in self.inputs.items()}
+        relations = {name: table.relation for name, table in self.relations.items()}
+        relations[ONE_ROW] = BoundedRelation(OneRow())
+        return {**streams, **letters, **SYSTEM_STREAMS, **relations}
+
+    def described_inputs(self) -> dict[str, str]:
+        """What a durable store remembers of streams and relations, by name."""
+        streams = {name: stream.describe() for name, stream in self.inputs.items()}
+        streams |= {letters_name(name): f"the dead letters of {name}" for name in self.inputs}
+        streams |= {stream.full_name: "what the run says of itself" for stream in SystemStream}
+        streams[ONE_ROW] = "one row"
+        return streams | {name: table.describe() for name, table in self.relations.items()}
+
+    def endless_of(self, plan: Plan) -> dict[str, Timing]:
+        """What is declared of the time of the streams that a plan reads and that never end."""
+        read = (self.inputs.get(source.name) for source in sources_of(plan))
+        return {one.name: one.stream.timing for one in read if one is not None and one.is_live}
+
+    def with_input(self, stream: Input, position: Position | None = None) -> Definitions:
+        """A stream more.
+
+        Args:
+            stream: the stream.
+            position: where it is defined, if that is a text.
+
+        Raises:
+            LanguageError: the name is taken.
+        """
+        catalog = self.catalog.define(stream.entry, position)
+        return replace(self, catalog=catalog, inputs={**self.inputs, stream.info.name: stream})
+
+    def with_relation(self, table: Table | Input, position: Position | None = None) -> Definitions:
+        """A relation more.
+
+        Args:
+            table: the relation, or the stream of its changes.
+            position: where it is defined, if that is a text.
+
+        Raises:
+            LanguageError: the name is taken.
+        """
+        if isinstance(table, Input):
+            return self.with_input(table, position)
+        catalog = self.catalog.define(table.info, position)
+        return replace(self, catalog=catalog, relations={**self.relations, table.info.name: table})
+
+    def with_time(self, statement: AlterStream, written: TimeClauses) -> Definitions:
+        """Something else said about the time of a stream.
+
+        Args:
+            statement: the statement, with values in the place of a relation that has them.
+            written: its clauses as they are written.
+
+        Raises:
+            LanguageError: there is no such source stream, or a clause does not fit it.
+        """
+        stream = self._input(statement.name)
+        changed = {name: getattr(statement.time, name) for name in statement.changed}
+        clauses, place = replace(stream.clauses, **changed), statement.name.position
+        if clauses.disorder is not None:
+            check_duration(clauses.disorder, stream.info.domain, "DISORDER", place)
+        if clauses.retain is not None and clauses.retain.length is not None:
+            check_duration(clauses.retain.length, stream.info.domain, "RETAIN", place)
+        if statement.time.overflow is not None and stream.origin != PUSH:
+            raise LanguageError(
+                f"OVERFLOW is of streams FROM push, which {stream.entry.name} is not",
+                position=place,
+                hint="leave it out: an epoch takes of other input as much as it can",
+            )
+        found = self._with(stream.retimed(clauses))
+        kind = Kind.STREAM if stream.relation is None else Kind.RELATION
+        record = self.record_of(kind, stream.entry.name)
+        if record is None:
+            return found
+        said = {name: getattr(written, name) for name in statement.changed}
+        return replace(found, records=self.records.changed(record.key, retimed(record, said)))
+
+    def with_skew(self, statement: CreateSkew) -> Definitions:
+        """Bounds between streams, in place of those that there were between the same ones.
+
+        Raises:
+            LanguageError: there is no such source stream, they count their timestamps differently, the clock
+                moves one that is to follow, a bound does not fit them, or there is nothing to drop.
+        """
+        named = [(name, self._input(name)) for name in (*statement.firsts, *statement.seconds)]
+        first = named[0][1]
+        for name, stream in named:
+            if stream.info.domain is not first.info.domain:
+                raise LanguageError(
+                    f"{first.name} is timed by {_TIMED_BY[first.info.domain]}, and {stream.name} by "
+                    f"{_TIMED_BY[stream.info.domain]}",
+                    position=name.position,
+                    hint="bounds are between streams whose timestamps count the same",
+                )
+        inputs = dict(self.inputs)
+        for firsts, seconds in _directions(statement):
+            others, followers = (tuple(self._input(name).name for name in side) for side in (firsts, seconds))
+            follow = follow_of(statement, others, followers, first.info.domain)
+            for name in seconds:
+                second = self._input(name)
+                if second.info.by_arrival:
+                    raise LanguageError(
+                        f"{second.name} is timed by arrival, so that the clock alone moves its heartbeat",
+                        position=name.position,
+                        hint=f"bounds may be FROM {second.name}, and not to it",
+                    )
+                if follow is None and not second.follows(others):
+                    raise self._no_skew(second, others, statement.position)
+                inputs[second.name] = inputs[second.name].following(others, follow)
+        return replace(self, inputs=inputs, records=with_skew(self.records, statement))
+
+    def _no_skew(self, second: Input, others: Sequence[str], position: Position) -> LanguageError:
+        known = [", ".join(one.streams) for one in second.stream.timing.follows]
+        names = ", ".join(name for name in others if name != second.name)
+        return LanguageError(
+            f"there is no skew from {names} to {second.name}",
+            position=position,
+            hint=f"there is one from {'; one from '.join(known)}" if known else None,
+        )
+
+    def _with(self, stream: Input) -> Definitions:
+        return replace(self, inputs={**self.inputs, stream.info.name: stream})
+
+    def _input(self, name: Name) -> Input:
+        """The source stream of that name."""
+        entry = self.catalog.find(name.text)
+        if entry is None:
+            raise _unknown("stream", name.text, self.catalog.names, name.position)
+        if isinstance(entry, RelationInfo) and entry.name not in self.inputs:
+            raise LanguageError(
+                f"{entry.name} is a relation, which has no time of its own",
+                position=name.position,
+                hint=_listed(self.inputs) or "define a stream first",
+            )
+        if entry.name not in self.inputs:
+            raise LanguageError(
+                f"{entry.name} is defined by a query, which has the time of the streams it reads",
+                position=name.position,
+                hint=f"name one of {self.read_by(entry.name)}",
+            )
+        return self.inputs[entry.name]
+
+    def source_stream(self, name: Name) -> StreamInfo:
+        """The source stream of that name, or the changes of the relation.
+
+        Raises:
+            LanguageError: there is none.
+        """
+        return self._input(name).info
+
+    def with_derived(self, entry: DerivedStream, query: Syntax, position: Position) -> Definitions:
+        """A derived stream more, with the query that it was derived from.
+
+        Raises:
+            LanguageError: the name is taken.
+        """
+        catalog = self.catalog.define(entry, position)
+        named = self.named.adding(_stream(entry.name), streams_named(query))
+        return replace(self, catalog=catalog, named=named)
+
+    def with_defaults(self, defaults: Defaults, quotes_names: bool = False) -> Definitions:
+        """Other defaults for what is defined from now on, and perhaps names in double quotes."""
+        return replace(self, catalog=replace(self.catalog, defaults=defaults, quotes_names=quotes_names))
+
+    def with_query(
+        self, query: Query, optimized: Plan, streams: frozenset[str], position: Position | None
+    ) -> Definitions:
+        """A query more.
+
+        Args:
+            query: the query.
+            optimized: its plan, optimized.
+            streams: the streams that its text names, in lower case.
+            position: where the query is defined, if that is known.
+
+        Raises:
+            LanguageError: the name is taken.
+        """
+        if self.find_query(query.name) is not None:
+            raise LanguageError(
+                f"there is a query {query.name} already", position=position, hint="choose another name"
+            )
+        others = (known.plan for known in self.queries.values())
+        check_refreshed(query.name, query.plan, others, position)
+        holds = query.heartbeats is not Heartbeats.OPERATOR
+        return replace(
+            self,
+            queries=self.queries.adding(query.name, query),
+            holding=self.holding.adding(query.name, query) if holds else self.holding,
+            plans=self.plans.adding(query.name, optimized),
+            named=self.named.adding(_query(query.name), streams),
+            spelled=self.spelled.adding(query.name.lower(), query.name),
+        )
+
+    def replacing(
+        self, query: Query, optimized: Plan, streams: frozenset[str], given: Definition, position: Position
+    ) -> Definitions:
+        """Another query in the place of the one of its name, which is not paused.
+
+        Args:
+            query: the query.
+            optimized: its plan, optimized.
+            streams: the streams that its text names, in lower case.
+            given: how it is defined; what was said of the other one stays.
+            position: where it is defined.
+
+        Raises:
+            LanguageError: it reads a relation that is refreshed otherwise than other queries do.
+        """
+        others = (known.plan for known in self.queries.values() if known.name != query.name)
+        check_refreshed(query.name, query.plan, others, position)
+        holding = self.holding.without(query.name)
+        holds = query.heartbeats is not Heartbeats.OPERATOR
+        known = self.records.known[given.key].columns.items()
+        said = {column: text for column, text in known if query.schema.find(column) is not None}
+        return replace(
+            self,
+            queries=self.queries.replacing(query.name, query),
+            holding=holding.adding(query.name, query) if holds else holding,
+            plans=self.plans.replacing(query.name, optimized),
+            named=self.named.replacing(_query(query.name), streams),
+            records=self.records.having(given).saying(given.key, said),
+        )
+
+    def with_level(self, query: Query, consistency: Consistency) -> Definitions:
+        """A query at another level of consistency.
+
+        Args:
+            query: one of them, which is not paused.
+            consistency: how long its answer waits for rows that come late.
+
+        Raises:
+            LanguageError: its operators wait for others, its streams do not allow what it would remember, or
+                a length of time does not fit its timestamps.
+        """
+        if not consistency.is_strong and query.heartbeats is not Heartbeats.OPERATOR:
+            raise LanguageError(
+                "a query cannot have this CONSISTENCY and HEARTBEATS",
+                position=consistency.position,
+                hint=f"drop {query.name}, and create it without HEARTBEATS",
+            )
+        known = self.plans[query.name]
+        plan = at_level(remembering_all(known), consistency, self.inputs, warm=False, new=True)
+        key = key_of(Kind.QUERY.value, query.name)
+        record = releveled(self.records.known[key], consistency)
+        return replace(
+            self,
+            plans=self.plans if plan == known else self.plans.replacing(query.name, plan),
+            records=self.records.changed(key, record),
+        )
+
+    def with_sink(self, sink: DefinedSink, given: Definition, position: Position | None) -> Definitions:
+        """A sink more.
+
+        Args:
+            sink: the sink.
+            given: how it is defined.
+            position: where, if that is a text.
+
+        Raises:
+            LanguageError: there is a sink of that name.
+        """
+        if (known := self.sinks.get(sink.name.lower())) is not None:
+            raise LanguageError(
+                f"there is a sink {known.name} already, of {known.query}",
+                position=position,
+                hint=f"choose another name, or write DROP SINK {known.name} first",
+            )
+        return replace(self, sinks={**self.sinks, sink.name.lower(): sink}).recording(given)
+
+    def without_sink(self, name: str, position: Position | None) -> Definitions:
+        """A sink less.
+
+        Raises:
+            LanguageError: there is no such sink.
+        """
+        if (left := self.without_waiting(Kind.SINK, name)) is not None:
+            return left
+        if name.lower() not in self.sinks:
+            names = [one.name for one in self.sinks.values()]
+            raise _unknown("sink", name, names, position)
+        sinks = {known: sink for known, sink in self.sinks.items() if known != name.lower()}
+        return replace(self, sinks=sinks, records=self.records.without(key_of(Kind.SINK.value, name)))
+
+    def sinks_of(self, query: str) -> list[str]:
+        """The names of the sinks that SQL has defined for a query, those included that cannot be made."""
+        made = [sink.name for sink in self.sinks.values() if sink.query.lower() == query.lower()]
+        waiting = self.records.sinks().items()
+        return made + [name for name, one in waiting if (sink_query(one) or "").lower() == query.lower()]
+
+    def without_query(self, name: str, position: Position | None) -> Definitions:
+        """The same without a query and its sinks.
+
+        Raises:
+            LanguageError: there is no such query.
+        """
+        if sinks := self.sinks_of(name):
+            return self.without_sink(sinks[0], None).without_query(name, position)
+        if (left := self.without_waiting(Kind.QUERY, name)) is not None:
+            return left
+        query = self.query_named(name, position)
+        return replace(
+            self,
+            queries=self.queries.without(query.name),
+            holding=self.holding.without(query.name),
+            plans=self.plans.without(query.name),
+            named=self.named.without(_query(query.name)),
+            spelled=self.spelled.without(query.name.lower()),
+            paused={known: part for known, part in self.paused.items() if known != query.name},
+            records=self.records.without(key_of(Kind.QUERY.value, query.name)),
+        )
+
+    @property
+    def keeping_input(self) -> frozenset[str]:
+        """The queries that are paused, and whose streams' rows are kept meanwhile."""
+        records = ((name, self.record_of(Kind.QUERY, name)) for name in self.paused)
+        return frozenset(name for name, record in records if record is not None and record.keeps_input)
+
+    def renaming(self, query: Query, to: Name) -> Definitions:
+        """The same with another name for a query.
+
+        Args:
+            query: one of them, which keeps its own until the change has taken effect.
+            to: the other name.
+
+        Raises:
+            LanguageError: there is a query of that name.
+        """
+        old, new = query.name, to.text
+        keys = [key_of(Kind.QUERY.value, name) for name in (old, new)]
+        if keys[0] != keys[1] and (self.find_query(new) is not None or keys[1] in self.records.waiting):
+            raise LanguageError(
+                f"there is a query {new} already", position=to.position, hint="choose another name"
+            )
+        spelled = self.spelled.renaming(old.lower(), new.lower()).replacing(new.lower(), new)
+        records = self.records.claimed(keys[0]).changed(keys[0], renamed(self.records.known[keys[0]], new))
+        for sink in self.sinks_of(old):
+            key = key_of(Kind.SINK.value, sink)
+            records = records.changed(key, renamed_in_sink(records.known[key], new))
+        sinks = {name: sink.of(new) if sink.query == old else sink for name, sink in self.sinks.items()}
+        paused = {new if name == old else name: part for name, part in self.paused.items()}
+        return replace(
+            self,
+            queries=self.queries.renaming(old, new),
+            holding=self.holding.renaming(old, new),
+            plans=self.plans.renaming(old, new),
+            named=self.named.renaming(_query(old), _query(new)),
+            spelled=spelled,
+            paused=paused,
+            sinks=sinks,
+            records=records,
+        )
+
+    def pausing(self, name: str, *, keeps_input: bool = False) -> Definitions:
+        """The same, with a query that is answered paused.
+
+        Args:
+            name: the query's.
+            keeps_input: whether the rows of its streams are kept meanwhile.
+        """
+        query, plan = self.queries[name], self.plans[name]
+        return replace(
+            self,
+            queries=self.queries.without(name),
+            holding=self.holding.without(name),
+            plans=self.plans.without(name),
+            paused={**self.paused, name: (query, plan)},
+            records=self._marked(name, paused=True, keeps_input=keeps_input),
+        )
+
+    def resuming(self, name: str) -> Definitions:
+        """The same, with a query that is paused answered."""
+        query, plan = self.paused[name]
+        holds = query.heartbeats is not Heartbeats.OPERATOR
+        return replace(
+            self,
+            queries=self.queries.adding(name, query),
+            holding=self.holding.adding(name, query) if holds else self.holding,
+            plans=self.plans.adding(name, plan),
+            paused={known: part for known, part in self.paused.items() if known != name},
+            records=self._marked(name, paused=False),
+        )
+
+    def _marked(self, name: str, *, paused: bool, keeps_input: bool = False) -> Records:
+        key = key_of(Kind.QUERY.value, name)
+        marked = replace(self.records.known[key], paused=paused, keeps_input=keeps_input)
+        return self.records.changed(key, marked)
+
+    def without_waiting(self, kind: Kind, name: str) -> Definitions | None:
+        """The same without a definition that could not be made; None if there is none."""
+        key = key_of(kind.value, name)
+        return replace(self, records=self.records.without(key)) if key in self.records.waiting else None
+
+    def without_stream(self, name: str, position: Position | None) -> Definitions:
+        """A stream less.
+
+        Raises:
+            LanguageError: there is no such stream, or something is written over it.
+        """
+        if (waiting := self.without_waiting(Kind.STREAM, name)) is not None:
+            return waiting
+        entry = self._dropped(Kind.STREAM, name, position)
+        left = self._without_input(entry.name)
+        records = without_skews(self.records, entry.name).without(key_of(Kind.STREAM.value, entry.name))
+        return replace(left, named=self.named.without(_stream(entry.name)), records=records)
+
+    def without_relation(self, name: str, position: Position | None) -> Definitions:
+        """A relation less.
+
+        Raises:
+            LanguageError: there is no such relation, or something is written over it.
+        """
+        if (waiting := self.without_waiting(Kind.RELATION, name)) is not None:
+            return waiting
+        entry = self._dropped(Kind.RELATION, name, position)
+        relations = {known: table for known, table in self.relations.items() if known != entry.name}
+        records = without_skews(self.records, entry.name).without(key_of(Kind.RELATION.value, entry.name))
+        return replace(self._without_input(entry.name), relations=relations, records=records)
+
+    def _without_input(self, name: str) -> Definitions:
+        left = {known: stream.without(name) for known, stream in self.inputs.items() if known != name}
+        return replace(self, catalog=self.catalog.without(name), inputs=left)
+
+    def _dropped(self, kind: Kind, name: str, position: Position | None) -> Entry:
+        """The stream or the relation of a name, which nothing is written over.
+
+        Raises:
+            LanguageError: there is none, it is of the other kind, or something is.
+        """
+        entry = self.catalog.find(name)
+        if entry is None:
+            raise _unknown(kind.word, name, self.catalog.names, position)
+        its = Kind.RELATION if isinstance(entry, RelationInfo) else Kind.STREAM
+        if its is not kind:
+            raise LanguageError(
+                f"{entry.name} is a {its.word}",
+                position=position,
+                hint=f"write DROP {its.value} {entry.name}",
+            )
+        if users := self.users_of(name):
+            raise LanguageError(
+                f"the {kind.word} {entry.name} cannot be dropped: it is used by {', '.join(users)}",
+                position=position,
+                hint=f"drop {users[0]} first, or all of it: DROP {kind.value} {entry.name} CASCADE",
+            )
+        return entry
+
+    def users_of(self, name: str) -> list[str]:
+        """What is written over a stream or a relation: titles such as `the query q`."""
+        known = {name.lower(), letters_name(name.lower())}
+        made = [title for title, named in self.named.items() if known & named]
+        listed = [one.title for one in self.records.known.values() if listed_by(one) == name.lower()]
+        waiting = (self.records.known[key] for key in self.records.waiting)
+        return made + listed + [one.title for one in waiting if known & streams_of(one)]
+
+    def find_query(self, name: str) -> Query | None:
+        """The query of that name, whatever its case, or None."""
+        spelled = self.spelled.get(name.lower())
+        if spelled is None:
+            return None
+        return self.queries[spelled] if spelled in self.queries else self.paused[spelled][0]
+
+    def query_named(self, name: str, position: Position | None) -> Query:
+        """The query of that name, whatever its case.
+
+        Args:
+            name: the name.
+            position: where it is written, if that is a text.
+
+        Raises:
+            LanguageError: there is no such query.
+        """
+        query = self.find_query(name)
+        if query is None:
+            waiting = self.records.waiting.get(key_of(Kind.QUERY.value, name))
+            if waiting is not None:
+                raise LanguageError(f"the query {name} is paused: {waiting}", position=position)
+            raise _unknown("query", name, self.spelled.values(), position)
+        return query
+
+    def answered_query(self, name: str, position: Position | None) -> Query:
+        """The query of that name, which is not paused.
+
+        Raises:
+            LanguageError: there is no such query, or it is paused.
+        """
+        query = self.query_named(name, position)
+        if query.name in self.paused:
+            raise LanguageError(
+                f"the query {query.name} is paused",
+                position=position,
+                hint=f"ALTER QUERY {query.name} RESUME lets it go on",
+            )
+        return query
+
+    def only(self, query: Query, optimized: Plan) -> Definitions:
+        """The same streams with one query alone."""
+        return replace(
+            self,
+            queries=Entries({query.name: query}),
+            holding=Entries(),
+            plans=Entries({query.name: optimized}),
+            spelled=Entries({query.name.lower(): query.name}),
+        )
+
+    def read_by(self, stream: str) -> str:
+        """The streams that a derived stream is written over, as text."""
+        read = {stream_of_letters(name) or name for name in self.named[_stream(stream)]}
+        return ", ".join(name for name in self.catalog.names if name.lower() in read)
+
+    def streams_of_query(self, name: str) -> frozenset[str]:
+        """The streams that a query's text names, in lower case."""
+        return self.named[_query(name)]
+
+    def free_name(self, promised: Collection[str] = ()) -> str:
+        """A name for a query that was given none: `query_1`, `query_2` and so on.
+
+        Those of a store that nobody has given again do not count: they have got their names in the same way.
+
+        Args:
+            promised: names that others are about to take.
+        """
+        unclaimed = self.records.unclaimed
+        known = len(self.queries) + len(self.paused)
+        known -= sum(key_of(Kind.QUERY.value, name) in unclaimed for name in (*self.queries, *self.paused))
+        numbered = (f"query_{number}" for number in itertools.count(known + 1))
+        return next(
+            name
+            for name in numbered
+            if name not in promised
+            and (self.find_query(name) is None or key_of(Kind.QUERY.value, name) in unclaimed)
+        )
+
+
+_TIMED_BY: Final = {TimeDomain.INTEGER: "an integer", TimeDomain.TIMESTAMP: "a TIMESTAMP"}
+
+
+def _directions(statement: CreateSkew) -> list[tuple[tuple[Name, ...], tuple[Name, ...]]]:
+    """From which streams to which the bounds of a CREATE SKEW hold."""
+    firsts, seconds = statement.firsts, statement.seconds
+    if not seconds:
+        return [(firsts, firsts)]
+    return [(firsts, seconds), (seconds, firsts)] if statement.both else [(firsts, seconds)]
+
+
+def _query(name: str) -> str:
+    return f"the query {name}"
+
+
+def _stream(name: str) -> str:
+    return f"the stream {name}"
+
+
+def _unknown(kind: str, name: str, known: Iterable[str], position: Position | None) -> LanguageError:
+    names = list(known)
+    hint = did_you_mean(name, names) or _listed(names)
+    return LanguageError(f"there is no {kind} {name}", position=position, hint=hint)
+
+
+def _listed(names: Iterable[str]) -> str | None:
+    listed = ", ".join(names)
+    return f"there is {listed}" if listed else None

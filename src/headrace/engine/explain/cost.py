@@ -1,0 +1,94 @@
+"""EXPLAIN COST: the physical plan of a query with what its operators are expected to yield, keep and take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final
+
+from headrace.algebra.nodes import Plan, Relation
+from headrace.engine.catalog.definitions import RESULT, Definitions
+from headrace.engine.planning.samples import sampled
+from headrace.errors import Position
+from headrace.lowering.costs import expectations, seconds
+from headrace.lowering.explain import explain_graph
+from headrace.lowering.graph import Graph
+from headrace.lowering.lower import lower
+from headrace.optimizer.cost.expected import Expectation
+from headrace.optimizer.cost.work import EPOCH_ROWS
+from headrace.runtime.writing.texts import count
+from headrace.time import MICROSECONDS, TimeDomain
+
+SAMPLE_ROWS: Final = 100_000
+"""About so many rows of each stream are looked at."""
+
+
+def costs(defined: Definitions, plan: Plan, position: Position, epoch_rows: int | None) -> str:
+    """How a query is expected to run: each operator with its rate, the rows that it keeps and its time.
+
+    Times are seconds of processor time for a million rows that the query reads, as on the machine that
+    the constants are from.
+
+    Args:
+        defined: the streams and relations.
+        plan: the query's, optimized.
+        position: where it is asked for.
+        epoch_rows: so many rows are read in an epoch, if that is known.
+
+    Raises:
+        LanguageError: the query reads a stream that never ends, or is timed by arrival.
+        SourceError: an input is missing or damaged.
+    """
+    graph = lower({RESULT: plan})
+    look = sampled(defined, [node.plan for node in graph.nodes], SAMPLE_ROWS, position)
+    found = expectations(graph, look.samples, look.sizes, look.elapsed)
+    read = _read(graph, found)
+    taken = seconds(graph, found, look.elapsed, epoch_rows or EPOCH_ROWS)
+    taking = [part / max(read * look.elapsed, 1.0) * 1e6 for part in taken]
+    notes = {
+        node.number: f"{_note(node.plan, found[node.number])}; takes {_number(taking[node.number])} s"
+        for node in graph.nodes
+    }
+    kept = sum(part.state for part in found)
+    lines = (
+        explain_graph(graph, RESULT, notes),
+        _time(plan, sum(taking), read),
+        f"keeps about {_rows(kept)} in all",
+    )
+    return "\n".join(lines)
+
+
+def _read(graph: Graph, found: Sequence[Expectation]) -> float:
+    """How many rows a query reads of its streams and relations (per instant)."""
+    return sum(found[node.number].flow.rate for node in graph.nodes if not node.inputs)
+
+
+def _time(plan: Plan, taking: float, read: float) -> str:
+    """What all operators take, and which part of a processor that is where the streams have times of day."""
+    text = f"takes about {_number(taking)} s of processor time for a million rows that it reads"
+    if plan.domain is not TimeDomain.TIMESTAMP:
+        return text
+    rate = read * MICROSECONDS["SECOND"]
+    return f"{text}: {_number(taking * rate / 1e6 * 100)} % of a processor at {_number(rate)} rows/s"
+
+
+def _note(plan: Plan, found: Expectation) -> str:
+    """What is expected of an operator, on one line."""
+    flow = found.flow
+    if isinstance(plan, Relation) and not plan.is_chronon:
+        return _rows(flow.live)
+    if plan.domain is TimeDomain.TIMESTAMP:
+        second = MICROSECONDS["SECOND"]
+        rate, lifetime = f"{_number(flow.rate * second)} rows/s", f"{_number(flow.lifetime / second)} s"
+    else:
+        rate, lifetime = f"{_number(flow.rate)} rows per instant", _number(flow.lifetime)
+    parts = [rate] if flow.lifetime <= 1 else [rate, f"each for {lifetime}"]
+    return ", ".join(parts) + (f"; keeps {_rows(found.state)}" if found.state else "")
+
+
+def _rows(number: float) -> str:
+    return "rows without bound" if math.isinf(number) else count(round(number), "row")
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

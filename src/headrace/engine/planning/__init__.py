@@ -1,0 +1,1 @@
+"""From a text to a plan, and what is decided about how it runs."""

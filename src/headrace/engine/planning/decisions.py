@@ -1,0 +1,80 @@
+"""What is decided about how a query runs, by what is seen of its inputs when it is defined."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from headrace.algebra.nodes import Plan
+from headrace.algebra.properties import walk
+from headrace.engine.catalog.definitions import RESULT, Definitions
+from headrace.engine.planning.samples import FEW_ROWS, Sampled, calls_user, sampled
+from headrace.errors import UserError
+from headrace.lowering.costs import expectations, seconds
+from headrace.lowering.lower import lower
+from headrace.optimizer import CHOSEN_RULES, optimize
+from headrace.optimizer.cost.flow import Flow
+from headrace.optimizer.cost.orders import best_order
+from headrace.optimizer.decisions import Decisions
+from headrace.optimizer.join_graph import JoinGraph, Order
+from headrace.optimizer.order_joins import join_orders
+
+_MARGIN: Final = 0.9
+"""A rule is chosen if the plan costs less than this part of what it costs without."""
+
+
+def decided(defined: Definitions, plan: Plan) -> Decisions | None:
+    """What is to be done with a plan so that its operators take the least processor time.
+
+    Nothing where nothing can be seen of an input: of a stream that never ends or is timed by arrival, or one
+    that cannot be read; and where the plan calls a function of the user's, which is called for rows of a run
+    only.
+
+    Args:
+        defined: the streams and relations.
+        plan: the query's, optimized.
+
+    Returns:
+        What was decided; None where there is nothing to decide.
+    """
+    nodes = list(walk(plan))
+    rules = [rule for rule in CHOSEN_RULES if rule.applies(nodes)]
+    present = join_orders(plan, _present)
+    if not rules and not present:
+        return None
+    if calls_user(plan):
+        return Decisions((), present)
+    try:
+        look = sampled(defined, nodes, FEW_ROWS, None)
+    except UserError:
+        return Decisions((), present)
+    chosen: list[str] = []
+    for rule in rules:
+        other = optimize(rule.rewrite(plan))
+        if _cost(look, other) < _MARGIN * _cost(look, plan):
+            plan = other
+            chosen.append(rule.name)
+    return Decisions(tuple(chosen), join_orders(plan, partial(_best, look)))
+
+
+def _cost(look: Sampled, plan: Plan) -> float:
+    """The processor time that the operators of a plan are expected to take (seconds)."""
+    graph = lower({RESULT: plan})
+    found = expectations(graph, look.samples, look.sizes, look.elapsed)
+    return sum(seconds(graph, found, look.elapsed))
+
+
+def _present(graph: JoinGraph) -> Order:
+    return graph.order
+
+
+def _best(look: Sampled, graph: JoinGraph) -> Order:
+    flows = [_flow(look, plan) for plan in graph.inputs]
+    return best_order(graph, flows, look.elapsed)
+
+
+def _flow(look: Sampled, plan: Plan) -> Flow:
+    """How the result of a plan is expected to flow."""
+    graph = lower({RESULT: plan})
+    ((_, number),) = graph.outputs
+    return expectations(graph, look.samples, look.sizes, look.elapsed)[number].flow

@@ -1,0 +1,181 @@
+"""Some rows of the streams and relations of a query, by which it is judged before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.algebra.letters import stream_of_letters
+from headrace.algebra.nodes import Plan, Relation, Source
+from headrace.engine.catalog.definitions import Definitions
+from headrace.errors import LanguageError, Position, UserError
+from headrace.expressions.tree import Call
+from headrace.expressions.user import UserFunction
+from headrace.lowering.costs import expectations
+from headrace.lowering.graph import Graph
+from headrace.optimizer.cost.expected import Expectation
+from headrace.optimizer.cost.flow import Sample
+from headrace.runtime.intake.streams import BoundedStream, LiveStream
+from headrace.runtime.sources import SplitSource
+from headrace.runtime.sources.tables import read_table
+
+FEW_ROWS: Final = 20_000
+"""About so many rows of each stream are looked at while a query is defined, or a run begins."""
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What was seen of the inputs of a query.
+
+    Attributes:
+        samples: per stream or relation some of its rows.
+        sizes: per relation how many rows it has.
+        elapsed: how long the longest stream is (instants), if it goes on as it begins.
+    """
+
+    samples: Mapping[str, Sample]
+    sizes: Mapping[str, int]
+    elapsed: float
+
+
+def sampled(defined: Definitions, nodes: Iterable[Plan], rows: int, position: Position | None) -> Sampled:
+    """Look at some rows of all that a query reads.
+
+    Args:
+        defined: the streams and relations.
+        nodes: those of the query's plan.
+        rows: about so many rows of each are looked at.
+        position: where the query is.
+
+    Raises:
+        LanguageError: the query reads a stream that never ends, or is timed by arrival.
+        SourceError: an input is missing or damaged.
+    """
+    wanted = _columns(nodes)
+    streams = {name: _stream(defined, name, position) for name in wanted if name not in defined.relations}
+    samples = _samples(streams, wanted, rows)
+    elapsed = max((_duration(stream, samples[name]) for name, stream in streams.items()), default=1.0)
+    begin = min((int(one.instants[0]) for one in samples.values() if len(one.instants)), default=0)
+    tables = {name: table.relation.source for name, table in defined.relations.items() if name in wanted}
+    samples |= {name: _of_relation(source, wanted[name], rows, begin) for name, source in tables.items()}
+    return Sampled(samples, {name: source.rows for name, source in tables.items()}, elapsed)
+
+
+def looked_at(defined: Definitions, graph: Graph) -> Sequence[Expectation] | None:
+    """What is expected of a graph's nodes, by some rows of the streams that it reads.
+
+    Args:
+        defined: the streams and relations.
+        graph: the graph.
+
+    Returns:
+        None where nothing can be seen of an input: of a stream that never ends or is timed by arrival, or one
+        that cannot be read; and where a function of the user's is called.
+    """
+    plans = [node.plan for node in graph.nodes]
+    if any(map(calls_user, plans)):
+        return None
+    try:
+        look = sampled(defined, plans, FEW_ROWS, None)
+    except UserError:
+        return None
+    return expectations(graph, look.samples, look.sizes, look.elapsed)
+
+
+def calls_user(part: object) -> bool:
+    """Whether an expression in a plan, or in a part of one, is computed by a function of the user's."""
+    match part:
+        case Call(user=UserFunction()):
+            return True
+        case tuple():
+            return any(map(calls_user, part))
+        case _ if is_dataclass(part):
+            return any(calls_user(getattr(part, field.name)) for field in fields(part))
+        case _:
+            return False
+
+
+def _columns(nodes: Iterable[Plan]) -> dict[str, set[str]]:
+    """Per stream or relation the columns that some operator reads."""
+    wanted: dict[str, set[str]] = {}
+    for node in nodes:
+        if isinstance(node, Source | Relation):
+            wanted.setdefault(node.name, set()).update(node.schema.names)
+    return wanted
+
+
+def _stream(defined: Definitions, name: str, position: Position | None) -> BoundedStream:
+    letters = stream_of_letters(name)
+    if letters is not None:
+        raise LanguageError(
+            f"EXPLAIN COST looks at rows of each stream, and dead letters of {letters} come while it is read",
+            position=position,
+            hint="define the query, start it, and write EXPLAIN ANALYZE with its name",
+        )
+    stream = defined.inputs[name].stream
+    if isinstance(stream, BoundedStream) and not stream.timing.by_arrival:
+        return stream
+    why = "never ends" if isinstance(stream, LiveStream) else "is timed as its rows arrive"
+    raise LanguageError(
+        f"EXPLAIN COST looks at some rows of each stream, and the stream {name} {why}",
+        position=position,
+        hint="define the query, start it, and write EXPLAIN ANALYZE with its name",
+    )
+
+
+def _samples(
+    streams: Mapping[str, BoundedStream], wanted: Mapping[str, Iterable[str]], rows: int
+) -> dict[str, Sample]:
+    """The first rows of each stream, over the same stretch of time for all of them."""
+    found = {name: _first_rows(stream, wanted[name], rows) for name, stream in streams.items()}
+    ends = [int(sample.instants[-1]) for sample, whole in found.values() if not whole]
+    end = min(ends, default=None)
+    return {name: sample if end is None else _until(sample, end) for name, (sample, _) in found.items()}
+
+
+def _first_rows(stream: BoundedStream, columns: Iterable[str], wanted: int) -> tuple[Sample, bool]:
+    """Some of a stream's first rows, in the order of their instants, and whether these are all it has."""
+    source = stream.source
+    end = _end_of_sample(source, wanted)
+    rows = read_table(source, end, sorted({*columns, stream.timestamp}))
+    rows = rows.filter(rows[stream.timestamp].is_valid()).combine_chunks()
+    instants = np.asarray(rows[stream.timestamp].cast(pa.int64()))
+    order = np.argsort(instants, kind="stable")
+    return Sample(_batch(rows.take(pa.array(order))), instants[order]), end == source.size
+
+
+def _of_relation(source: SplitSource, columns: Iterable[str], wanted: int, begin: int) -> Sample:
+    """Some of a relation's first rows, all of which begin at an instant."""
+    rows = _batch(read_table(source, _end_of_sample(source, wanted), sorted(columns)))
+    part = len(rows) / source.rows if source.rows else 1.0
+    return Sample(rows, np.full(len(rows), begin, dtype=np.int64), part)
+
+
+def _batch(rows: pa.Table) -> pa.RecordBatch:
+    """The rows of a table in one batch."""
+    batches = rows.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=rows.schema)
+
+
+def _end_of_sample(source: SplitSource, wanted: int) -> int:
+    """Up to which position a source is looked at."""
+    if source.rows <= wanted:
+        return source.size
+    return min(source.size, max(1, source.size * wanted // source.rows))
+
+
+def _duration(stream: BoundedStream, sample: Sample) -> float:
+    """How long a stream is (instants), if it goes on as it begins."""
+    if not len(sample.instants):
+        return 1.0
+    span = int(sample.instants[-1] - sample.instants[0]) + 1
+    return span * max(1.0, stream.source.rows / len(sample.instants))
+
+
+def _until(sample: Sample, end: int) -> Sample:
+    rows = int(np.searchsorted(sample.instants, end, side="right"))
+    return Sample(sample.rows.slice(0, rows), sample.instants[:rows])

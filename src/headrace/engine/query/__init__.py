@@ -1,0 +1,1 @@
+"""A continuous query, as its user holds it."""

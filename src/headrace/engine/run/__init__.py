@@ -1,0 +1,1 @@
+"""Carrying out: the definitions of a database, and the run that answers them."""

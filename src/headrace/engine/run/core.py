@@ -1,0 +1,858 @@
+"""What a database consists of: its definitions, the run that answers them, and the runner."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from headrace.algebra.nodes import Plan
+from headrace.engine.access.policy import Policy
+from headrace.engine.catalog.cascade import without, without_unclaimed
+from headrace.engine.catalog.claims import is_stored, with_input, with_query
+from headrace.engine.catalog.consistency import at_level
+from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.catalog.records import Records
+from headrace.engine.catalog.sinks import DefinedSink
+from headrace.engine.catalog.texts import sink_query
+from headrace.engine.inputs.inputs import Input, TemporaryFolders
+from headrace.engine.inputs.relations import Table
+from headrace.engine.inputs.times import start_of
+from headrace.engine.planning.compiler import Compiled, Compiler
+from headrace.engine.planning.decisions import decided
+from headrace.engine.planning.holds import chosen_holds
+from headrace.engine.planning.silence import notes_on_silence, place_of
+from headrace.engine.query.choices import (
+    Choices,
+    choices_of,
+    decisions_in,
+    holds_in,
+    stored_catalog,
+    stored_choices,
+)
+from headrace.engine.query.query import Query
+from headrace.engine.run.answers import Answers
+from headrace.engine.run.execution import Execution, Settings
+from headrace.engine.shown.status import Status
+from headrace.engine.views.readable import View
+from headrace.engine.views.subscription import Subscription
+from headrace.engine.why.unused import LOOKED_AT
+from headrace.engine.why.why import Why, not_taken_in, why
+from headrace.errors import LanguageError, Position, UserError, warn
+from headrace.expressions.user import UserAggregate, UserFunction
+from headrace.language.catalog_statements import Kind
+from headrace.language.notes import Note
+from headrace.language.parsing.pieces import Piece
+from headrace.language.past import StartClause
+from headrace.language.quoted_names import with_backticks
+from headrace.language.statements import STRONG, Consistency, CreateQuery, Heartbeats, Statement
+from headrace.language.syntax import Name
+from headrace.language.syntax import Query as Syntax
+from headrace.lowering.lower import Holds
+from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
+from headrace.runtime.delivery.deliveries import attachment_of
+from headrace.runtime.driver.beside.catch_up import Ahead
+from headrace.runtime.driver.endless.withdrawal import check_wanted
+from headrace.runtime.journal.definition import Definition, key_of
+from headrace.runtime.journal.description import WarmStart
+from headrace.runtime.journal.gap import Gap
+from headrace.runtime.results.changes import Change
+from headrace.runtime.results.frames import FrameMaker
+from headrace.runtime.results.reader import ResultReader
+from headrace.runtime.tasks.runner import FormatReader, Runner
+from headrace.schema import Schema
+
+
+class Core:
+    """The definitions of a database and what answers them; a `Database` is its face to programs.
+
+    Args:
+        make_runner: makes the runner when it is first needed.
+        settings: how runs are carried out.
+        make: makes what a definition of a durable store says.
+
+    Attributes:
+        lock: held while definitions change, and while a run begins.
+        settings: how runs are carried out.
+        compiler: finds queries that were compiled before.
+        folders: what was handed over as a table, in files.
+        execution: the run that goes on or was the last; None before the first.
+    """
+
+    def __init__(
+        self,
+        make_runner: Callable[[], Runner],
+        settings: Settings,
+        make: Callable[[Core, Definition], None],
+    ) -> None:
+        self._make_runner = make_runner
+        self._make = make
+        self._definitions: Definitions | None = None
+        self._making = False
+        self._made: Runner | None = None
+        self._attachments: list[Attachment] = []
+        self._stored: Mapping[str, Choices] | None = None
+        self._replaced: dict[str, Callable[[Definitions], Definitions]] = {}
+        self.lock = threading.RLock()
+        self._gathering = False
+        self._promised: set[str] = set()
+        self.settings = settings
+        self.compiler = Compiler()
+        self.folders = TemporaryFolders()
+        self.execution: Execution | None = None
+
+    def close(self) -> None:
+        """Stop everything and remove all temporary files; a durable store stays."""
+        self._forget()
+        if self._made is not None:
+            self._made.close()
+            self._made = None
+        self.folders.close()
+
+    @property
+    def definitions(self) -> Definitions:
+        """All streams, relations and queries; replaced as a whole. First of all those of the store."""
+        if self._definitions is None:
+            with self.lock:
+                if self._definitions is None:
+                    records = Records()
+                    for definition in stored_catalog(self.settings.storage):
+                        records = records.stored(definition)
+                    self._definitions = Definitions(records=records)
+                    self.make_waiting()
+        assert self._definitions is not None
+        return self._definitions
+
+    @definitions.setter
+    def definitions(self, new: Definitions) -> None:
+        self._definitions = new
+
+    def make_waiting(self) -> None:
+        """Make what the store has defined and could not be made yet, as far as it can be made now."""
+        with self.lock:
+            if self._making:
+                return
+            self._making = True
+            try:
+                for key in tuple(self.definitions.records.waiting):
+                    self._make_stored(key)
+            finally:
+                self._making = False
+
+    def _make_stored(self, key: str) -> None:
+        definition = self.definitions.records.known[key]
+        try:
+            self._make(self, definition)
+        except UserError as error:
+            records = self.definitions.records.lacking(key, _reason(error))
+            self.definitions = replace(self.definitions, records=records)
+        else:
+            if definition.paused and definition.name in self.definitions.queries:
+                kept = definition.keeps_input
+                self.change(self.definitions.pausing(definition.name, keeps_input=kept))
+
+    def take_in(self, made: Input | Table, given: Definition, position: Position | None = None) -> None:
+        """Take in a stream or a relation.
+
+        Args:
+            made: what it is read from.
+            given: how it is defined.
+            position: where, if that is a text.
+
+        Raises:
+            LanguageError: the name is taken, or the store has another one of it.
+        """
+        with self.lock:
+            known = self.definitions
+            if self.is_stored(given):
+                self.definitions = with_input(known, made, given, position)
+                return
+            if isinstance(made, Table):
+                new = known.with_relation(made, position)
+            else:
+                new = known.with_input(made, position)
+            self.change(self.claiming(new.recording(given), given))
+        self.make_waiting()
+
+    def statements(self, text: str) -> list[Statement | Piece]:
+        """The statements of a text, in the dialect that was set last.
+
+        Raises:
+            LanguageError: the text is malformed.
+        """
+        return self.compiler.statements(with_backticks(text, self.definitions.catalog.quotes_names))
+
+    @property
+    def is_making(self) -> bool:
+        """Whether definitions that a store holds are being made."""
+        return self._making
+
+    def is_stored(self, given: Definition) -> bool:
+        """Whether a store has had what is given since before the database was opened."""
+        return not self._making and is_stored(self.definitions, given)
+
+    def claiming(self, new: Definitions, given: Definition) -> Definitions:
+        """Definitions with one that somebody has given, unless it is made because the store has it."""
+        return new if self._making else replace(new, records=new.records.claimed(given.key))
+
+    @property
+    def running(self) -> bool:
+        """Whether an endless run is going on."""
+        return self.execution is not None and self.execution.running
+
+    @property
+    def attachments(self) -> tuple[Attachment, ...]:
+        """The sinks to which queries deliver: those of Python, and those of SQL."""
+        return (*self._attachments, *(sink.attachment for sink in self.definitions.sinks.values()))
+
+    @property
+    def known_status(self) -> Status | None:
+        """The status as of the last commit; None if nothing has been run."""
+        return None if self.execution is None else self.execution.status
+
+    @property
+    def status(self) -> Status:
+        """The status as of the last commit.
+
+        Raises:
+            UserError: nothing has been run yet.
+        """
+        status = self.known_status
+        if status is None:
+            raise UserError("nothing has been run yet", hint="call run() or start() first")
+        return status
+
+    @property
+    def started(self) -> Execution:
+        """The run that goes on or was the last.
+
+        Raises:
+            UserError: nothing has been started yet.
+        """
+        if self.execution is None:
+            raise UserError("the database is not started", hint="call start() first")
+        return self.execution
+
+    def register(
+        self,
+        name: str | None,
+        asked: Syntax | Piece,
+        position: Position | None,
+        policy: Policy,
+        *,
+        warm: bool = False,
+        heartbeats: Heartbeats = Heartbeats.OPERATOR,
+        consistency: Consistency = STRONG,
+        start: StartClause | None = None,
+        given: Callable[[str], Definition],
+    ) -> Query:
+        """Take in a query.
+
+        Args:
+            name: its name; if None, one is made.
+            asked: the query.
+            position: of the statement.
+            policy: what it may reach.
+            warm: whether it is to take over the state of a query that runs.
+            heartbeats: how far its operators run ahead of each other.
+            consistency: how long its answer waits for rows that come late.
+            start: since when it answers; from now on if None.
+            given: how it is defined under a name.
+
+        Raises:
+            UserError: it is wrong, its name is taken, a stream cannot be started, or there is no state to
+                take over.
+        """
+        with self._named(name) as chosen:
+            with self.lock:
+                definition = given(chosen)
+                stored = self.is_stored(definition)
+                if warm and not (self.running or stored):
+                    raise LanguageError(
+                        f"{chosen} cannot start WARM: no endless run is going on",
+                        position=position,
+                        hint="leave out WARM; all queries that a run begins with start together",
+                    )
+                found = self.compiled(asked, policy)
+                known = self._stored_choices().get(chosen)
+                if found.decisions is not None and known is not None:
+                    found = found.decided(decisions_in(known))
+                choices = choices_of(found.decisions, self._holds(found.optimized, heartbeats, known or {}))
+                since = None if start is None else start_of(start, found.plan.domain)
+                query = Query(
+                    self, chosen, found.plan, found.notes, choices, place_of(asked), warm, heartbeats, since
+                )
+                inputs, is_new = self.definitions.inputs, not (stored or self._making)
+                plan = at_level(found.optimized, consistency, inputs, warm=warm, new=is_new)
+                if stored:
+                    self.definitions, query = with_query(self.definitions, query, plan, definition, position)
+                    return query
+
+            def made() -> Definitions:
+                new = self.definitions.with_query(query, plan, found.streams, position).recording(definition)
+                return self.claiming(new, definition)
+
+            self.change_when_ready(made, chosen)
+            return query
+
+    @contextmanager
+    def _named(self, name: str | None) -> Iterator[str]:
+        """The name of a query that is being taken in; one that is made is nobody else's meanwhile."""
+        if name is not None:
+            yield name
+            return
+        with self.lock:
+            made = self.definitions.free_name(self._promised)
+            self._promised.add(made)
+        try:
+            yield made
+        finally:
+            self._promised.discard(made)
+
+    def drafted(self, made: CreateQuery, known: Query | None, policy: Policy) -> tuple[Query, Plan, Compiled]:
+        """The query of a CREATE OR REPLACE QUERY, its plan at its level, and what its text means.
+
+        Args:
+            made: the statement.
+            known: the query that it is to replace, which is decided alike if it is the same.
+            policy: what it may reach.
+
+        Raises:
+            LanguageError: it is wrong.
+        """
+        found = self.compiled(made.query, policy)
+        same = known is not None and known.plan == found.plan and known.heartbeats is made.heartbeats
+        choices = known.choices if known is not None and same else {}
+        if same and found.decisions is not None:
+            found = found.decided(decisions_in(choices))
+        if not same or made.heartbeats is not Heartbeats.OPERATOR:
+            chosen = holds_in(choices) or self._holds(found.optimized, made.heartbeats, {})
+            choices = choices_of(found.decisions, chosen)
+        name = made.name.text if known is None else known.name
+        query = Query(
+            self, name, found.plan, found.notes, choices, place_of(made.query), heartbeats=made.heartbeats
+        )
+        inputs = self.definitions.inputs
+        return query, at_level(found.optimized, made.consistency, inputs, warm=False, new=not same), found
+
+    def sinks_of(self, query: str) -> tuple[str, ...]:
+        """The names of the sinks that are attached to a query."""
+        return tuple(part.name for part in self.attachments if part.query == query)
+
+    def compiled(self, asked: Syntax | Piece, policy: Policy) -> Compiled:
+        """What a query means, and how it would run if it were new.
+
+        Args:
+            asked: the query.
+            policy: what it may reach.
+
+        Raises:
+            LanguageError: it is wrong.
+        """
+        defined = self.definitions
+        decide = partial(decided, defined)
+        return self.compiler.compiled(asked, policy.visible(defined.catalog), decide)
+
+    def drop(self, kind: Kind, name: str, position: Position | None, *, cascade: bool = False) -> None:
+        """Drop a stream, a relation, a query or a sink; a query once its sinks have taken everything.
+
+        Args:
+            kind: which of them.
+            name: its name.
+            position: where it is written, if that is a text.
+            cascade: whether what is written over it goes as well.
+
+        Raises:
+            LanguageError: there is no such thing, or something is written over it.
+            DeliveryError: a sink of a query that goes has not taken everything.
+        """
+        if kind is Kind.SINK:
+            self.drop_sink(name, position)
+            return
+        with self.lock:
+            after = without(self.definitions, kind, name, position, cascade=cascade)
+        self._let_go(after)
+
+    def sync(self) -> None:
+        """Drop what a store has and nobody has given again since the database was opened."""
+        with self.lock:
+            after = without_unclaimed(self.definitions)
+        self._let_go(after)
+
+    def take_sink(self, sink: DefinedSink, given: Definition, position: Position | None) -> None:
+        """Take in a sink; the changes of its query go there from then on.
+
+        Args:
+            sink: the sink.
+            given: how it is defined.
+            position: where, if that is a text.
+
+        Raises:
+            LanguageError: there is one of its name.
+            UserError: it cannot be used, or would miss epochs; it is not defined then.
+        """
+        with self.lock:
+            self._check_results()
+            before = self.definitions
+            self.change(self.claiming(before.with_sink(sink, given, position), given))
+            if self.execution is None or not self.running:
+                return
+            try:
+                # Only now: what is killed from here on knows the sink, and opens it when it starts again.
+                self.execution.attach(sink.attachment)
+            except BaseException:
+                self.change(before)
+                raise
+
+    def drop_sink(self, name: str, position: Position | None) -> str | None:
+        """Drop a sink once it has taken what was committed.
+
+        Args:
+            name: its name.
+            position: where it is written, if that is a text.
+
+        Returns:
+            Why it has not taken everything, or None if it has.
+
+        Raises:
+            LanguageError: there is no such sink.
+        """
+        with self.lock:
+            sink = self.definitions.sinks.get(name.lower())
+            self.change(without(self.definitions, Kind.SINK, name, position))
+        # Without the lock, since the sink may use it.
+        execution = self.execution
+        return None if sink is None or execution is None else execution.drop_sink(sink.attachment)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Let queries that come and go within it do so by one change of a run that is going on, at its end.
+
+        Raises:
+            UserError: the change cannot take effect; none of it has then.
+        """
+        gone: set[str] = set()
+        try:
+            with self.lock:
+                before, self._gathering = self.definitions, self.running
+                try:
+                    yield
+                finally:
+                    gathered, self._gathering = self._gathering, False
+                    if gathered:
+                        after, self.definitions = self.definitions, before
+                        gone = self._move(after)
+        finally:
+            self._end_sinks(gone)
+
+    def _let_go(self, after: Definitions) -> None:
+        """Move on to definitions that lack some; queries go once their sinks have taken everything."""
+        with self.lock:
+            sinks = self.definitions.sinks
+            gone = self._move(after)
+        self._end_sinks(gone)
+        execution = self.execution
+        for name, sink in sinks.items():
+            if name not in after.sinks and sink.query not in gone and execution is not None:
+                execution.drop_sink(sink.attachment)
+
+    def _move(self, after: Definitions) -> set[str]:
+        """Move on to other definitions; the queries that are gone with that."""
+        before = self.definitions
+        if after is not before:
+            self.change(after)
+        if self._gathering:
+            return set()
+        gone = {query.name for query in before.all_queries} - {query.name for query in after.all_queries}
+        self._attachments = [part for part in self._attachments if part.query not in gone]
+        return gone
+
+    def _end_sinks(self, gone: Iterable[str]) -> None:
+        """Let sinks of queries that are gone take everything; without the lock, since they may use it."""
+        execution = self.execution  # Another thread may let go of it meanwhile.
+        if execution is not None:
+            for query in sorted(gone):
+                execution.drop_sinks(query)
+
+    def define_function(self, user: UserFunction | UserAggregate) -> None:
+        """Take a user's function or aggregate into the catalog."""
+        with self.lock:
+            catalog = self.definitions.catalog.define_function(user)
+            self.definitions = replace(self.definitions, catalog=catalog)
+        self.make_waiting()
+
+    def change_when_ready(self, make: Callable[[], Definitions], name: str) -> bool:
+        """Let definitions take effect with a query that may have to be brought to the present first.
+
+        Others change definitions meanwhile; who has the lock held keeps them from that.
+
+        Args:
+            make: makes them of those of now; called with the lock held, twice if the query is brought there.
+            name: the query's.
+
+        Returns:
+            Whether the query was brought to the present.
+
+        Raises:
+            UserError: the change cannot take effect, or what the query reads was dropped meanwhile.
+        """
+        with self.lock:
+            new = make()
+            running = self.execution is not None and self.execution.running and not self._gathering
+            ahead = self.execution.ahead(new) if self.execution is not None and running else None
+            if ahead is None:
+                self.change(new)
+                return False
+        ahead.arrived.result()
+        with self.lock:
+            try:
+                now = make()
+                _require_same_streams(new, now, name)
+                check_wanted()
+            except BaseException:
+                self.started.give_up(ahead)
+                raise
+            self.change(now, ahead)
+        return True
+
+    def change(self, new: Definitions, ahead: Ahead | None = None) -> None:
+        """Let definitions take effect: at once, or between two epochs of a run that is going on.
+
+        Args:
+            new: the definitions.
+            ahead: the query of them that has been brought to the present, if there is one.
+
+        Raises:
+            WithdrawnError: nobody waits for that any more; nothing has changed then.
+        """
+        check_wanted()
+        if self._gathering:
+            self.definitions = new
+            return
+        if self.execution is not None and self.execution.running:
+            self.execution.change(new, ahead)
+            self._stored = None
+        self.definitions = new
+
+    def set(self, settings: Settings, key: str, said: Definition | None) -> None:
+        """Let runs go on in another way, from the next epoch on.
+
+        Args:
+            settings: how.
+            key: what it is known by among the definitions.
+            said: how it is defined; None where what holds is what holds if nothing is said.
+
+        Raises:
+            StoreError: it cannot be written; nothing has changed then.
+        """
+        known = self.definitions
+        records = known.records.without(key) if said is None else known.records.having(said)
+        new = replace(known, records=records)
+        if not self._making:
+            self.change(new if said is None else self.claiming(new, said))
+        else:
+            self.definitions = new
+            if said is not None and said.name in settings.given:
+                return
+        self.settings = settings if self._making else replace(settings, given=settings.given - {_name(key)})
+        if self.execution is not None:
+            self.execution.settle(self.settings)
+
+    def rename(self, name: Name, to: Name) -> None:
+        """Give a query another name; its answer, sinks and subscriptions go on.
+
+        Raises:
+            LanguageError: there is no such query, there is one of the other name, or no run goes on by which
+                its store hears of it.
+            StoreError: it cannot be written; nothing has changed then.
+        """
+        with self.lock:
+            self.make_waiting()
+            query = self.definitions.query_named(name.text, name.position)
+            old, new = query.name, to.text
+            if old == new:
+                return
+            after = self.definitions.renaming(query, to)
+            if self.execution is not None and self.running:
+                self.execution.rename(after, query, new)
+                self._stored = None
+            elif self.execution is not None or self.is_known_to_store(old):
+                raise LanguageError(
+                    f"{old} has an answer, and no run is going on that could rename it",
+                    position=name.position,
+                    hint="call start() first",
+                )
+            self.definitions = after
+            self._attachments = [
+                replace(part, query=new) if part.query == old else part for part in self._attachments
+            ]
+            query.name = new
+
+    def replace_later(self, name: str, undo: Callable[[Definitions], Definitions]) -> None:
+        """Let a query be replaced when the next run has begun with it, if none goes on and a store has it.
+
+        Args:
+            name: the query's.
+            undo: makes definitions with the one that is replaced.
+        """
+        if not self.running and self.is_known_to_store(name):
+            self._replaced.setdefault(name, undo)
+
+    def is_known_to_store(self, query: str) -> bool:
+        """Whether a durable store has a query of that name, which is answered or paused."""
+        catalog = () if query in self._stored_choices() else stored_catalog(self.settings.storage)
+        return query in self._stored_choices() or key_of("QUERY", query) in {one.key for one in catalog}
+
+    def replace_waiting(self) -> None:
+        """Replace what was to be replaced once a run goes on; where that fails, the run ends.
+
+        Raises:
+            UserError: a query cannot be replaced; the store has the other one.
+        """
+        while self._replaced:
+            self._replaced.popitem()
+            try:
+                self.started.change(self._begun_with())
+            except BaseException:
+                self.started.stop(None)
+                raise
+
+    def _begun_with(self) -> Definitions:
+        """The definitions with what was to be replaced once a run goes on as the store has it."""
+        found = self.definitions
+        for name, undo in self._replaced.items():
+            if name in found.queries:
+                found = undo(found)
+        return found
+
+    def runner(self) -> Runner:
+        """What queries run on, made when it is first needed."""
+        if self._made is None:
+            self._made = self._make_runner()
+        return self._made
+
+    def read_stream(self, format: str, options: Mapping[str, str], schema: Schema | None) -> Any:
+        """A streaming data frame of one of Spark's own formats."""
+        return self._reader_of(format).read_stream(format, options, schema)
+
+    def read_frame(self, format: str, options: Mapping[str, str]) -> Any:
+        """A bounded data frame of one of Spark's own formats."""
+        return self._reader_of(format).read_frame(format, options)
+
+    def _reader_of(self, format: str) -> FormatReader:
+        runner = self.runner()
+        if not isinstance(runner, FormatReader):
+            raise UserError(f"the format {format} needs Spark", hint="use the runner spark")
+        return runner
+
+    def new_execution(self, *, adapt: bool) -> Execution:
+        """A run of all queries, in the place of the last one.
+
+        Args:
+            adapt: whether the queries of a durable store are changed to those that are defined.
+
+        Raises:
+            UserError: no query is defined, or an endless run is going on.
+        """
+        if self.running:
+            raise UserError("the database is running already", hint="call stop() first")
+        if not adapt and (waiting := self.definitions.records.queries()):
+            name, definition = next(iter(waiting.items()))
+            raise UserError(
+                f"the query {name} cannot be answered: {self.definitions.records.waiting[definition.key]}",
+                hint=f"what is read without it is not read again; DROP QUERY {name} if it is not wanted",
+            )
+        if waiting := self.definitions.records.queries():
+            whys = self.definitions.records.waiting
+            reasons = [f"{name} is paused: {whys[record.key]}" for name, record in waiting.items()]
+            warn("\n".join(reasons))
+        self._check_sinks()
+        if not (self.definitions.queries or self.definitions.keeping_input):
+            raise UserError(
+                "there is no query to run", hint="write a SELECT, or CREATE QUERY name AS SELECT ..."
+            )
+        if not adapt and self._replaced:
+            raise UserError(
+                f"{next(iter(self._replaced))} is replaced by a query over the rows that arrive from then on",
+                hint="replace it in an endless run: call start() instead of run()",
+            )
+        self._check_known()
+        self._forget()
+        self.execution = Execution(self.runner(), self.settings, self._begun_with(), adapt=adapt)
+        try:
+            for attachment in self.attachments:
+                self.execution.attach(attachment)
+        except BaseException:
+            self._forget()
+            raise
+        return self.execution
+
+    def _check_sinks(self) -> None:
+        """See that no sink of the store is lacking whose query is answered.
+
+        Raises:
+            UserError: one is; without it its epochs might be gone when it is there again.
+        """
+        known = self.definitions
+        for name, record in known.records.sinks().items():
+            if known.find_query(sink_query(record) or "") is not None:
+                raise UserError(
+                    f"the sink {name} cannot be used: {known.records.waiting[record.key]}",
+                    hint=f"DROP SINK {name} if it is not wanted",
+                )
+
+    def _check_known(self) -> None:
+        """See that nobody else has defined something in the store since the database was opened.
+
+        Raises:
+            UserError: somebody has, which this run would drop.
+        """
+        records = self.definitions.records
+        for definition in stored_catalog(self.settings.storage):
+            if definition.key not in records.known and definition.key not in records.forgotten:
+                raise UserError(
+                    f"{definition.title} is new in the store {self.settings.storage}",
+                    hint="another process has defined it meanwhile: connect again",
+                )
+
+    def reader(self, query: Query) -> ResultReader:
+        """What has been committed for a query so far.
+
+        Raises:
+            UserError: the query has no answer: it was not run, or it failed.
+        """
+        return self._answers_of(query).reader(query)
+
+    def newest(self, query: Query) -> int:
+        """The newest timestamp that was read of a query's streams; see `Query.latest`."""
+        return self._answers_of(query).newest(query)
+
+    def frame(self, query: Query, view: View) -> Any:
+        """A view of what has been committed for a query as a Spark data frame; see `Query.to_spark`."""
+        runner = self.runner()
+        if not isinstance(runner, FrameMaker):
+            raise UserError(
+                "the runner inline makes no Spark data frames",
+                hint="give spark.createDataFrame the table of history(), or connect with the runner spark",
+            )
+        return runner.frame(self.reader(query), view, getattr(query, view))
+
+    def forget_client(self, query: str, client: str) -> None:
+        """Keep nothing for a client of the query of that name any more; see `Query.forget`."""
+        self.started.forget_client(query, client)
+
+    def follow(self, query: Query, from_epoch: int, client: str | None = None) -> Subscription[Change]:
+        """The changes of a query from an epoch on, as they are committed; see `Query.subscribe`."""
+        if client is not None:
+            return self.started.attend(query, client, from_epoch)
+        return self._answers_of(query).follow(query, from_epoch)
+
+    def silence(self, plan: Plan, position: Position) -> tuple[Note, ...]:
+        """Notes on what happens to a query while streams that it reads send nothing; see `Query.notes`."""
+        return notes_on_silence(self.definitions.endless_of(plan), position)
+
+    def warm_start(self, query: str) -> WarmStart | None:
+        """How the query of that name began, if it took over the state of another one."""
+        return None if self.execution is None else self.execution.run.reading.queries.warm.get(query)
+
+    def gaps(self, query: str) -> tuple[Gap, ...]:
+        """The instants about which the query of that name says nothing; see `Query.gaps`."""
+        return () if self.execution is None else self.execution.run.reading.queries.gaps_of(query)
+
+    def paused_at(self, query: str) -> int | None:
+        """Up to where the answer of a paused query is final (instant); None if no run has paused it."""
+        paused = None if self.execution is None else self.execution.run.reading.queries.paused.get(query)
+        return None if paused is None else paused.heartbeat
+
+    def why(self, query: str, position: Position | None = None) -> Why:
+        """Why a query has no output, or no newer one; see `Query.why`.
+
+        Args:
+            query: its name.
+            position: where it is written, if that is a text.
+
+        Raises:
+            LanguageError: there is no such query.
+            UserError: nothing has been run yet, or no run has the query.
+        """
+        known = self.definitions
+        for name, record in known.records.queries().items():
+            if name.lower() == query.lower():
+                hint = "define what is missing; it goes on by itself then"
+                return not_taken_in(name, known.records.waiting[record.key], hint)
+        name = known.query_named(query, position).name
+        if name in known.paused and self.paused_at(name) is None:
+            return not_taken_in(
+                name, "no run has taken it in yet", f"write ALTER QUERY {name} RESUME, and call start()"
+            )
+        status, run = self.status, self.started.run
+        plan = run.reading.queries.plans.get(name)
+        return why(status, name, plan, self.started.newest_letters(LOOKED_AT))
+
+    def deliver(
+        self, query: Query, to: SinkLike, name: str | None, from_epoch: int, retry: Retry | None
+    ) -> None:
+        """Deliver a query's committed changes to a sink; see `Query.deliver`."""
+        self._check_results()
+        with self.lock:
+            if self.definitions.find_query(query.name) is not query:
+                raise UserError(f"{query.name} was dropped", hint="read what is left of its answer")
+            attachment = attachment_of(query.name, to, name, from_epoch, retry, self.attachments)
+            if self.execution is not None and self.running:
+                self.execution.attach(attachment)
+            self._attachments.append(attachment)
+
+    def _check_results(self) -> None:
+        if not self.settings.run.keep_results:
+            raise UserError("there is nothing to deliver", hint="connect without keep_results=False")
+
+    def _holds(self, plan: Plan, heartbeats: Heartbeats, known: Choices) -> Holds | None:
+        """Which operators of a new query wait for others; a restart goes by what the store remembers."""
+        if heartbeats is Heartbeats.OPERATOR:
+            return None
+        stored = holds_in(known) if self.execution is None else None
+        if stored is not None:
+            return stored
+        return chosen_holds(self.definitions, plan, heartbeats, lambda: self.known_status)
+
+    def _stored_choices(self) -> Mapping[str, Choices]:
+        """What the durable store remembers of its queries, which a restart decides in the same way."""
+        if self._stored is None:
+            self._stored = stored_choices(self.settings.storage)
+        return self._stored
+
+    def _answers_of(self, query: Query) -> Answers:
+        if self.execution is None:
+            raise UserError(f"{query.name} has no answer yet", hint="call run() first")
+        return self.execution.answers
+
+    def _forget(self) -> None:
+        if self.execution is not None:
+            self.execution.close()
+            self.execution = None
+
+
+def _require_same_streams(before: Definitions, after: Definitions, query: str) -> None:
+    """See that what a query reads is still there.
+
+    Raises:
+        UserError: it is not.
+    """
+    for stream in before.streams_of_query(query):
+        if before.catalog.find(stream) is not after.catalog.find(stream):
+            raise UserError(
+                f"{stream} was dropped, or is another one, since {query} began to catch up with the present",
+                hint="define it again",
+            )
+
+
+def _name(key: str) -> str:
+    return key.partition(" ")[2]
+
+
+def _reason(error: UserError) -> str:
+    """Why something of a store cannot be made, without the place in a text that nobody sees."""
+    return error.message + (f" ({error.hint})" if error.hint else "")

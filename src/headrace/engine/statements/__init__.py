@@ -1,0 +1,1 @@
+"""Statements, carried out: a file for each kind."""

@@ -1,0 +1,194 @@
+"""COMMENT ON and ALTER QUERY: what is said of something, and whether a query goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from headrace.algebra.exactness import exact_anew
+from headrace.algebra.nodes import Plan
+from headrace.algebra.properties import sources_of
+from headrace.engine.access.policy import Policy
+from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.run.core import Core
+from headrace.engine.shown.display import PlanText
+from headrace.engine.shown.status import instant_text
+from headrace.engine.statements.describe import found, schema_of
+from headrace.engine.statements.set import set_option
+from headrace.errors import LanguageError
+from headrace.language.catalog_statements import (
+    Comment,
+    Kind,
+    PauseQuery,
+    RenameQuery,
+    ResumeQuery,
+    SetOption,
+)
+from headrace.language.statements import SetConsistency
+from headrace.suggestions import did_you_mean
+from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
+
+
+def alter(
+    core: Core,
+    statement: Comment | PauseQuery | RenameQuery | ResumeQuery | SetConsistency | SetOption,
+    policy: Policy,
+) -> PlanText | None:
+    """Carry out COMMENT ON, ALTER QUERY, or SET.
+
+    Args:
+        core: the database.
+        statement: what to do.
+        policy: what it may reach.
+
+    Returns:
+        What there is to say about it, or None.
+
+    Raises:
+        PolicyError: the policy does not allow it.
+        LanguageError: there is no such thing, or it cannot be done.
+        UserError: the change cannot be carried out.
+    """
+    match statement:
+        case Comment():
+            policy.check_change("COMMENT ON", statement.position)
+            _comment(core, statement)
+            return None
+        case RenameQuery(query=name, to=to):
+            policy.check_change("ALTER QUERY", statement.position)
+            core.rename(name, to)
+            return None
+        case PauseQuery():
+            policy.check_change("ALTER QUERY", statement.position)
+            return PlanText(_pause(core, statement))
+        case ResumeQuery():
+            policy.check_change("ALTER QUERY", statement.position)
+            return PlanText(_resume(core, statement))
+        case SetConsistency():
+            policy.check_change("ALTER QUERY", statement.position)
+            _set_consistency(core, statement)
+            return None
+        case SetOption():
+            set_option(core, statement, policy)
+            return None
+        case _:
+            assert_never(statement)
+
+
+def _set_consistency(core: Core, statement: SetConsistency) -> None:
+    name = statement.query
+    with core.lock:
+        core.make_waiting()
+        known = core.definitions
+        query = known.query_named(name.text, name.position)
+        if query.name in known.paused:
+            raise LanguageError(
+                f"the query {query.name} is paused",
+                position=name.position,
+                hint=f"write ALTER QUERY {query.name} RESUME first",
+            )
+        if core.execution is not None and query.name in core.execution.run.reading.queries.failed:
+            raise LanguageError(
+                f"the query {query.name} has failed",
+                position=name.position,
+                hint=f"drop it: DROP QUERY {query.name}",
+            )
+        core.change(known.with_level(query, statement.consistency))
+
+
+def _comment(core: Core, statement: Comment) -> None:
+    with core.lock:
+        known = core.definitions
+        # A sink has no columns of its own, and may be called like its query.
+        among = [kind for kind in Kind if kind is not Kind.SINK or statement.column is None]
+        record = found(known, statement.kind, statement.name, among)
+        if statement.column is None:
+            changed = replace(record, comment=statement.text)
+        else:
+            schema, column = schema_of(known, record), statement.column
+            if schema is None or schema.find(column.text) is None:
+                names = () if schema is None else schema.names
+                raise LanguageError(
+                    f"{record.name} has no column {column.text}",
+                    position=column.position,
+                    hint=did_you_mean(column.text, names) or f"it has {', '.join(names)}",
+                )
+            others = {name: said for name, said in record.columns.items() if name != column.text.lower()}
+            said = {} if statement.text is None else {column.text.lower(): statement.text}
+            changed = replace(record, columns={**others, **said})
+        core.change(replace(known, records=known.records.changed(record.key, changed)))
+
+
+def _pause(core: Core, statement: PauseQuery) -> str:
+    name = statement.query
+    with core.lock:
+        known = core.definitions
+        query = known.query_named(name.text, name.position)
+        if query.name in known.paused:
+            raise LanguageError(f"the query {query.name} is paused already", position=name.position)
+        if core.execution is not None and query.name in core.execution.run.reading.queries.failed:
+            raise LanguageError(
+                f"the query {query.name} has failed",
+                position=name.position,
+                hint=f"drop it: DROP QUERY {query.name}",
+            )
+        if statement.keeps_input and not core.running:
+            raise LanguageError(
+                f"{query.name} cannot keep its input: no endless run is going on",
+                position=statement.position,
+                hint="call start() first, or leave out KEEPING INPUT",
+            )
+        core.change(known.pausing(query.name, keeps_input=statement.keeps_input))
+        start = core.paused_at(query.name)
+    if start is None:
+        return f"{query.name} is paused when the next run begins"
+    if start in (BEGINNING, INFINITY):
+        return f"{query.name} is paused; {'nothing' if start == BEGINNING else 'all'} of its answer is final"
+    kept = ", and the rows that come are kept" if statement.keeps_input else ""
+    return f"{query.name} is paused; its answer ends before {format_instant(start, query.domain)}{kept}"
+
+
+def _resume(core: Core, statement: ResumeQuery) -> str:
+    name = statement.query
+    with core.lock:
+        core.make_waiting()
+        known = core.definitions
+        query = known.query_named(name.text, name.position)
+        if query.name not in known.paused:
+            raise LanguageError(f"the query {query.name} is not paused", position=name.position)
+        before = core.paused_at(query.name)
+
+    def made() -> Definitions:
+        now = core.definitions
+        if query.name not in now.paused:
+            raise LanguageError(f"the query {query.name} is not paused", position=name.position)
+        return now.resuming(query.name)
+
+    filled = core.change_when_ready(made, query.name)
+    start = core.warm_start(query.name)
+    if before is None or start is None:
+        return f"{query.name} is resumed when the next run begins"
+    resumed = f"{query.name} is resumed, over the rows since epoch {start.since}"
+    exact = start.answers_from if filled else _exact_from(core, query.plan)
+    if before >= start.answers_from:
+        missing = "" if exact > start.answers_from else "; it lacks no instant"
+    else:
+        last = instant_text(start.answers_from, query.domain)
+        first = "" if before == BEGINNING else f"from {format_instant(before, query.domain)} "
+        missing = f"; it says nothing about the instants {first}to before {last}"
+    return f"{resumed}{missing}{_text_of_exact(exact, start.answers_from, query.domain)}"
+
+
+def _exact_from(core: Core, plan: Plan) -> int:
+    """From where on the answer of a query is exact whose operators have seen no row so far (instant)."""
+    run = core.started.run
+    return exact_anew(plan, {source.name: run.point(source.name).time.latest for source in sources_of(plan)})
+
+
+def _text_of_exact(exact: int, begins: int, domain: TimeDomain) -> str:
+    """What is said of an answer that begins at an instant, and is exact from another one on."""
+    if exact <= begins:
+        return ""
+    if exact == INFINITY:
+        return "; rows from before that its windows reach back to are missing"
+    return f"; it is exact from {format_instant(exact, domain)} on, since rows from before are missing"

@@ -1,0 +1,157 @@
+"""SHOW CREATE and DESCRIBE: how something is defined, and what is said of it."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+import pyarrow as pa
+
+from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.catalog.texts import sink_query
+from headrace.engine.shown.status import Status, instant_text
+from headrace.errors import LanguageError
+from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
+from headrace.language.catalog_statements import Describe, Kind, ShowCreate
+from headrace.language.syntax import Name
+from headrace.runtime.journal.definition import Definition
+from headrace.runtime.writing.tables import write_table
+from headrace.schema import STRING, Schema, sql_type
+from headrace.suggestions import did_you_mean
+
+
+def told_of(definitions: Definitions, statement: ShowCreate | Describe, status: Status | None) -> str:
+    """The answer to SHOW CREATE or DESCRIBE, as text.
+
+    Args:
+        definitions: all of them.
+        statement: what is asked.
+        status: of a run that goes on or is over, which knows the heartbeats; None if nothing has been run.
+
+    Raises:
+        LanguageError: there is no such thing.
+    """
+    match statement:
+        case ShowCreate(kind=kind, name=name):
+            return created(found(definitions, kind, name))
+        case Describe(kind=kind, name=name):
+            record = found(definitions, kind, name)
+            return "\n".join(_described(definitions, record, status))
+        case _:
+            assert_never(statement)
+
+
+def created(record: Definition) -> str:
+    """The statement that defines something again, with what is said of it."""
+    if record.text is None:
+        return f"-- {record.title}: {record.lacks}"
+    dialect = "" if record.dialect == "pipes" else f"SET dialect = '{record.dialect}';\n"
+    return f"{dialect}{record.text};"
+
+
+def found(
+    definitions: Definitions, kind: Kind | None, name: Name, among: Iterable[Kind] = tuple(Kind)
+) -> Definition:
+    """How something of a name is defined.
+
+    Args:
+        definitions: all of them.
+        kind: what it is, or None where the name says it.
+        name: the name.
+        among: what it may be then.
+
+    Raises:
+        LanguageError: there is no such thing, or there are two of the name.
+    """
+    kinds = tuple(among) if kind is None else (kind,)
+    records = [record for one in kinds if (record := definitions.record_of(one, name.text)) is not None]
+    if len(records) > 1:
+        titles = " and ".join(record.title for record in records)
+        raise LanguageError(
+            f"there are {titles}",
+            position=name.position,
+            hint=f"say which: DESCRIBE {records[0].kind} {name.text}",
+        )
+    if not records:
+        what = "nothing called" if kind is None else f"no {kind.word}"
+        known = [
+            one.name
+            for one in definitions.records.known.values()
+            if one.kind in {each.value for each in kinds}
+        ]
+        hint = did_you_mean(name.text, known) or (f"there is {', '.join(known)}" if known else None)
+        raise LanguageError(f"there is {what} {name.text}", position=name.position, hint=hint)
+    return records[0]
+
+
+def schema_of(definitions: Definitions, record: Definition) -> Schema | None:
+    """The columns of something, as queries or readers see them; None where it could not be made yet."""
+    if record.key in definitions.records.waiting:
+        return None
+    if record.kind == Kind.QUERY.value:
+        query = definitions.find_query(record.name)
+        return None if query is None else query.schema
+    if record.kind == Kind.SINK.value:
+        return None
+    match definitions.catalog.find(record.name):
+        case StreamInfo() as info:
+            return info.content
+        case RelationInfo(schema=schema):
+            return schema
+        case DerivedStream(plan=plan):
+            return plan.schema
+        case None:
+            return None
+        case entry:
+            assert_never(entry)
+
+
+def _described(definitions: Definitions, record: Definition, status: Status | None) -> Iterator[str]:
+    yield f"{record.kind} {record.name}" + (f": {record.comment}" if record.comment else "")
+    schema = schema_of(definitions, record)
+    if schema is not None:
+        yield _columns(schema, record)
+    if (why := definitions.records.waiting.get(record.key)) is not None:
+        yield f"it is not there yet: {why}"
+    match record.kind:
+        case Kind.QUERY.value:
+            yield from _answer(definitions, record, status)
+        case Kind.SINK.value:
+            yield from _delivered(record, status)
+        case _ if users := definitions.users_of(record.name):
+            yield f"used by {', '.join(users)}"
+    yield created(record)
+
+
+def _answer(definitions: Definitions, record: Definition, status: Status | None) -> Iterator[str]:
+    """How far a query's answer has come."""
+    if record.paused:
+        yield "it is paused" + (", and its streams' rows are kept" if record.keeps_input else "")
+    for query in status.queries if status is not None else ():
+        if query.name == record.name:
+            yield f"final below {instant_text(query.heartbeat, query.domain)}"
+            yield from (f"it says {gap.text(query.domain)}" for gap in query.gaps)
+    if sinks := definitions.sinks_of(record.name):
+        yield f"its changes go to {', '.join(f'the sink {name}' for name in sinks)}"
+
+
+def _delivered(record: Definition, status: Status | None) -> Iterator[str]:
+    """How far a sink is."""
+    for sink in status.sinks if status is not None else ():
+        if (sink.query, sink.name) == (sink_query(record), record.name):
+            yield f"it has taken epoch {sink.epoch}, and {sink.behind} are left"
+            yield from () if sink.problem is None else (sink.problem,)
+
+
+def _columns(schema: Schema, record: Definition) -> str:
+    said = [record.columns.get(field.name.lower(), "") for field in schema]
+    table = {
+        "column": pa.array(schema.names, STRING),
+        "type": pa.array([sql_type(field.type) for field in schema], STRING),
+    }
+    if any(said):
+        table["comment"] = pa.array(said, STRING)
+    text = io.StringIO()
+    write_table(pa.table(table), "table", text)
+    return text.getvalue().rstrip("\n")

@@ -1,0 +1,223 @@
+"""CREATE OR REPLACE QUERY and EXPLAIN REPLACE: another query under the name of one that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from headrace.algebra.explain import describe
+from headrace.algebra.nodes import Plan
+from headrace.algebra.properties import key_of
+from headrace.engine.access.policy import Policy
+from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.catalog.texts import definition_of
+from headrace.engine.query.query import Query
+from headrace.engine.run.core import Core
+from headrace.errors import LanguageError
+from headrace.language.catalog_statements import Kind
+from headrace.language.statements import CreateQuery
+from headrace.runtime.driver.change.replace import Replacement
+from headrace.runtime.journal.definition import Definition
+from headrace.runtime.journal.definition import key_of as key_of_definition
+from headrace.runtime.results.instants import form_of
+from headrace.time import BEGINNING, INFINITY, format_instant
+
+_SHOWN: Final = 200
+"""So many characters of what an operator does are shown."""
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A query that is to replace another one.
+
+    Attributes:
+        known: the one that is there.
+        query: the other one.
+        plan: its plan, optimized.
+        streams: the streams that its text names, in lower case.
+    """
+
+    known: Query
+    query: Query
+    plan: Plan
+    streams: frozenset[str]
+
+    @property
+    def is_alike(self) -> bool:
+        """Whether the answer of the one can go on in that of the other."""
+        return form_of(self.known.plan).is_like(form_of(self.query.plan))
+
+
+def replaced(core: Core, made: CreateQuery, policy: Policy) -> Query | None:
+    """Let a query take the place of the one of its name.
+
+    Args:
+        core: the database.
+        made: the CREATE OR REPLACE QUERY.
+        policy: what it may reach.
+
+    Returns:
+        The query that has the name then: the one that was there if it is the same. None if there is none.
+
+    Raises:
+        LanguageError: it is wrong, or the other one cannot be replaced.
+        UserError: the change cannot be carried out.
+    """
+    policy.check_change("CREATE OR REPLACE QUERY", made.position)
+    with core.lock:
+        draft = _drafted(core, made, policy)
+        if draft is None:
+            return None
+        known, name = core.definitions, draft.known.name
+        given = _given(core, replace(made, name=replace(made.name, text=name)), policy)
+        if _is_same(core, draft):
+            draft.known.noted(draft.query)
+            core.definitions = core.claiming(known, given)
+            return draft.known
+        _check(core, draft, made)
+        before, streams = known.records.known[given.key], known.streams_of_query(name)
+        plan, position = known.plans[name], made.position
+
+        def undo(later: Definitions) -> Definitions:
+            return later.replacing(draft.known, plan, streams, before, position)
+
+        core.replace_later(name, undo)
+
+    def new() -> Definitions:
+        now = core.definitions
+        if now.queries.get(name) is not draft.known:
+            raise LanguageError(
+                f"{name} was changed or dropped since the query that is to replace it began to catch up",
+                position=made.position,
+                hint="write it again",
+            )
+        return core.claiming(
+            now.replacing(draft.query, draft.plan, draft.streams, given, made.position), given
+        )
+
+    core.change_when_ready(new, name)
+    return draft.query
+
+
+def replacement_text(core: Core, made: CreateQuery, policy: Policy) -> str:
+    """What CREATE OR REPLACE QUERY would do, which is not done.
+
+    Args:
+        core: the database.
+        made: the statement.
+        policy: what it may reach.
+
+    Raises:
+        LanguageError: it is wrong, or the query cannot be replaced.
+    """
+    policy.check_change("EXPLAIN REPLACE", made.position)
+    with core.lock:
+        draft = _drafted(core, made, policy)
+        if draft is None:
+            core.compiled(made.query, policy)
+            return f"there is no query {made.name.text}; it is created"
+        if _is_same(core, draft):
+            return f"{draft.known.name} is the same query; nothing changes"
+        _check(core, draft, made)
+        if draft.known.plan == draft.query.plan and draft.known.heartbeats is draft.query.heartbeats:
+            return f"{draft.known.name} has another CONSISTENCY then; all operators keep their state"
+        if core.execution is None or not core.running:
+            return f"{draft.known.name} is replaced; no run is going on"
+        if draft.known.name in core.execution.run.reading.queries.failed:
+            return f"{draft.known.name} has failed; the new query starts anew, as one that is created"
+        found = core.execution.replacement_of(draft.query, draft.plan)
+    return "\n".join(_lines(draft, found))
+
+
+def _drafted(core: Core, made: CreateQuery, policy: Policy) -> _Draft | None:
+    """What is to take the place of what; None where there is nothing of that name.
+
+    Raises:
+        LanguageError: it is wrong, the other one is paused, or a clause is for new queries alone.
+    """
+    core.make_waiting()
+    defined, name = core.definitions, made.name
+    key = key_of_definition(Kind.QUERY.value, name.text)
+    if defined.find_query(name.text) is None and key not in defined.records.waiting:
+        return None
+    known = defined.answered_query(name.text, name.position)
+    for clause, hint in (
+        ("WARM" if made.warm else None, "leave out WARM: what stays the same keeps its state"),
+        (None if made.start is None else str(made.start), f"drop {known.name}, and create it again"),
+    ):
+        if clause is not None:
+            raise LanguageError(
+                f"{known.name} is there already, and {clause} is for queries that are created",
+                position=made.position,
+                hint=hint,
+            )
+    query, plan, found = core.drafted(made, known, policy)
+    return _Draft(known, query, plan, found.streams)
+
+
+def _given(core: Core, made: CreateQuery, policy: Policy) -> Definition:
+    return definition_of(made, Path(), policy, core.definitions.catalog.defaults)
+
+
+def _is_same(core: Core, draft: _Draft) -> bool:
+    known, query = draft.known, draft.query
+    present = core.definitions.plans[known.name]
+    return (known.plan, known.heartbeats, present) == (query.plan, query.heartbeats, draft.plan)
+
+
+def _check(core: Core, draft: _Draft, made: CreateQuery) -> None:
+    """See that a query can be replaced.
+
+    Raises:
+        LanguageError: its sinks would not fit, or a store has the one with other columns.
+    """
+    name, known, query = draft.known.name, draft.known.plan, draft.query.plan
+    sinks = core.sinks_of(name)
+    if sinks and not (draft.is_alike and key_of(known) == key_of(query)):
+        raise LanguageError(
+            f"{name} cannot be replaced by a query with other columns, or another key: its answer is taken "
+            f"by {', '.join(sinks)}",
+            position=made.position,
+            hint="give the new query another name, and sinks of its own",
+        )
+    if not draft.is_alike and not core.running and core.is_known_to_store(name):
+        raise LanguageError(
+            f"{name} cannot be replaced by a query with other columns while no run is going on",
+            position=made.position,
+            hint="call start() first",
+        )
+
+
+def _lines(draft: _Draft, found: Replacement) -> Iterator[str]:
+    name, domain = draft.known.name, draft.query.domain
+    at, until = (format_instant(instant, domain) for instant in (found.at, found.until))
+    if not draft.is_alike:
+        yield f"{name} has other columns then, {draft.query.schema}: its answer and subscriptions to it end"
+    elif found.until > BEGINNING:
+        yield f"the old answer holds below {until}"
+    if found.at > BEGINNING:
+        yield f"the new answer holds from {at} on"
+    if draft.is_alike and BEGINNING < found.until < found.at:
+        yield f"nothing is said about the instants from {until} to before {at}"
+    if found.filled:
+        yield "it is brought to the present over the rows that are kept, and takes over once it is there"
+        return
+    if found.inherits:
+        yield "it takes over at once, with what both have in common"
+    elif found.reason is None:
+        yield f"until the heartbeat is at {at} both run"
+    else:
+        yield f"all operators start anew, over the rows that arrive from now on: {found.reason}"
+        if found.at < found.exact < INFINITY:
+            yield f"it is exact from {format_instant(found.exact, domain)} on"
+        elif found.exact == INFINITY:
+            yield "it will lack rows from before, to which its windows reach back"
+    yield from _listed("keeps its state", found.kept)
+    yield from _listed("starts anew", found.anew)
+
+
+def _listed(title: str, parts: Sequence[Plan]) -> Iterator[str]:
+    for part in parts:
+        yield f"  {title}: {describe(part)[:_SHOWN]}"

@@ -1,0 +1,117 @@
+"""SET: how runs go on from the next epoch on, kept with the definitions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final, assert_never
+
+from headrace.engine.access.policy import Policy
+from headrace.engine.run.core import Core
+from headrace.engine.run.execution import Settings
+from headrace.errors import LanguageError
+from headrace.language.catalog_statements import Option, SetOption
+from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES
+from headrace.runtime.journal.definition import SETTING, Definition, key_of
+
+_UNSAID: Final = {
+    Option.EPOCH_ROWS: "as many as rows have been read",
+    Option.EPOCH_BYTES: str(DEFAULT_EPOCH_BYTES),
+    Option.RETAIN_EPOCHS: "all",
+    Option.MAX_DEAD_LETTERS: "any number",
+    Option.REOPTIMIZE_EVERY: "never",
+}
+"""What holds where nothing is said."""
+
+
+def set_option(core: Core, statement: SetOption, policy: Policy) -> None:
+    """Carry out SET: runs go on in this way from the next epoch on, and those of later starts.
+
+    What a store has set holds where `connect` was not given the argument of the name.
+
+    Args:
+        core: the database.
+        statement: what to set.
+        policy: what it may reach.
+
+    Raises:
+        PolicyError: the policy does not allow it.
+        LanguageError: there are more dead letters already.
+        StoreError: it cannot be written; nothing has changed then.
+    """
+    option, value = statement.option, statement.value
+    policy.check_change(f"SET {option.value}", statement.position)
+    with core.lock:
+        _check_dead_letters(core, statement)
+        text = f"SET {option.value} = {value}"
+        key = key_of(SETTING, option.value)
+        if value is None:
+            core.set(with_option(core.settings, option, None), key, None)
+        else:
+            core.set(with_option(core.settings, option, value), key, Definition(SETTING, option.value, text))
+
+
+def _check_dead_letters(core: Core, statement: SetOption) -> None:
+    if statement.option is not Option.MAX_DEAD_LETTERS or statement.value is None or not core.running:
+        return
+    known = core.started.run.totals.dead_letters
+    if known > statement.value:
+        raise LanguageError(
+            f"there are {known:,} dead letters already, more than {statement.value:,}",
+            position=statement.position,
+            hint=f"write SET max_dead_letters = {known}, or more",
+        )
+
+
+def with_option(settings: Settings, option: Option, value: int | None) -> Settings:
+    """Settings in which one of them is another.
+
+    Args:
+        settings: all of them.
+        option: which one.
+        value: the number; None for what holds if nothing is said.
+    """
+    run = settings.run
+    match option:
+        case Option.EPOCH_ROWS:
+            return replace(settings, run=replace(run, epoch_rows=value))
+        case Option.EPOCH_BYTES:
+            return replace(settings, run=replace(run, epoch_bytes=value or DEFAULT_EPOCH_BYTES))
+        case Option.RETAIN_EPOCHS:
+            return replace(settings, run=replace(run, retain=value))
+        case Option.MAX_DEAD_LETTERS:
+            return replace(settings, max_dead_letters=value)
+        case Option.REOPTIMIZE_EVERY:
+            return replace(settings, run=replace(run, reoptimize_every=value))
+        case _:
+            assert_never(option)
+
+
+def setting_rows(core: Core) -> list[tuple[str, ...]]:
+    """What holds now, per option: its name, its value, and who has said it."""
+    known = core.definitions.records.known
+    rows: list[tuple[str, ...]] = []
+    for option in Option:
+        value = _value(core.settings, option)
+        shown = _UNSAID[option] if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+        if option.value in core.settings.given:
+            said = "connect"
+        else:
+            said = "SET" if key_of(SETTING, option.value) in known else "default"
+        rows.append((option.value, shown, said))
+    return rows
+
+
+def _value(settings: Settings, option: Option) -> float | None:
+    match option:
+        case Option.EPOCH_ROWS:
+            return settings.run.epoch_rows
+        case Option.EPOCH_BYTES:
+            return settings.run.epoch_bytes
+        case Option.RETAIN_EPOCHS:
+            return settings.run.retain
+        case Option.MAX_DEAD_LETTERS:
+            return settings.max_dead_letters
+        case Option.REOPTIMIZE_EVERY:
+            return settings.run.reoptimize_every
+        case _:
+            assert_never(option)

@@ -1,0 +1,397 @@
+"""Statements, carried out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+from pathlib import Path
+from typing import assert_never
+
+from headrace.engine.access.policy import Policy
+from headrace.engine.catalog.claims import differs, with_derived
+from headrace.engine.catalog.definitions import RESULT
+from headrace.engine.catalog.texts import definition_of, query_definition, skew_definition
+from headrace.engine.explain.analyze import analyzed, check_bounded, run_alone
+from headrace.engine.explain.cost import costs
+from headrace.engine.explain.shared import shared_by, users_of
+from headrace.engine.inputs.changes import declared_changes
+from headrace.engine.inputs.inputs import Input, declared
+from headrace.engine.inputs.relations import Table, declared_relation, with_values
+from headrace.engine.planning.silence import place_of
+from headrace.engine.query.query import Query, explain_plan, with_notes
+from headrace.engine.run.core import Core
+from headrace.engine.shown.display import PlanText
+from headrace.engine.statements.alter import alter
+from headrace.engine.statements.describe import told_of
+from headrace.engine.statements.refresh import refreshed_text
+from headrace.engine.statements.reoptimize import reoptimized
+from headrace.engine.statements.replace import replaced, replacement_text
+from headrace.engine.statements.replay import replayed
+from headrace.engine.statements.set import setting_rows
+from headrace.engine.statements.show import show
+from headrace.engine.statements.sink import create_sink, drop_sink
+from headrace.errors import LanguageError, UserError
+from headrace.language.binding.binder import derive
+from headrace.language.catalog_statements import (
+    Comment,
+    Describe,
+    Kind,
+    PauseQuery,
+    RenameQuery,
+    ResumeQuery,
+    SetOption,
+    ShowCreate,
+)
+from headrace.language.parsing.pieces import Piece
+from headrace.language.sink_statements import CreateSink, DropSink
+from headrace.language.statements import (
+    STRONG,
+    AlterStream,
+    CreateQuery,
+    CreateRelation,
+    CreateSkew,
+    CreateStream,
+    CreateStreamAs,
+    DropQuery,
+    DropRelation,
+    DropStream,
+    Explain,
+    ExplainAnalyze,
+    ExplainCost,
+    ExplainReplace,
+    ExplainShared,
+    RefreshRelation,
+    Reoptimize,
+    Replay,
+    Select,
+    SetConsistency,
+    SetDialect,
+    Show,
+    Statement,
+    TimeClauses,
+    Why,
+)
+from headrace.language.syntax import Name
+from headrace.language.syntax import Query as Syntax
+from headrace.optimizer.decisions import Decisions
+from headrace.runtime.journal.definition import Definition
+
+
+def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Policy) -> Query | str | None:
+    """Carry out a statement.
+
+    Args:
+        core: the database.
+        statement: what to do.
+        base: the folder that relative paths start from.
+        policy: what the statement may reach.
+
+    Returns:
+        A query for CREATE QUERY and SELECT, the text of EXPLAIN, SHOW and WHY, None for others.
+
+    Raises:
+        PolicyError: the statement asks for more than the policy allows.
+        UserError: the statement is wrong, or an input cannot be read.
+    """
+    _check_definition(statement, policy)
+    match statement:
+        case CreateStream() | CreateRelation() | CreateStreamAs() | CreateSink() | SetDialect():
+            _define(core, statement, base, policy)
+        case AlterStream() | CreateSkew():
+            _retime(core, statement, policy)
+        case ShowCreate() | Describe() | ExplainReplace():
+            return PlanText(_told(core, statement, policy))
+        case Comment() | PauseQuery() | RenameQuery() | ResumeQuery() | SetConsistency() | SetOption():
+            return alter(core, statement, policy)
+        case Reoptimize(query=name, position=position):
+            policy.check_change("ALTER QUERY", position)
+            return PlanText(reoptimized(core, name))
+        case RefreshRelation(relation=name, position=position):
+            policy.check_change("REFRESH RELATION", position)
+            return PlanText(refreshed_text(core, name))
+        case Replay(position=position):
+            policy.check_change("REPLAY", position)
+            return PlanText(replayed(core, statement, policy))
+        case CreateQuery(name=name):
+            return register(core, name.text, statement, policy)
+        case Select() | Piece():
+            return register_text(core, None, statement, policy)
+        case Explain() | ExplainAnalyze() | ExplainCost() | ExplainShared() | Show() | Why():
+            return _text(core, statement, policy)
+        case DropStream() | DropRelation() | DropQuery() | DropSink():
+            return _drop(core, statement, policy)
+        case _:
+            assert_never(statement)
+    return None
+
+
+def _check_definition(statement: Statement | Piece, policy: Policy) -> None:
+    """Refuse a statement that defines something where the policy only lets it ask."""
+    match statement:
+        case CreateStream() | CreateStreamAs():
+            policy.check_definition("CREATE STREAM", statement.position)
+        case CreateRelation():
+            policy.check_definition("CREATE RELATION", statement.position)
+        case CreateQuery() | Piece():
+            policy.check_definition("defining a query", statement.position)
+        case CreateSink():
+            policy.check_definition("CREATE SINK", statement.position)
+        case Select(query=query):
+            policy.check_definition("defining a query", place_of(query))
+
+
+def _told(core: Core, statement: ShowCreate | Describe | ExplainReplace, policy: Policy) -> str:
+    """What there is to say of something that is defined, or of what would replace it."""
+    if isinstance(statement, ExplainReplace):
+        return replacement_text(core, statement.made, policy)
+    return told_of(core.definitions, statement, core.known_status)
+
+
+class Move(Enum):
+    """What several statements in a row do by one change; none of them depends on the others."""
+
+    COMES = "a query is added, from now on"
+    GOES = "a query is dropped"
+
+
+def move_of(statement: Statement | Piece) -> Move | None:
+    """What a statement does by one change with those like it beside it, or None where it acts alone."""
+    match statement:
+        case CreateQuery(warm=False, start=None, replaces=False) | Select() | Piece():
+            return Move.COMES
+        case DropQuery():
+            return Move.GOES
+        case _:
+            return None
+
+
+def register(core: Core, name: str, made: CreateQuery, policy: Policy) -> Query:
+    """Take in the query of CREATE QUERY, in the place of the one of its name if it says OR REPLACE.
+
+    Args:
+        core: the database.
+        name: that of the query, whatever the statement says.
+        made: the statement.
+        policy: what it may reach.
+
+    Raises:
+        UserError: as `Core.register` does, or the one of its name cannot be replaced.
+    """
+    made = replace(made, name=Name(name, made.name.position))
+    if made.replaces and (other := replaced(core, made, policy)) is not None:
+        return other
+    defaults = core.definitions.catalog.defaults
+
+    def given(name: str) -> Definition:
+        return definition_of(made, Path(), policy, defaults)
+
+    is_early = made.start is not None and not made.consistency.is_strong
+    if is_early and not core.is_making and not core.is_stored(given(name)):
+        return _register_from_before(core, made, policy)
+    return core.register(
+        name, made.query, made.position, policy,
+        warm=made.warm, heartbeats=made.heartbeats, consistency=made.consistency, start=made.start,
+        given=given,
+    )  # fmt: skip
+
+
+def _register_from_before(core: Core, made: CreateQuery, policy: Policy) -> Query:
+    """Take in a query that answers over rows from before it, and does not wait.
+
+    What was kept is read as a query at STRONG reads it; then that one's level changes.
+    """
+    core.drafted(made, None, policy)  # refuses a level that its streams do not allow
+    query = register(core, made.name.text, replace(made, consistency=STRONG), policy)
+    try:
+        with core.lock:
+            core.change(core.definitions.with_level(query, made.consistency))
+    except UserError:
+        # Or a statement that is refused would leave a query behind, at a level that nobody asked for.
+        core.drop(Kind.QUERY, query.name, None)
+        raise
+    return query
+
+
+def register_text(core: Core, name: str | None, made: Select | Piece, policy: Policy) -> Query:
+    """Take in the query of a SELECT, or of a text that may be a CREATE QUERY.
+
+    Args:
+        core: the database.
+        name: that of the query; the text's if None, or one that is made.
+        made: the query.
+        policy: what it may reach.
+
+    Raises:
+        UserError: as `Core.register` does.
+    """
+    defaults = core.definitions.catalog.defaults
+    match made:
+        case Select(query=query, text=text):
+            asked: Syntax | Piece = query
+            position = None
+        case Piece(name=own, body=text):
+            asked, name, position = made, name or own, made.position
+        case _:
+            assert_never(made)
+    return core.register(
+        name, asked, position, policy, given=lambda name: query_definition(name, text, policy, defaults)
+    )
+
+
+def _define(
+    core: Core,
+    statement: CreateStream | CreateRelation | CreateStreamAs | CreateSink | SetDialect,
+    base: Path,
+    policy: Policy,
+) -> None:
+    defaults = core.definitions.catalog.defaults
+    match statement:
+        case CreateStream(time=time):
+            listed = replace(statement, time=_listed(core, time, policy))
+            stream = declared(listed, base, policy, core.read_stream)
+            core.take_in(stream, definition_of(statement, base, policy, defaults), statement.position)
+        case CreateRelation():
+            table = _relation(core, statement, base, policy)
+            core.take_in(table, definition_of(statement, base, policy, defaults), statement.position)
+        case CreateStreamAs():
+            with core.lock:
+                _derive(core, statement, policy)
+        case CreateSink():
+            create_sink(core, statement, base, policy)
+        case SetDialect(defaults=defaults, position=position, quotes_names=quotes_names):
+            policy.check_change("SET dialect", position)
+            with core.lock:
+                core.definitions = core.definitions.with_defaults(defaults, quotes_names)
+        case _:
+            assert_never(statement)
+
+
+def _derive(core: Core, statement: CreateStreamAs, policy: Policy) -> None:
+    known, query, position = core.definitions, statement.query, statement.position
+    entry = derive(statement.name.text, query, policy.visible(known.catalog))
+    given = definition_of(statement, Path(), policy, known.catalog.defaults)
+    if core.is_stored(given):
+        core.definitions = with_derived(known, entry, given, position)
+    else:
+        core.change(core.claiming(known.with_derived(entry, query, position).recording(given), given))
+
+
+def _relation(core: Core, statement: CreateRelation, base: Path, policy: Policy) -> Input | Table:
+    changes = statement.changes
+    if changes is None:
+        return declared_relation(statement, base, policy, core.folders, core.read_frame)
+    stream = replace(changes.stream, time=_listed(core, changes.stream.time, policy))
+    return declared_changes(statement, replace(changes, stream=stream), base, policy, core.read_stream)
+
+
+def _text(
+    core: Core,
+    statement: Explain | ExplainAnalyze | ExplainCost | ExplainShared | Show | Why,
+    policy: Policy,
+) -> str:
+    """What a statement asks of streams, queries and plans, as text."""
+    catalog = policy.visible(core.definitions.catalog)
+    match statement:
+        case Explain(query=query, stage=stage):
+            found = core.compiled(query, policy)
+            notes = (*found.notes, *core.silence(found.plan, place_of(query)))
+            return PlanText(
+                with_notes(explain_plan(found.plan, found.decisions or Decisions(), stage), notes)
+            )
+        case ExplainCost(query=query, position=position):
+            found = core.compiled(query, policy)
+            epoch_rows = core.settings.run.epoch_rows
+            return PlanText(costs(core.definitions, found.optimized, position, epoch_rows))
+        case ExplainShared():
+            return _shared(core, statement, policy)
+        case ExplainAnalyze():
+            return _analyzed(core, statement, policy)
+        case Why(query=name, position=position):
+            policy.check_change("WHY", position)
+            return PlanText(str(core.why(name.text, name.position)))
+        case Show(what=what):
+            return show(what, core.definitions, catalog.functions, core.known_status, setting_rows(core))
+        case _:
+            assert_never(statement)
+
+
+def _shared(core: Core, statement: ExplainShared, policy: Policy) -> str:
+    """The operators that queries have in common: of the run that goes on, or if all started together."""
+    policy.check_change("EXPLAIN SHARED", statement.position)
+    if statement.query is None and core.running:
+        return PlanText(users_of(core.status.graph))
+    plans = dict(core.definitions.plans)
+    if statement.query is not None:
+        plans[RESULT] = core.compiled(statement.query, policy).optimized
+    if not plans:
+        raise LanguageError(
+            "there is no query", position=statement.position, hint="define one with CREATE QUERY first"
+        )
+    return PlanText(shared_by(core.definitions, plans))
+
+
+def _analyzed(core: Core, statement: ExplainAnalyze, policy: Policy) -> str:
+    """The plan of a query with the numbers of the run that answers it, or of a run of its own."""
+    position = statement.position
+    match statement.subject:
+        case Name() as name:
+            policy.check_change("EXPLAIN ANALYZE of a query by its name", position)
+            known = core.definitions.answered_query(name.text, name.position)
+            return PlanText(analyzed(core.status, known.name))
+        case query:
+            if core.running:
+                raise LanguageError(
+                    "EXPLAIN ANALYZE runs its query alone, and a run is going on",
+                    position=position,
+                    hint="define the query, and then write EXPLAIN ANALYZE with its name",
+                )
+            found = core.compiled(query, policy)
+            alone = core.definitions.only(Query(core, RESULT, found.plan), found.optimized)
+            check_bounded(alone, found.plan, position)
+            return PlanText(run_alone(core.runner(), core.settings, alone))
+
+
+def _retime(core: Core, statement: AlterStream | CreateSkew, policy: Policy) -> None:
+    match statement:
+        case AlterStream(position=position, time=time):
+            policy.check_change("ALTER STREAM", position)
+            with core.lock:
+                listed = replace(statement, time=_listed(core, time, policy))
+                core.change(core.definitions.with_time(listed, time))
+        case CreateSkew(position=position):
+            policy.check_change("CREATE SKEW", position)
+            with core.lock:
+                given = skew_definition(statement)
+                if core.is_stored(given) and core.definitions.records.known[given.key].text != given.text:
+                    raise differs(core.definitions, given, position)
+                core.change(core.claiming(core.definitions.with_skew(statement), given))
+        case _:
+            assert_never(statement)
+
+
+def _listed(core: Core, clauses: TimeClauses, policy: Policy) -> TimeClauses:
+    """The clauses of a stream with values in the place of the relation that has them."""
+    catalog = policy.visible(core.definitions.catalog)
+    return with_values(clauses, catalog, core.definitions.relations)
+
+
+def _drop(
+    core: Core, statement: DropStream | DropRelation | DropQuery | DropSink, policy: Policy
+) -> str | None:
+    name, position = statement.name, statement.position
+    match statement:
+        case DropStream():
+            policy.check_change("DROP STREAM", position)
+            core.drop(Kind.STREAM, name.text, name.position, cascade=statement.cascade)
+        case DropRelation():
+            policy.check_change("DROP RELATION", position)
+            core.drop(Kind.RELATION, name.text, name.position, cascade=statement.cascade)
+        case DropQuery():
+            policy.check_change("DROP QUERY", position)
+            core.drop(Kind.QUERY, name.text, name.position, cascade=statement.cascade)
+        case DropSink():
+            problem = drop_sink(core, statement, policy)
+            return None if problem is None else PlanText(problem)
+        case _:
+            assert_never(statement)
+    return None

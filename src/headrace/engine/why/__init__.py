@@ -1,0 +1,1 @@
+"""Why a query has no output, or no newer one."""

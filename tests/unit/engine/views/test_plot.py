@@ -1,0 +1,174 @@
+"""An answer as a chart: the corners of its lines, its axes, and what cannot be drawn."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import headrace as hr
+from headrace.engine.views.plot import MOST_ROWS, specification_of
+from headrace.errors import UserError
+
+
+def corners(specification: dict[str, Any]) -> dict[str, list[tuple[Any, Any]]]:
+    found: dict[str, list[tuple[Any, Any]]] = {}
+    for point in specification["data"]["values"]:
+        found.setdefault(point["group"], []).append((point["at"], point["value"]))
+    return found
+
+
+def test_lines_have_steps_and_gaps() -> None:
+    history = pa.table(
+        {
+            "k": ["a", "b", "a", "a"],
+            "n": [1, 5, 2, 3],
+            "valid_from": [0, 1, 2, 8],
+            "valid_to": pa.array([2, None, 4, 9], pa.int64()),
+        }
+    )
+    made = specification_of(history, None, None, "counts")
+    assert corners(made) == {
+        "a": [(0, 1), (2, 2), (4, 2), (4, None), (8, 3), (9, 3), (9, None)],
+        "b": [(1, 5), (9, 5), (9, None)],
+    }
+    assert made["encoding"]["x"]["type"] == "quantitative"
+    assert made["encoding"]["y"]["title"] == "n"
+    assert made["encoding"]["color"]["title"] == "k"
+    assert made["title"] == "counts"
+    assert made["mark"] == {"type": "line", "interpolate": "step-after"}
+
+
+def test_times_are_drawn_in_utc_and_columns_are_chosen() -> None:
+    noon = datetime(2024, 1, 1, 12, tzinfo=UTC)
+    times = pa.array([noon], pa.timestamp("us", tz="UTC"))
+    history = pa.table({"k": [None], "m": [1], "n": [2.5], "valid_from": times, "valid_to": times})
+    made = specification_of(history, "m", [], "q")
+    assert corners(made)[""][0] == ("2024-01-01T12:00:00+00:00", 1)
+    assert made["encoding"]["x"]["scale"] == {"type": "utc"}
+    assert "color" not in made["encoding"]
+    assert list(corners(specification_of(history, None, None, "q"))) == ["NULL, 1"]
+
+
+@pytest.mark.parametrize(
+    ("value", "by", "message", "hint"),
+    [
+        ("m", None, "there is no column m", "did you mean n?"),
+        ("k", None, "k is not a column of numbers", "draw n"),
+        (None, ["kk"], "there is no column kk", "did you mean k?"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(
+    value: str | None, by: list[str] | None, message: str, hint: str
+) -> None:
+    history = pa.table({"k": ["a"], "n": [1], "valid_from": [0], "valid_to": [1]})
+    with pytest.raises(UserError, match=message) as caught:
+        specification_of(history, value, by, "q")
+    if message != "there is no column m":
+        assert caught.value.hint == hint
+    with pytest.raises(UserError, match="no column of numbers can be drawn"):
+        specification_of(history.drop_columns(["n"]), None, None, "q")
+
+
+def timed(starts: list[datetime], ends: list[datetime]) -> pa.Table:
+    dtype = pa.timestamp("us", tz="UTC")
+    values = pa.array(range(len(starts)), pa.int64())
+    return pa.table({"n": values, "valid_from": pa.array(starts, dtype), "valid_to": pa.array(ends, dtype)})
+
+
+@pytest.mark.parametrize(
+    ("length", "form", "title"),
+    [
+        (timedelta(seconds=1), "%H:%M:%S.%L", "2024-05-01, UTC"),
+        (timedelta(minutes=4), "%H:%M:%S", "2024-05-01, UTC"),
+        (timedelta(hours=11), "%H:%M", "2024-05-01, UTC"),
+        (timedelta(hours=30), "%H:%M", "2024-05-01 to 2024-05-02, UTC"),
+        (timedelta(days=10), "%d %b %H:%M", "time (UTC)"),
+        (timedelta(days=300), "%Y-%m-%d", "time (UTC)"),
+    ],
+)
+def test_the_labels_of_time_are_as_exact_as_its_length_asks_for(
+    length: timedelta, form: str, title: str
+) -> None:
+    noon = datetime(2024, 5, 1, 12, tzinfo=UTC)
+    across = specification_of(timed([noon], [noon + length]), None, None, "q")["encoding"]["x"]
+    assert (across["axis"], across["title"]) == ({"format": form}, title)
+
+
+def test_rows_of_single_instants_are_points() -> None:
+    noon = datetime(2024, 5, 1, 12, tzinfo=UTC)
+    starts = [noon, noon + timedelta(hours=1)]
+    made = specification_of(timed(starts, [at + timedelta(microseconds=1) for at in starts]), "n", [], "q")
+    assert made["mark"]["type"] == "circle"
+    assert corners(made) == {"": [("2024-05-01T12:00:00+00:00", 0), ("2024-05-01T13:00:00+00:00", 1)]}
+    longer = specification_of(timed(starts, [starts[0] + timedelta(microseconds=1), starts[1]]), "n", [], "q")
+    assert longer["mark"]["type"] == "line"
+    none = specification_of(timed([], []), "n", [], "q")
+    assert none["mark"]["type"] == "line"
+    assert none["data"]["values"] == []
+
+
+@pytest.mark.parametrize(
+    ("values", "zero"),
+    [([4, 8], True), ([5, 8], False), ([-3, 9], True), ([-8, -5], False), ([-8, -4], True)],
+)
+def test_the_axis_shows_zero_where_that_leaves_room(values: list[int], zero: bool) -> None:
+    history = pa.table({"n": values, "valid_from": [0, 5], "valid_to": [5, 9]})
+    upright = specification_of(history, None, None, "q")["encoding"]["y"]
+    assert upright["scale"] == {"zero": zero, "nice": 5}
+    assert upright["axis"] == {"tickMinStep": 1}
+
+
+def test_what_is_not_a_number_leaves_a_gap_and_many_groups_have_many_colours() -> None:
+    values = [math.nan, math.inf, None, 2.5, *[1.0] * 7]
+    keys = [f"k{place}" for place in range(11)]
+    bounds = {"valid_from": [0] * 11, "valid_to": [5] * 11}
+    made = specification_of(pa.table({"k": keys, "x": values, **bounds}), None, None, "q")
+    assert corners(made)["k0"] == [(0, None), (5, None), (5, None)]
+    assert corners(made)["k3"] == [(0, 2.5), (5, 2.5), (5, None)]
+    assert made["encoding"]["color"]["scale"] == {"scheme": "tableau20"}
+    assert "axis" not in made["encoding"]["y"]
+    json.dumps(made, allow_nan=False)
+
+
+def test_more_rows_than_a_browser_can_draw_are_refused() -> None:
+    places = range(MOST_ROWS + 1)
+    history = pa.table({"n": places, "valid_from": places, "valid_to": range(1, MOST_ROWS + 2)})
+    with pytest.raises(UserError, match="at most 20,000 rows, and the answer has 20,001") as caught:
+        specification_of(history, None, None, "q")
+    assert "GRANULARITY" in str(caught.value.hint)
+    assert len(specification_of(history.slice(1), None, None, "q")["data"]["values"]) == MOST_ROWS
+
+
+def test_a_query_is_drawn_by_altair() -> None:
+    altair = pytest.importorskip("altair")
+    with hr.connect(runner="inline") as db:
+        db.stream("s", pa.table({"ts": [1, 2], "v": [10, 20]}), timestamp="ts")
+        query = db.query("SELECT SUM(v) AS total FROM s [RANGE 10]", name="totals")
+        db.run()
+        made = query.plot()
+    assert isinstance(made, altair.Chart)
+    drawn = made.to_dict()
+    assert drawn["title"] == "totals"
+    assert altair.SCHEMA_VERSION.partition(".")[0] in drawn["$schema"]
+    (values,) = drawn["datasets"].values()
+    assert corners({"data": {"values": values}}) == {"": [(1, 10), (2, 30), (11, 20), (12, 20), (12, None)]}
+
+
+def test_without_altair_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise ModuleNotFoundError(f"No module named {name!r}")
+
+    with hr.connect(runner="inline") as db:
+        db.stream("s", pa.table({"ts": [1, 2], "v": [10, 20]}), timestamp="ts")
+        query = db.query("SELECT SUM(v) AS total FROM s [RANGE 10]")
+        db.run()
+        monkeypatch.setattr(importlib, "import_module", missing)
+        with pytest.raises(UserError, match="altair is not installed") as caught:
+            query.plot()
+    assert "headrace[plot]" in str(caught.value.hint)

@@ -32,8 +32,8 @@ from confluent_kafka.cimpl import NewTopic
 
 from headrace import connect
 from headrace.runtime.intake.topic import Brokers, open_topic
-from headrace.runtime.sources.computed import ComputedColumns
-from headrace.runtime.sources.topic import Access, OffsetRange, messages_of
+from headrace.runtime.sources.composed.computed import ComputedColumns
+from headrace.runtime.sources.messages.topic import Access, OffsetRange, messages_of
 from headrace.runtime.writing.tables import write_table
 from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, Schema
 from headrace.workloads.nexmark import Nexmark, generate

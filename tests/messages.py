@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from headrace.runtime.sources.messages import Messages, Pieces
+from headrace.runtime.sources.messages.messages import Messages, Pieces
 
 
 def messages(values: Sequence[bytes | None], first: int = 0) -> Messages:

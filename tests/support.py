@@ -19,7 +19,7 @@ from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import BoundedStream, Incoming
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
-from headrace.runtime.sources.contract import Read
+from headrace.runtime.sources.rows.contract import Read
 from headrace.runtime.store.segments import MemoryStore
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.schema import Field, Schema

@@ -22,7 +22,7 @@ import pyarrow as pa
 from headrace.engine import Database, Query, Summary, connect
 from headrace.engine.inputs.times import Length, disorder_of
 from headrace.errors import UserError
-from headrace.runtime.sources.tables import to_arrow_table
+from headrace.runtime.sources.composed.tables import to_arrow_table
 from headrace.runtime.writing.texts import count
 from headrace.schema import TIMESTAMP
 from headrace.time import TimeDomain

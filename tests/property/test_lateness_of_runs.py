@@ -22,7 +22,7 @@ from headrace.engine.access.policy import Policy
 from headrace.engine.run.execution import Settings
 from headrace.reference.lateness import heartbeat_by_rows, late_by_rows, late_rows, needed_disorder
 from headrace.runtime.driver.settings import RunSettings
-from headrace.runtime.sources import rows as source_rows
+from headrace.runtime.sources.rows import rows as source_rows
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.time import BEGINNING, MAX_INSTANT
 from property.whole_runs import whole_runs

@@ -19,7 +19,7 @@ from headrace.engine.access.policy import Policy
 from headrace.engine.run.execution import Settings
 from headrace.reference.lateness import late_rows
 from headrace.runtime.driver.settings import RunSettings
-from headrace.runtime.sources import rows as source_rows
+from headrace.runtime.sources.rows import rows as source_rows
 from headrace.runtime.store.segments import MemoryStore
 from headrace.runtime.tasks import values
 from headrace.runtime.tasks.inline import InlineRunner

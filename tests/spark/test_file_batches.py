@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import headrace as hr
-from headrace.runtime.sources.rows import typed_rows
+from headrace.runtime.sources.rows.rows import typed_rows
 from headrace.runtime.spark import scans
 from headrace.runtime.spark.scans import FileBatches, file_batches
 from headrace.runtime.spark.types import schema_of

@@ -22,7 +22,7 @@ from headrace.heartbeats.timing import Timing
 from headrace.language.parsing.parser import parse
 from headrace.language.statements import CreateStream, CreateStreamAs, Select
 from headrace.runtime.intake.streams import BoundedStream
-from headrace.runtime.sources.tables import read_table
+from headrace.runtime.sources.composed.tables import read_table
 from headrace.runtime.tasks.events import sync_times
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS, TimeDomain, format_length
 

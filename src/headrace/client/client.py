@@ -18,7 +18,7 @@ from headrace.errors import UserError
 from headrace.language.named_values import Value
 from headrace.language.sent_values import sent_values
 from headrace.runtime.intake.given_rows import table_of_dictionaries
-from headrace.runtime.sources.tables import to_arrow_table
+from headrace.runtime.sources.composed.tables import to_arrow_table
 from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, type_named
 
 _ARROW: Final = "application/vnd.apache.arrow.stream"

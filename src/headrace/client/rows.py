@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 
 from headrace.errors import HeadraceError
 from headrace.nested import is_nested
-from headrace.runtime.sources.json_values import Object, decode, texts_of
-from headrace.runtime.sources.nested_json import column_of_json
-from headrace.runtime.sources.values import parse_texts
+from headrace.runtime.sources.rows.values import parse_texts
+from headrace.runtime.sources.text.json_values import Object, decode, texts_of
+from headrace.runtime.sources.text.nested_json import column_of_json
 from headrace.schema import BIGINT, BINARY, TIMESTAMP, Field
 
 _COUNTED: Final = r"^-?\d+$"

@@ -16,9 +16,9 @@ from starlette.requests import Request
 
 from headrace.errors import SourceError, UserError, message_of
 from headrace.runtime.sources import open_source
-from headrace.runtime.sources.blocks import Block, TextPart
-from headrace.runtime.sources.json import parse_block
-from headrace.runtime.sources.tables import read_rows
+from headrace.runtime.sources.composed.tables import read_rows
+from headrace.runtime.sources.text.blocks import Block, TextPart
+from headrace.runtime.sources.text.json import parse_block
 from headrace.runtime.store.temporary import private_folder
 from headrace.schema import Schema
 from headrace.server.errors import RequestError, too_large

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.runtime.sources import open_source
-from headrace.runtime.sources.tables import read_rows
+from headrace.runtime.sources.composed.tables import read_rows
 from headrace.schema import BIGINT, DOUBLE, STRING, TIMESTAMP, Field, Schema
 from headrace.server.bodies import plain_lines
 

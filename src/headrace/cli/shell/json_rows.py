@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from headrace.errors import UserError
-from headrace.runtime.sources.values import parse_texts
+from headrace.runtime.sources.rows.values import parse_texts
 from headrace.schema import DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema, sql_type
 
 

@@ -16,7 +16,7 @@ from headrace.language.formats import FORMATS
 from headrace.language.secret import SecretName
 from headrace.language.sink_statements import CreateSink
 from headrace.language.statements import CreateRelation, CreateStream, is_topic
-from headrace.runtime.sources.files import allowed_path
+from headrace.runtime.sources.files.files import allowed_path
 
 _HADOOP_PATTERN: Final = re.compile(r"[*?\[\]{}\\]")
 """What makes Hadoop read a path as a pattern for many."""

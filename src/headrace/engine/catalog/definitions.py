@@ -44,7 +44,7 @@ from headrace.language.syntax import Query as Syntax
 from headrace.lowering.memory import remembering_all
 from headrace.runtime.intake.streams import BoundedRelation, Incoming
 from headrace.runtime.journal.definition import Definition, key_of
-from headrace.runtime.sources.one_row import OneRow
+from headrace.runtime.sources.composed.one_row import OneRow
 from headrace.suggestions import did_you_mean
 from headrace.time import TimeDomain
 

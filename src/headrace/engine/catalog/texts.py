@@ -39,8 +39,8 @@ from headrace.language.statements import (
     is_topic,
 )
 from headrace.runtime.journal.definition import SKEW, Definition
-from headrace.runtime.sources.patterns import is_whole
-from headrace.runtime.sources.remote import is_remote
+from headrace.runtime.sources.files.patterns import is_whole
+from headrace.runtime.sources.files.remote import is_remote
 
 Read = TypeVar("Read", CreateStream, CreateRelation)
 

@@ -22,7 +22,7 @@ from headrace.language.statements import (
 )
 from headrace.language.syntax import Name
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream
-from headrace.runtime.sources.files import stamps_of
+from headrace.runtime.sources.files.files import stamps_of
 
 
 def declared_changes(

@@ -46,13 +46,13 @@ from headrace.runtime.intake.topic import Topic, open_topic
 from headrace.runtime.intake.topic_feed import TopicFeed
 from headrace.runtime.intake.web import open_web
 from headrace.runtime.sources import open_source
-from headrace.runtime.sources.coding import without_compression
-from headrace.runtime.sources.computed import ComputedColumns
-from headrace.runtime.sources.contract import SplitSource
-from headrace.runtime.sources.patterns import plain_path
-from headrace.runtime.sources.remote import ACCOUNT_OPTIONS, is_remote
-from headrace.runtime.sources.tables import digest_of_rows, to_arrow_table, write_arrow
-from headrace.runtime.sources.widening import readable_schema
+from headrace.runtime.sources.composed.computed import ComputedColumns
+from headrace.runtime.sources.composed.tables import digest_of_rows, to_arrow_table, write_arrow
+from headrace.runtime.sources.files.patterns import plain_path
+from headrace.runtime.sources.files.remote import ACCOUNT_OPTIONS, is_remote
+from headrace.runtime.sources.rows.contract import SplitSource
+from headrace.runtime.sources.rows.widening import readable_schema
+from headrace.runtime.sources.text.coding import without_compression
 from headrace.runtime.spark.feed import SparkFeed, may_read_ahead
 from headrace.runtime.spark.scans import file_batches
 from headrace.runtime.store.paths import file_name, inside, make_inside

@@ -18,9 +18,9 @@ from headrace.language.parsing.parser import parse
 from headrace.language.statements import CreateStream, TimeClauses
 from headrace.runtime.intake.pulling import FunctionPull, IteratorPull, Pull
 from headrace.runtime.intake.streams import LiveStream
-from headrace.runtime.sources.computed import ComputedColumns
-from headrace.runtime.sources.tables import to_arrow_table
-from headrace.runtime.sources.widening import readable_schema
+from headrace.runtime.sources.composed.computed import ComputedColumns
+from headrace.runtime.sources.composed.tables import to_arrow_table
+from headrace.runtime.sources.rows.widening import readable_schema
 from headrace.schema import Schema
 from headrace.time import parse_duration
 

@@ -16,9 +16,9 @@ from headrace.errors import HeadraceError, LanguageError, Position, SourceError,
 from headrace.language.statements import RefreshClause
 from headrace.runtime.intake.streams import ReadAgain, Rows
 from headrace.runtime.sources import open_source
-from headrace.runtime.sources.rows import typed_rows
-from headrace.runtime.sources.tables import read_rows, to_arrow_table
-from headrace.runtime.sources.widening import check_columns, find_column
+from headrace.runtime.sources.composed.tables import read_rows, to_arrow_table
+from headrace.runtime.sources.rows.rows import typed_rows
+from headrace.runtime.sources.rows.widening import check_columns, find_column
 from headrace.schema import Schema
 from headrace.time import TimeDomain, duration_of, parse_duration
 

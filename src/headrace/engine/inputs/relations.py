@@ -26,8 +26,8 @@ from headrace.language.statements import CreateRelation, PerClause, TimeClauses,
 from headrace.language.syntax import Name
 from headrace.runtime.intake.streams import BoundedRelation, ReadAgain, RefreshedRelation
 from headrace.runtime.sources import SplitSource, open_source
-from headrace.runtime.sources.files import stamps_of
-from headrace.runtime.sources.tables import digest_of_rows, read_table
+from headrace.runtime.sources.composed.tables import digest_of_rows, read_table
+from headrace.runtime.sources.files.files import stamps_of
 from headrace.runtime.writing.texts import row_texts
 from headrace.schema import BIGINT
 from headrace.suggestions import did_you_mean

@@ -21,7 +21,7 @@ from headrace.optimizer.cost.expected import Expectation
 from headrace.optimizer.cost.flow import Sample
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.runtime.sources import SplitSource
-from headrace.runtime.sources.tables import read_table
+from headrace.runtime.sources.composed.tables import read_table
 
 FEW_ROWS: Final = 20_000
 """About so many rows of each stream are looked at while a query is defined, or a run begins."""

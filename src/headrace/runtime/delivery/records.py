@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, Protocol
 import pyarrow as pa
 
 from headrace.errors import UserError
-from headrace.runtime.sources.avro import fastavro
-from headrace.runtime.sources.registry import register
+from headrace.runtime.sources.columnar.avro import fastavro
+from headrace.runtime.sources.messages.registry import register
 from headrace.runtime.writing.tables import write_table
 from headrace.schema import sql_type
 

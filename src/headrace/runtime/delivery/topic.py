@@ -12,7 +12,7 @@ from headrace.runtime.delivery.record_forms import BESIDE, ChangesForm, Record, 
 from headrace.runtime.delivery.records import AvroRecords, Encoder, JsonRecords
 from headrace.runtime.delivery.topic_beside import TopicBeside
 from headrace.runtime.results.changes import Change
-from headrace.runtime.sources.kafka import confluent_kafka
+from headrace.runtime.sources.messages.kafka import confluent_kafka
 
 SECONDS: Final = 30.0
 """How long Kafka has for one answer before the epoch is tried again."""

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from headrace.errors import SourceError
-from headrace.runtime.sources.contract import SplitSource
-from headrace.runtime.sources.files import Stamp, allowed_path, found_stamp, present_files, stamps_of
-from headrace.runtime.sources.options import flag, required, seconds
-from headrace.runtime.sources.patterns import is_partition, is_pattern, is_whole, plain_path
-from headrace.runtime.sources.remote import Account, Place, RemoteFile, account_of, is_remote
+from headrace.runtime.sources.files.files import Stamp, allowed_path, found_stamp, present_files, stamps_of
+from headrace.runtime.sources.files.patterns import is_partition, is_pattern, is_whole, plain_path
+from headrace.runtime.sources.files.remote import Account, Place, RemoteFile, account_of, is_remote
+from headrace.runtime.sources.rows.contract import SplitSource
+from headrace.runtime.sources.rows.options import flag, required, seconds
 from headrace.schema import Schema
 
 OPTIONS: Final = ("follow", "ready", "poll")

@@ -17,10 +17,10 @@ from headrace.runtime.intake.folder import Folder
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.journal.followed import ReadFile
 from headrace.runtime.journal.records import StreamPoint
-from headrace.runtime.sources.chained import ChainedSource, Stretch
-from headrace.runtime.sources.contract import SplitSource
-from headrace.runtime.sources.files import Stamp
-from headrace.runtime.sources.unreadable import UnreadableFile
+from headrace.runtime.sources.composed.chained import ChainedSource, Stretch
+from headrace.runtime.sources.composed.unreadable import UnreadableFile
+from headrace.runtime.sources.files.files import Stamp
+from headrace.runtime.sources.rows.contract import SplitSource
 
 _LOG: Final = logging.getLogger("headrace")
 _ATTEMPTS: Final = 3

@@ -10,9 +10,9 @@ import pyarrow as pa
 from headrace.conversion import MisfitError, cast_exactly, column_of
 from headrace.errors import SourceError, UserError, message_of, shown
 from headrace.runtime.intake.times import read_texts, with_times
-from headrace.runtime.sources.rows import typed_rows
-from headrace.runtime.sources.tables import to_arrow_table
-from headrace.runtime.sources.widening import check_columns, find_column
+from headrace.runtime.sources.composed.tables import to_arrow_table
+from headrace.runtime.sources.rows.rows import typed_rows
+from headrace.runtime.sources.rows.widening import check_columns, find_column
 from headrace.schema import TIMESTAMP, Schema
 from headrace.suggestions import did_you_mean
 

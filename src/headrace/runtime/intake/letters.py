@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from headrace.runtime.intake.streams import Incoming, Intake, LetterStream
 from headrace.runtime.journal.records import StreamPoint
-from headrace.runtime.sources.contract import BATCH_ROWS, Read
+from headrace.runtime.sources.rows.contract import BATCH_ROWS, Read
 from headrace.runtime.store.segments import Store, read_part
 from headrace.runtime.tasks.letters import column_of_letters
 from headrace.runtime.tasks.messages import LetterFile

@@ -8,17 +8,18 @@ from typing import Final
 
 from headrace.errors import SourceError
 from headrace.language.formats import Records
-from headrace.runtime.sources import avro_messages, protobuf_messages, written_times
-from headrace.runtime.sources.avro import fastavro
-from headrace.runtime.sources.csv import FORM_OPTIONS, csv_format
-from headrace.runtime.sources.debezium import RecordSource
-from headrace.runtime.sources.files import list_files
-from headrace.runtime.sources.message_formats import ChangeMessages, CsvMessages, JsonMessages, RawMessages
-from headrace.runtime.sources.messages import METADATA, MessageFormat
-from headrace.runtime.sources.options import check_known, required
-from headrace.runtime.sources.protobuf_messages import DescribedMessages, RegisteredMessages
-from headrace.runtime.sources.rows import reading
-from headrace.runtime.sources.written_times import times_of
+from headrace.runtime.sources.columnar.avro import fastavro
+from headrace.runtime.sources.files.files import list_files
+from headrace.runtime.sources.messages import avro, protobuf
+from headrace.runtime.sources.messages.formats import ChangeMessages, CsvMessages, JsonMessages, RawMessages
+from headrace.runtime.sources.messages.messages import METADATA, MessageFormat
+from headrace.runtime.sources.messages.protobuf import DescribedMessages, RegisteredMessages
+from headrace.runtime.sources.rows import written_times
+from headrace.runtime.sources.rows.options import check_known, required
+from headrace.runtime.sources.rows.rows import reading
+from headrace.runtime.sources.rows.written_times import times_of
+from headrace.runtime.sources.text.csv import FORM_OPTIONS, csv_format
+from headrace.runtime.sources.text.debezium import RecordSource
 from headrace.schema import BINARY, STRING, Field, Schema, sql_type
 
 _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -77,8 +78,8 @@ def form_of(
         case "raw":
             return _raw(values)
         case "avro":
-            fastavro(avro_messages.USER)
-            return avro_messages.AvroMessages(_registry(options))
+            fastavro(avro.USER)
+            return avro.AvroMessages(_registry(options))
         case "protobuf":
             return _protobuf(options, base, allowed)
         case "debezium":
@@ -114,7 +115,7 @@ def _registry(options: Mapping[str, str]) -> str:
 
 
 def _protobuf(options: Mapping[str, str], base: Path, allowed: tuple[Path, ...] | None) -> MessageFormat:
-    protobuf_messages.protobuf("message")
+    protobuf.protobuf("message")
     if "schema_registry" in options:
         if "descriptor" in options or "message" in options:
             raise SourceError("a registry says what messages are", hint="leave out descriptor and message")

@@ -17,9 +17,9 @@ import pyarrow as pa
 from headrace.errors import HeadraceError, UserError, told
 from headrace.runtime.intake.given_rows import table_of
 from headrace.runtime.sources import open_source
-from headrace.runtime.sources.computed import ComputedColumns
-from headrace.runtime.sources.contract import SplitSource
-from headrace.runtime.sources.tables import write_arrow
+from headrace.runtime.sources.composed.computed import ComputedColumns
+from headrace.runtime.sources.composed.tables import write_arrow
+from headrace.runtime.sources.rows.contract import SplitSource
 
 _MOST_NUMBER: Final = 2**63
 

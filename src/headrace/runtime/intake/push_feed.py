@@ -25,8 +25,8 @@ from headrace.runtime.intake.given_rows import table_of
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources import SplitSource, open_source
-from headrace.runtime.sources.held import HeldRows
-from headrace.runtime.sources.tables import write_arrow
+from headrace.runtime.sources.composed.held import HeldRows
+from headrace.runtime.sources.composed.tables import write_arrow
 from headrace.runtime.store.paths import make_inside
 from headrace.runtime.store.segments import cannot_write
 

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 
 from headrace.errors import UserError
 from headrace.runtime.journal.retained import Retained
-from headrace.runtime.sources.contract import BATCH_ROWS, Read
-from headrace.runtime.sources.remote import Place
+from headrace.runtime.sources.files.remote import Place
+from headrace.runtime.sources.rows.contract import BATCH_ROWS, Read
 from headrace.runtime.store.segments import Store, read_part
 from headrace.runtime.tasks.messages import RetainedFile
 from headrace.schema import Schema

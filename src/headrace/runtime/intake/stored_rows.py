@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headrace.elements import decode_rows, encode_rows
 from headrace.operators.state.runs import Part
-from headrace.runtime.sources.contract import BATCH_ROWS, Read, Rejected
+from headrace.runtime.sources.rows.contract import BATCH_ROWS, Read, Rejected
 from headrace.runtime.store.segments import SegmentWriter, Store, read_part
 from headrace.schema import Schema
 

@@ -14,9 +14,9 @@ from headrace.errors import StoreError, UserError
 from headrace.heartbeats.timing import BY_ARRIVAL, IN_ORDER, Timing
 from headrace.runtime.journal.followed import Followed
 from headrace.runtime.journal.records import Content, StreamPoint
-from headrace.runtime.sources.computed import ComputedColumns
-from headrace.runtime.sources.contract import Rejected, SplitSource
-from headrace.runtime.sources.files import Stamp, stamps_of
+from headrace.runtime.sources.composed.computed import ComputedColumns
+from headrace.runtime.sources.files.files import Stamp, stamps_of
+from headrace.runtime.sources.rows.contract import Rejected, SplitSource
 from headrace.runtime.tasks.messages import LetterFile
 from headrace.schema import Schema
 from headrace.time import BEGINNING, INFINITY

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headrace.conversion import MisfitError
 from headrace.errors import UserError, shown
-from headrace.runtime.sources.values import parse_texts
+from headrace.runtime.sources.rows.values import parse_texts
 from headrace.schema import DATE, STRING, TIMESTAMP, Schema, sql_type
 
 _HINT: Final = "write it as 2024-01-31T10:00:00Z, or push a STRING and compute the time from it in the query"

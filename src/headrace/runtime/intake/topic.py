@@ -15,14 +15,14 @@ import pyarrow as pa
 from headrace.errors import SourceError
 from headrace.language.formats import Records
 from headrace.runtime.intake.message_form import FORMAT_OPTIONS, form_of
-from headrace.runtime.sources.computed import ComputedColumns
-from headrace.runtime.sources.contract import SplitSource
-from headrace.runtime.sources.csv import SYNONYMS
-from headrace.runtime.sources.kafka import confluent_kafka
-from headrace.runtime.sources.messages import MessageFormat
-from headrace.runtime.sources.options import check_known, renamed, required, seconds
-from headrace.runtime.sources.topic import RECONNECTING, USER, Access, OffsetRange, TopicSource
-from headrace.runtime.sources.values import parse_texts
+from headrace.runtime.sources.composed.computed import ComputedColumns
+from headrace.runtime.sources.messages.kafka import confluent_kafka
+from headrace.runtime.sources.messages.messages import MessageFormat
+from headrace.runtime.sources.messages.topic import RECONNECTING, USER, Access, OffsetRange, TopicSource
+from headrace.runtime.sources.rows.contract import SplitSource
+from headrace.runtime.sources.rows.options import check_known, renamed, required, seconds
+from headrace.runtime.sources.rows.values import parse_texts
+from headrace.runtime.sources.text.csv import SYNONYMS
 from headrace.schema import TIMESTAMP
 
 OPTIONS: Final = ("brokers", "topic", "format", "start", "on_data_loss", "poll")

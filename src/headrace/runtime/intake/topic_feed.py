@@ -18,7 +18,7 @@ from headrace.runtime.intake.streams import Intake
 from headrace.runtime.intake.topic import Partitions, Start, Topic
 from headrace.runtime.journal.followed import ReadFile
 from headrace.runtime.journal.records import StreamPoint
-from headrace.runtime.sources.topic import MESSAGE_BYTES, OffsetRange
+from headrace.runtime.sources.messages.topic import MESSAGE_BYTES, OffsetRange
 
 _LOG: Final = logging.getLogger("headrace")
 _ATTEMPTS: Final = 3

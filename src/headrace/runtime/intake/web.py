@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 
 from headrace.errors import SourceError, UserError
 from headrace.runtime.intake.pulling import Piece
-from headrace.runtime.sources.computed import ComputedSource
-from headrace.runtime.sources.contract import SplitSource
-from headrace.runtime.sources.csv import CsvSource
-from headrace.runtime.sources.json import JsonSource
-from headrace.runtime.sources.options import required, seconds
-from headrace.runtime.sources.unreadable import UnreadableFile
+from headrace.runtime.sources.composed.computed import ComputedSource
+from headrace.runtime.sources.composed.unreadable import UnreadableFile
+from headrace.runtime.sources.rows.contract import SplitSource
+from headrace.runtime.sources.rows.options import required, seconds
+from headrace.runtime.sources.text.csv import CsvSource
+from headrace.runtime.sources.text.json import JsonSource
 from headrace.schema import Schema
 
 OPTIONS: Final = ("url", "poll", "format", "authorization")

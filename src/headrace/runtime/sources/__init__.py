@@ -7,19 +7,19 @@ from pathlib import Path
 
 from headrace.errors import SourceError
 from headrace.language.formats import FILE_FORMATS, SPLIT_FORMATS, Records
-from headrace.runtime.sources.arrow import open_arrow
-from headrace.runtime.sources.avro import open_avro
-from headrace.runtime.sources.contract import Read, Rejected, SplitSource
-from headrace.runtime.sources.csv import open_csv, other_delimiter
-from headrace.runtime.sources.debezium import open_records
-from headrace.runtime.sources.files import list_files
-from headrace.runtime.sources.json import open_json
-from headrace.runtime.sources.nexmark import open_nexmark
-from headrace.runtime.sources.orc import open_orc
-from headrace.runtime.sources.parquet import open_parquet
-from headrace.runtime.sources.partitions import FileSource, Partitions
-from headrace.runtime.sources.remote import account_of
-from headrace.runtime.sources.tables import to_arrow_table, write_arrow
+from headrace.runtime.sources.columnar.arrow import open_arrow
+from headrace.runtime.sources.columnar.avro import open_avro
+from headrace.runtime.sources.columnar.orc import open_orc
+from headrace.runtime.sources.columnar.parquet import open_parquet
+from headrace.runtime.sources.composed.nexmark import open_nexmark
+from headrace.runtime.sources.composed.partitions import FileSource, Partitions
+from headrace.runtime.sources.composed.tables import to_arrow_table, write_arrow
+from headrace.runtime.sources.files.files import list_files
+from headrace.runtime.sources.files.remote import account_of
+from headrace.runtime.sources.rows.contract import Read, Rejected, SplitSource
+from headrace.runtime.sources.text.csv import open_csv, other_delimiter
+from headrace.runtime.sources.text.debezium import open_records
+from headrace.runtime.sources.text.json import open_json
 from headrace.schema import Schema
 from headrace.suggestions import did_you_mean
 

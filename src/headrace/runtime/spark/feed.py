@@ -19,8 +19,8 @@ from typing import Any, Final
 from headrace.errors import ExecutionError, StoreError
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.journal.records import StreamPoint
-from headrace.runtime.sources.computed import ComputedColumns
-from headrace.runtime.sources.contract import SplitSource
+from headrace.runtime.sources.composed.computed import ComputedColumns
+from headrace.runtime.sources.rows.contract import SplitSource
 from headrace.runtime.spark.faults import GATEWAY_ERRORS, jvm_needed
 from headrace.runtime.spark.scans import FileBatches
 from headrace.runtime.store.paths import refuse_links

@@ -18,7 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from headrace.runtime.sources.parquet import ParquetSource, open_file, part_of
+from headrace.runtime.sources.columnar.parquet import ParquetSource, open_file, part_of
 from headrace.runtime.spark.file_log import files_of_batch
 from headrace.schema import Schema
 

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from headrace.errors import PlanError
 from headrace.nested import innermost
-from headrace.runtime.sources.widening import readable_schema
+from headrace.runtime.sources.rows.widening import readable_schema
 from headrace.schema import DIGITS, Schema, quote, sql_type
 
 SPARK_ERRORS: Final = (PySparkException, Py4JJavaError)

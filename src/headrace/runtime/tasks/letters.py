@@ -10,7 +10,7 @@ import pyarrow as pa
 from headrace.algebra.letters import letters_schema
 from headrace.elements import Batch, BoolArray, take_rows
 from headrace.operators.contract import Report
-from headrace.runtime.sources.contract import Rejected
+from headrace.runtime.sources.rows.contract import Rejected
 from headrace.runtime.store.segments import SegmentWriter
 from headrace.runtime.tasks.messages import EpochWork, LetterFile, ResultRef
 from headrace.runtime.writing.texts import row_texts

@@ -22,8 +22,8 @@ from headrace.heartbeats.tally import Tally
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.graph import Graph
 from headrace.operators.state.runs import Part, RunRef
-from headrace.runtime.sources.computed import ComputedColumns
-from headrace.runtime.sources.contract import SplitSource
+from headrace.runtime.sources.composed.computed import ComputedColumns
+from headrace.runtime.sources.rows.contract import SplitSource
 from headrace.runtime.store.segments import Store
 from headrace.runtime.tasks.counts import Counts
 from headrace.runtime.tasks.profile import TaskTime

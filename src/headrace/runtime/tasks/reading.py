@@ -20,7 +20,7 @@ from headrace.operators.contract import Report
 from headrace.operators.match import matched_parts
 from headrace.operators.state.runs import WEIGHT
 from headrace.operators.stateless import apply
-from headrace.runtime.sources.contract import Read
+from headrace.runtime.sources.rows.contract import Read
 from headrace.runtime.tasks.changes import applicable
 from headrace.runtime.tasks.counts import Extent
 from headrace.runtime.tasks.events import elements_of, promised_by, sync_times, usable_events

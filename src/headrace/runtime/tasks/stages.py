@@ -19,7 +19,7 @@ import pyarrow as pa
 from headrace.errors import UserError
 from headrace.heartbeats.bounded import Arrivals, advance, judge_in_order, judge_together
 from headrace.operators.state.runs import WEIGHT
-from headrace.runtime.sources.rows import typed_rows
+from headrace.runtime.sources.rows.rows import typed_rows
 from headrace.runtime.tasks.at_hand import RunsAtHand
 from headrace.runtime.tasks.level import Inbox, Level
 from headrace.runtime.tasks.measuring import measured

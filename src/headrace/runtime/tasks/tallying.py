@@ -12,7 +12,7 @@ from headrace.algebra.events import COUNTED, Events
 from headrace.elements import Int64Array, take_rows
 from headrace.heartbeats.bounded import Arrivals, Judgement
 from headrace.heartbeats.tally import ExternalCti, is_cut
-from headrace.runtime.sources.contract import Read
+from headrace.runtime.sources.rows.contract import Read
 from headrace.runtime.tasks.reading import Judge
 from headrace.runtime.tasks.task import Task
 from headrace.time import BEGINNING, MIN_INSTANT

@@ -52,7 +52,7 @@ from headrace.language.statements import (
     Statement,
     Why,
 )
-from headrace.runtime.sources.files import list_files
+from headrace.runtime.sources.files.files import list_files
 
 CLOSED = hr.Policy.closed()
 SECRET = "root:x:0:0:sesame"

@@ -19,7 +19,7 @@ import headrace as hr
 from headrace.runtime.intake.pull_feed import PullFeed
 from headrace.runtime.intake.pulling import IteratorPull
 from headrace.runtime.journal.records import StreamPoint
-from headrace.runtime.sources.computed import ComputedColumns
+from headrace.runtime.sources.composed.computed import ComputedColumns
 from headrace.schema import BIGINT, Field, Schema
 
 COLUMNS = "v BIGINT, ts BIGINT"

@@ -190,8 +190,8 @@ def test_sources_know_their_bytes_before_they_are_read(tmp_path: Path, form: str
 def test_ranges_of_a_row_group_that_is_too_large_to_keep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headrace.runtime.sources.parquet._KEPT_BYTES", 1)
-    monkeypatch.setattr("headrace.runtime.sources.parquet.BATCH_BYTES", 5_000)
+    monkeypatch.setattr("headrace.runtime.sources.columnar.parquet._KEPT_BYTES", 1)
+    monkeypatch.setattr("headrace.runtime.sources.columnar.parquet.BATCH_BYTES", 5_000)
     pq.write_table(table(*[100] * 1_000), tmp_path / "f", row_group_size=700)
     source = open_source("parquet", {"path": "f"}, None, "t", "s", tmp_path)
     for start, end in ((0, 1_000), (3, 7), (650, 750), (699, 700), (990, 1_000)):

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.runtime.intake.stored_rows import StoredRows, write_rows
-from headrace.runtime.sources.contract import Rejected
+from headrace.runtime.sources.rows.contract import Rejected
 from headrace.runtime.store.segments import MemoryStore
 from headrace.schema import BIGINT, STRING, Field, Schema
 

@@ -21,7 +21,7 @@ import headrace as hr
 from headrace.runtime.intake.topic import open_topic
 from headrace.runtime.intake.topic_feed import TopicFeed
 from headrace.runtime.journal.records import StreamPoint
-from headrace.runtime.sources.computed import ComputedColumns
+from headrace.runtime.sources.composed.computed import ComputedColumns
 from headrace.schema import BIGINT, Field, Schema
 from kafka_broker import kafka_broker
 

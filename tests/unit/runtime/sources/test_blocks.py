@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import SourceError
-from headrace.runtime.sources import blocks
-from headrace.runtime.sources.blocks import TextPart, line_blocks
+from headrace.runtime.sources.text import blocks
+from headrace.runtime.sources.text.blocks import TextPart, line_blocks
 
 
 def read(text: bytes, first: int, last: int, tmp_path: Path, body: int = 0) -> list[tuple[int, bytes]]:

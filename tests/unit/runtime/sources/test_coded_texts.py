@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from headrace.engine.inputs.inputs import format_of
 from headrace.errors import SourceError
 from headrace.runtime.sources import SplitSource, open_source
-from headrace.runtime.sources import blocks as blocks_module
-from headrace.runtime.sources.contract import Rejected
-from headrace.runtime.sources.layout import ARRAY, SPREAD, begun, laid_out
+from headrace.runtime.sources.rows.contract import Rejected
+from headrace.runtime.sources.text import blocks as blocks_module
+from headrace.runtime.sources.text.layout import ARRAY, SPREAD, begun, laid_out
 from headrace.schema import BIGINT, Field, Schema
 
 ReadAll = Callable[..., tuple[pa.Table, list[Rejected]]]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from headrace.errors import SourceError
 from headrace.runtime.sources import Rejected, SplitSource, open_source
-from headrace.runtime.sources.blocks import COUNTED_BYTES, Block, TextPart
-from headrace.runtime.sources.csv import CsvFormat, parse_block
+from headrace.runtime.sources.text.blocks import COUNTED_BYTES, Block, TextPart
+from headrace.runtime.sources.text.csv import CsvFormat, parse_block
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema
 
 ReadAll = Callable[..., tuple[pa.Table, list[Rejected]]]

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from headrace.errors import HeadraceWarning, SourceError
 from headrace.reference.contents import equal_form
 from headrace.runtime.sources import Rejected, SplitSource, open_source
-from headrace.runtime.sources.blocks import COUNTED_BYTES, Block, TextPart
-from headrace.runtime.sources.json import parse_block
+from headrace.runtime.sources.text.blocks import COUNTED_BYTES, Block, TextPart
+from headrace.runtime.sources.text.json import parse_block
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema, sql_type
 from headrace.value_texts import json_texts
 from property.strategies import nested_types, values

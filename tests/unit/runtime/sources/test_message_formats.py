@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.errors import SourceError
-from headrace.runtime.sources import protobuf_messages, registry
-from headrace.runtime.sources.csv import CsvFormat
-from headrace.runtime.sources.message_formats import CsvMessages, JsonMessages, RawMessages
-from headrace.runtime.sources.messages import Rows
-from headrace.runtime.sources.protobuf_messages import DescribedMessages, RegisteredMessages
+from headrace.runtime.sources.messages import protobuf, registry
+from headrace.runtime.sources.messages.formats import CsvMessages, JsonMessages, RawMessages
+from headrace.runtime.sources.messages.messages import Rows
+from headrace.runtime.sources.messages.protobuf import DescribedMessages, RegisteredMessages
+from headrace.runtime.sources.text.csv import CsvFormat
 from headrace.schema import BIGINT, BINARY, DOUBLE, STRING, TIMESTAMP, Field, Schema
 from messages import messages, pieces
 
@@ -130,8 +130,8 @@ def form() -> DescribedMessages:
 def bid(**values: Any) -> bytes:
     """A message `p.Bid`."""
     files = pytest.importorskip("google.protobuf.descriptor_pb2").FileDescriptorSet.FromString(form().files)
-    pool = protobuf_messages._pool(files.file)
-    made = protobuf_messages.protobuf("message_factory").GetMessageClass(pool.FindMessageTypeByName("p.Bid"))
+    pool = protobuf._pool(files.file)
+    made = protobuf.protobuf("message_factory").GetMessageClass(pool.FindMessageTypeByName("p.Bid"))
     at, who = values.pop("at", None), values.pop("who", None)
     message = made(**values)
     if at is not None:
@@ -204,7 +204,7 @@ def test_descriptors_of_a_registry(monkeypatch: pytest.MonkeyPatch) -> None:
         return json.dumps(answers[number]).encode()
 
     monkeypatch.setattr(registry, "_answer", answer)
-    protobuf_messages._registered.cache_clear()
+    protobuf._registered.cache_clear()
 
     def framed(number: int, path: bytes, value: bytes) -> bytes:
         return b"\0" + number.to_bytes(4, "big") + path + value

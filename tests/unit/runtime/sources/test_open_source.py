@@ -9,7 +9,7 @@ import pytest
 from headrace.engine.inputs.inputs import origin_of
 from headrace.errors import PolicyError, SourceError
 from headrace.runtime.sources import SplitSource, open_source
-from headrace.runtime.sources.files import list_files, overlaps
+from headrace.runtime.sources.files.files import list_files, overlaps
 from headrace.schema import BIGINT, Field, Schema
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from headrace.errors import SourceError
 from headrace.runtime.sources import SplitSource, open_source
-from headrace.runtime.sources.contract import Rejected
+from headrace.runtime.sources.rows.contract import Rejected
 from headrace.schema import BIGINT, DOUBLE, Field, Schema
 
 ReadAll = Callable[..., tuple[pa.Table, list[Rejected]]]

@@ -15,7 +15,7 @@ import pytest
 import headrace as hr
 from headrace.errors import SourceError
 from headrace.runtime.sources import open_source
-from headrace.runtime.sources.tables import read_table
+from headrace.runtime.sources.composed.tables import read_table
 from headrace.schema import BIGINT, DATE, STRING, Field, Schema
 from object_store import object_store
 

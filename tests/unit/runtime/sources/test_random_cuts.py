@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from headrace.algebra.debezium import CHANGED_AT, record_columns
 from headrace.language.formats import Records
-from headrace.runtime.sources import SplitSource, blocks, open_source, rows
-from headrace.runtime.sources.contract import Rejected
+from headrace.runtime.sources import SplitSource, open_source
+from headrace.runtime.sources.rows import rows
+from headrace.runtime.sources.rows.contract import Rejected
+from headrace.runtime.sources.text import blocks
 from headrace.schema import BIGINT, DOUBLE, STRING, TIMESTAMP, Field, Schema
 
 SCHEMA = Schema((Field("n", BIGINT), Field("x", DOUBLE), Field("s", STRING), Field("ts", TIMESTAMP)))

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.runtime.sources.records import (
+from headrace.runtime.sources.text.records import (
     ESCAPED_END,
     GOOD,
     MAX_DEPTH,

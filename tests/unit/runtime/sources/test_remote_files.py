@@ -18,8 +18,8 @@ import pytest
 
 from headrace.errors import PolicyError, SourceError
 from headrace.runtime.sources import SplitSource, open_source
-from headrace.runtime.sources.contract import Rejected
-from headrace.runtime.sources.files import stamps_of
+from headrace.runtime.sources.files.files import stamps_of
+from headrace.runtime.sources.rows.contract import Rejected
 from object_store import SECRET, ObjectStore, object_store
 
 ReadAll = Callable[..., tuple[pa.Table, list[Rejected]]]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.runtime.sources.values import infer_type, parse_texts
+from headrace.runtime.sources.rows.values import infer_type, parse_texts
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 
 ODD = [

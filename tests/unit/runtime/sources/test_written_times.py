@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.runtime.intake.message_form import form_of
-from headrace.runtime.sources.written_times import WrittenTimes, times_of
+from headrace.runtime.sources.rows.written_times import WrittenTimes, times_of
 from headrace.schema import BIGINT, DATE, STRING, TIMESTAMP, Field, Schema
 from messages import messages
 

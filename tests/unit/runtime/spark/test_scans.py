@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headrace.runtime.sources.rows import gather
+from headrace.runtime.sources.rows.rows import gather
 from headrace.runtime.spark import scans
 from headrace.runtime.spark.file_log import files_of_batch
 from headrace.runtime.spark.scans import FileBatches

@@ -30,7 +30,7 @@ from headrace.runtime.intake.streams import (
     is_read,
 )
 from headrace.runtime.journal.records import Content, StreamPoint
-from headrace.runtime.sources.contract import Rejected
+from headrace.runtime.sources.rows.contract import Rejected
 from headrace.runtime.store.segments import Store
 from headrace.runtime.writing.texts import row_texts
 from headrace.schema import BIGINT, Field, Schema

@@ -1,0 +1,1 @@
+"""Typed files: Arrow, Parquet, ORC and Avro."""

@@ -1,0 +1,149 @@
+"""What the sources of typed files (Parquet, Arrow) have in common; positions are rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import ClassVar, Generic, TypeVar
+
+import pyarrow as pa
+
+from headrace.runtime.sources.files.files import list_files, mark_of, overlaps
+from headrace.runtime.sources.files.remote import ACCOUNT_OPTIONS, Place, account_of
+from headrace.runtime.sources.rows.contract import Read
+from headrace.runtime.sources.rows.options import check_known, required
+from headrace.runtime.sources.rows.rows import gather, reading, typed_rows
+from headrace.runtime.sources.rows.widening import check_columns, readable_schema
+from headrace.schema import Schema
+
+
+@dataclass(frozen=True)
+class TypedPart:
+    """One file of a source.
+
+    Attributes:
+        path: where it is.
+        label: its name to show.
+        blocks: the rows of each row group or record batch.
+        sizes: about how many bytes each of them has in memory.
+    """
+
+    path: Place
+    label: str
+    blocks: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+
+Part = TypeVar("Part", bound=TypedPart)
+
+
+@dataclass(frozen=True)
+class TypedSource(ABC, Generic[Part]):
+    """Typed files laid end to end.
+
+    Attributes:
+        kind: what such a file is called, for errors.
+        schema: the columns that can be read.
+        parts: the files in order.
+    """
+
+    kind: ClassVar[str]
+    schema: Schema
+    parts: tuple[Part, ...]
+
+    @property
+    def size(self) -> int:
+        """Rows in total."""
+        return sum(self.sizes)
+
+    @property
+    def rows(self) -> int:
+        """Rows in total."""
+        return self.size
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Rows of each file."""
+        return tuple(sum(part.blocks) for part in self.parts)
+
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """Where a row group or record batch ends."""
+        return tuple(accumulate(rows for part in self.parts for rows in part.blocks))
+
+    def weigh(self, start: int, end: int) -> int:
+        """Bytes of the blocks, in proportion to their rows."""
+        blocks = [rows for part in self.parts for rows in part.blocks]
+        sizes = [size for part in self.parts for size in part.sizes]
+        return sum(
+            sizes[index] * (last - first) // blocks[index]
+            for index, first, last in overlaps(blocks, start, end)
+        )
+
+    @property
+    def paths(self) -> tuple[Place, ...]:
+        """The files."""
+        return tuple(part.path for part in self.parts)
+
+    def mark(self, position: int) -> str:
+        """Identifies the files up to a row."""
+        return mark_of([(part.path, sum(part.blocks)) for part in self.parts], position)
+
+    def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
+        """The rows numbered `[start, end)`; reads only the blocks and columns that are needed.
+
+        Raises:
+            SourceError: a file is missing, damaged, or has changed since the source was opened.
+        """
+        return gather(self._pieces(start, end, columns))
+
+    @abstractmethod
+    def batches(self, part: Part, first: int, last: int, wanted: Schema) -> Iterator[pa.RecordBatch]:
+        """The rows `[first, last)` of a file, with the file's own types."""
+
+    def _pieces(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
+        wanted = self.schema.select(tuple(self.schema.names.index(name) for name in columns))
+        for index, first, last in overlaps(self.sizes, start, end):
+            part = self.parts[index]
+            with reading(part.label, self.kind):
+                row = first
+                for batch in self.batches(part, first, last, wanted):
+                    yield typed_rows(batch, wanted, part.label, row)
+                    row += batch.num_rows
+
+
+def open_parts(
+    format: str,
+    kind: str,
+    options: Mapping[str, str],
+    declared: Schema | None,
+    base: Path,
+    allowed: tuple[Path, ...] | None,
+    probe: Callable[[Place, str], tuple[pa.Schema, Part]],
+) -> tuple[Schema, tuple[Part, ...]]:
+    """The columns and the files of the option `path`.
+
+    Args:
+        format, kind: what such files are called, in SQL and in errors.
+        options: the stream's options.
+        declared: the declared columns, or None to take those of the first file.
+        base: the folder at which relative paths start.
+        allowed: the folders that files must be in; None for any file.
+        probe: from a file's path and label to its columns and what is kept of it.
+
+    Raises:
+        SourceError: a file is missing or damaged, or lacks a declared column.
+    """
+    check_known(format, options, ("path", *ACCOUNT_OPTIONS))
+    schema, parts = declared, []
+    for path, label in list_files(required(options, "path"), base, allowed, account_of(options)):
+        with reading(label, kind):
+            available, part = probe(path, label)
+        schema = schema or readable_schema(available, label)
+        check_columns(available, schema, label)
+        parts.append(part)
+    assert schema is not None  # list_files gives at least one file
+    return schema, tuple(parts)

@@ -1,0 +1,1 @@
+"""Sources made of others, of rows that are there, or of a generator."""

@@ -1,0 +1,111 @@
+"""Tables in memory as inputs: brought to Arrow, and written to a file that the tasks can map."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from headrace.errors import SourceError
+from headrace.operators.state.keys import hash_rows, normalise
+from headrace.runtime.sources.rows.contract import BATCH_ROWS, Rejected, SplitSource
+from headrace.schema import Schema
+
+
+def to_arrow_table(data: object) -> pa.Table:
+    """An Arrow table from one, or from a record batch, a batch reader, or a data frame.
+
+    Any object with Arrow's C stream interface will do. The index of a pandas data frame is left out. A
+    bounded data frame of Spark's is collected in this process.
+
+    Raises:
+        SourceError: the data is nothing of the kind, or has columns that Arrow cannot hold.
+    """
+    try:
+        maker = type(data).__module__.partition(".")[0]
+        if maker == "pandas":
+            table = pa.Table.from_pandas(data, preserve_index=False)
+        elif maker == "pyspark":
+            table = _collected(data)
+        elif isinstance(data, pa.RecordBatchReader):
+            table = data.read_all()
+        elif hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+            table = pa.table(data)
+        else:
+            raise SourceError(
+                f"a {type(data).__name__} cannot be used as a table",
+                hint="give an Arrow table, a record batch, or a data frame of pandas, Polars or Spark",
+            )
+    except (pa.ArrowException, AttributeError, TypeError) as error:
+        raise SourceError(f"the {type(data).__name__} cannot be made an Arrow table: {error}") from error
+    return table.replace_schema_metadata(None)
+
+
+def _collected(frame: Any) -> pa.Table:
+    """The rows of a bounded data frame of Spark's.
+
+    PySpark's own C stream interface fails for TIMESTAMPs, which have no zone there.
+    """
+    names = frame.columns
+    # By number, since Spark hands over no table with a dot in a name.
+    numbered = frame.toDF(*(f"c{place}" for place in range(len(names))))
+    return numbered.toArrow().rename_columns(names)
+
+
+def read_table(source: SplitSource, end: int, names: Iterable[str]) -> pa.Table:
+    """Some columns of the rows of a source's positions `[0, end)`, without those that cannot be read.
+
+    Raises:
+        SourceError: the input is missing or damaged.
+    """
+    names = tuple(names)
+    types = {field.name: field.type for field in source.schema}
+    batches = [read.rows for read in source.read(0, end, names)]
+    return pa.Table.from_batches(batches, pa.schema([(name, types[name]) for name in names])).combine_chunks()
+
+
+def read_rows(source: SplitSource, schema: Schema) -> tuple[pa.RecordBatch, tuple[Rejected, ...]]:
+    """All rows of a source as one batch, and what could not be read.
+
+    Args:
+        source: the source, with at least the columns of the schema.
+        schema: the columns.
+
+    Raises:
+        SourceError: the input is missing or damaged.
+    """
+    reads = list(source.read(0, source.size, schema.names))
+    fields = pa.schema([(one.name, one.type) for one in schema])
+    table = pa.Table.from_batches([read.rows for read in reads], fields)
+    columns = [pa.concat_arrays(column.chunks or [pa.array([], column.type)]) for column in table.columns]
+    rows = pa.RecordBatch.from_arrays(columns, schema=fields)
+    return rows, tuple(rejected for read in reads for rejected in read.rejected)
+
+
+def digest_of_rows(source: SplitSource) -> str:
+    """Identifies all rows of a source and their order, whatever batches they come in."""
+    digest = hashlib.sha256()
+    for read in source.read(0, source.size, source.schema.names):
+        columns = [normalise(column) for column in read.rows.columns]
+        digest.update(hash_rows(columns, read.rows.num_rows).tobytes())
+    return digest.hexdigest()[:16]
+
+
+def write_arrow(table: pa.Table, path: Path) -> None:
+    """Write a table to an Arrow IPC file that the source `arrow` can map; nothing half-written stays.
+
+    Nobody but its owner can read the file.
+    """
+    unfinished = path.with_name(f".{path.name}.part")
+    unfinished.unlink(missing_ok=True)
+    try:
+        os.close(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
+        with pa.OSFile(str(unfinished), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table, max_chunksize=BATCH_ROWS)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)

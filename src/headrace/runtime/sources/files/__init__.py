@@ -1,0 +1,1 @@
+"""Files and addresses: where they are, and which a pattern names."""

@@ -1,0 +1,109 @@
+"""Messages that are records of a schema, as rows: what Avro and Protobuf have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.elements import Int64Array, concat_rows, record_batch
+from headrace.runtime.sources.messages.messages import Messages, Rows, rejected
+from headrace.runtime.sources.messages.registry import UnusableError
+from headrace.runtime.sources.rows.contract import Read, Rejected
+from headrace.runtime.sources.rows.rows import typed_rows
+from headrace.runtime.sources.rows.widening import converts
+from headrace.schema import BIGINT, Field, Schema, sql_type
+
+_NUMBER: Final = "#"
+"""The column with the number of a row's message, while rows are made."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What messages were written by.
+
+    Attributes:
+        name: of the schema, to show.
+        columns: its columns.
+    """
+
+    name: str
+    columns: pa.Schema
+
+    def find(self, name: str) -> pa.Field | None:
+        """The column of that name, or the only one that is so but for upper and lower case; None without."""
+        names = self.columns.names
+        if name not in names:
+            names = [one.lower() for one in names]
+            name = name.lower()
+        return self.columns.field(names.index(name)) if names.count(name) == 1 else None
+
+
+def rows_of_records(
+    label: str,
+    messages: Messages,
+    wanted: Schema,
+    decode: Callable[[bytes | None], tuple[Written, dict[str, Any]]],
+) -> Rows:
+    """The rows of some messages; columns that a message's schema does not have are NULL.
+
+    Args:
+        label: what the messages are of.
+        messages: they.
+        wanted: the columns.
+        decode: a message's schema, and its values by name. Raises `UnusableError` where it cannot be read.
+    """
+    refused: dict[int, Rejected] = {}
+    found: list[tuple[Written, int, dict[str, Any]]] = []
+    for number in range(len(messages)):
+        try:
+            written, record = decode(messages.values[number])
+            found.append((written, number, record))
+        except UnusableError as error:
+            refused[number] = rejected(label, messages, number, str(error))
+    parts = []
+    for _, some in groupby(found, lambda one: one[0].name):
+        group = list(some)
+        numbers = [number for _, number, _ in group]
+        try:
+            read = _rows(group[0][0], numbers, [record for _, _, record in group], wanted)
+        except UnusableError as error:
+            refused |= {number: rejected(label, messages, number, str(error)) for number in numbers}
+            continue
+        kept = read.rows.column(len(wanted)).to_numpy()
+        parts.append(read.rows)
+        for number, one in zip(sorted({*numbers} - {*kept.tolist()}), read.rejected, strict=True):
+            refused[number] = Rejected(one.text, one.reason, f"{label}:{messages.offsets[number]}")
+    return _whole(parts, wanted, tuple(refused[number] for number in sorted(refused)))
+
+
+def _rows(
+    written: Written, numbers: Sequence[int], records: Sequence[dict[str, Any]], wanted: Schema
+) -> Read:
+    """The rows of records of one schema, with their numbers as last column."""
+    columns = [_column(records, one, written) for one in wanted]
+    numbered = Schema((*wanted, Field(_NUMBER, BIGINT)))
+    batch = pa.RecordBatch.from_arrays([*columns, pa.array(numbers, BIGINT)], names=list(numbered.names))
+    return typed_rows(batch, numbered, "", 0)
+
+
+def _column(records: Sequence[dict[str, Any]], wish: Field, written: Written) -> pa.Array:
+    known = written.find(wish.name)
+    if known is None:
+        return pa.nulls(len(records), wish.type)
+    if not converts(known.type, wish.type):
+        raise UnusableError(f"{known.name} is {known.type} in {written.name}, and not {sql_type(wish.type)}")
+    return pa.array([record[known.name] for record in records], known.type)
+
+
+def _whole(parts: list[pa.RecordBatch], wanted: Schema, refused: tuple[Rejected, ...]) -> Rows:
+    if not parts:
+        empty = record_batch([pa.array([], one.type) for one in wanted], wanted, 0)
+        return Read(empty, refused), np.empty(0, np.int64)
+    rows = concat_rows(parts)
+    numbers: Int64Array = rows.column(len(wanted)).to_numpy()
+    return Read(record_batch(rows.columns[: len(wanted)], wanted, len(rows)), refused), numbers

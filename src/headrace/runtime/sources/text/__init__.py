@@ -1,0 +1,1 @@
+"""Texts: CSV, JSON and change records, cut into blocks of whole lines."""

@@ -1,0 +1,211 @@
+"""JSON lines that are Debezium's change records: the row before a change and the row after it.
+
+The form is that of *Debezium connector for PostgreSQL*, section *Data change events*; those of other
+databases differ in `source` alone. A record is the line, or its `payload` where it has a `schema` beside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.algebra.debezium import OPERATION, path_in_record, record_columns
+from headrace.elements import record_batch
+from headrace.language.formats import Records
+from headrace.runtime.sources.rows.contract import Read
+from headrace.runtime.sources.text.blocks import Block, is_utf8
+from headrace.runtime.sources.text.json import JsonFiles, JsonSource, scan
+from headrace.runtime.sources.text.json_values import Number, Object, decode, pick, shown, texts_of
+from headrace.runtime.sources.text.lines import parse_columns
+from headrace.schema import TIMESTAMP, Field, Schema
+
+_UNCHANGED: Final = "__debezium_unavailable_value"
+"""What is in the place of a large value that has not changed (*Toasted values*)."""
+
+_WITHIN: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
+"""How many microseconds are one of what a column counts that ends so."""
+
+_LOGGED: Final = "let the database log whole rows, as REPLICA IDENTITY FULL does"
+_WHOLE: Final = f"declare KEY (column), or {_LOGGED}"
+
+
+@dataclass(frozen=True)
+class RecordSource(JsonSource):
+    """Files of change records laid end to end; of one record there may be two rows.
+
+    Attributes:
+        records: how they are read.
+    """
+
+    records: Records
+
+    def parse(self, block: Block, keys: list[str], wanted: Schema) -> Read:
+        """The rows of a block; a record of which one row is not valid is rejected whole."""
+        lines, _ = scan(block)
+        if not is_utf8(block.data):
+            lines.refuse_non_text()
+        found: list[list[object]] = []
+        places: list[int] = []
+        for line in range(len(lines)):
+            data = lines.data(line)
+            if data == b"null":
+                lines.reasons.pop(line, None)
+            elif line not in lines.reasons:
+                try:
+                    rows = _rows_of(_record(decode(data.decode())), keys, wanted, self.records)
+                except ValueError as error:
+                    lines.reasons[line] = f"the line is not a change record: {error}"
+                    continue
+                found += rows
+                places += [line] * len(rows)
+        columns = []
+        for index, field in enumerate(wanted):
+            texts, wrong = texts_of([row[index] for row in found], field)
+            (values,), unparsed = parse_columns([texts], Schema((field,)), trim=False, null=None)
+            columns.append(values)
+            for place, reason in (unparsed | wrong).items():
+                lines.reasons.setdefault(places[place], reason)
+        good = [place for place, line in enumerate(places) if line not in lines.reasons]
+        taken = pa.array(good, pa.int64())
+        batch = record_batch([column.take(taken) for column in columns], wanted, len(good))
+        return Read(batch, lines.rejected())
+
+
+def open_records(
+    options: Mapping[str, str],
+    declared: Schema | None,
+    base: Path,
+    allowed: tuple[Path, ...] | None,
+    records: Records,
+    timestamp: str,
+) -> RecordSource:
+    """Open the files of change records of the option `path`.
+
+    Columns that are not declared are those of the rows in the records at the beginning of the first file.
+
+    Raises:
+        SourceError: a file is missing or not text, or a declared column does not occur.
+    """
+    files = JsonFiles.of(options, base, allowed)
+    rows = [row for one in files.objects for row in _beginnings(Object(one.items()))]
+    fields = () if declared is None else tuple(declared)
+    table = Schema(tuple(field for field in fields if path_in_record(field.name) is None))
+    found, keys = files.columns(rows, None if declared is None else table)
+    schema = record_columns(found, timestamp) if declared is None else declared
+    named = dict(zip(found.names, keys, strict=True))
+    columns = tuple(named.get(name, name) for name in schema.names)
+    return RecordSource(schema, columns, files.parts, files.rows, records)
+
+
+def _beginnings(line: Object) -> list[dict[str, object]]:
+    """The rows of a record, from which columns are inferred; none where it is not one."""
+    try:
+        record = _record(line)
+    except ValueError:
+        return []
+    rows = (row for row in pick(record or Object(), ("before", "after")) if isinstance(row, Object))
+    return [{key: value for key, value in row if path_in_record(key) is None} for row in rows]
+
+
+def _record(line: Object) -> Object | None:
+    """The record of a line; None for one without any, which follows a deletion for Kafka alone.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if not any(key == "payload" for key, _ in line):
+        return line
+    (payload,) = pick(line, ("payload",))
+    if payload is not None and not isinstance(payload, Object):
+        raise ValueError("its payload is not an object")
+    return payload
+
+
+def _rows_of(
+    record: Object | None, keys: Sequence[str], wanted: Schema, records: Records
+) -> list[list[object]]:
+    """The values of the wanted columns in the rows that a record takes back or adds.
+
+    Raises:
+        ValueError: it is not a change of a row, or lacks what is needed of it.
+    """
+    if record is None:
+        return []
+    op, before, after = pick(record, ("op", "before", "after"))
+    if op not in ("c", "r", "u", "d"):
+        raise ValueError(f"op is {shown(op)}, and not c, r, u or d")
+    operation, by_row = str(op), records is Records.BY_ROW
+    found: list[tuple[str, Object]] = []
+    if operation == "d" or (operation == "u" and by_row):
+        word = "update_before" if operation == "u" else operation
+        found.append((word, _row(before, "before", keys, whole=by_row)))
+    if operation != "d":
+        word = "update_after" if operation == "u" and by_row else operation
+        found.append((word, _row(after, "after", keys, whole=False)))
+    return [_values(record, row, word, keys, wanted) for word, row in found]
+
+
+def _row(row: object, which: str, keys: Sequence[str], *, whole: bool) -> Object:
+    """The row before or after a change.
+
+    Args:
+        row: what the record has there.
+        which: where.
+        keys: those of the wanted columns.
+        whole: whether it has to have all of them.
+
+    Raises:
+        ValueError: there is none, or a part of it is missing.
+    """
+    if not isinstance(row, Object):
+        hint = f"; {_WHOLE}" if which == "before" else ""
+        raise ValueError(f"{which} is {shown(row)}, and not a row{hint}")
+    there = dict(row)
+    if whole:
+        for key in keys:
+            if path_in_record(key) is None and key not in there:
+                raise ValueError(f"before has no {key}; {_WHOLE}")
+    for key in keys:
+        if there.get(key) == _UNCHANGED:
+            raise ValueError(f"{which} lacks the value of {key}, which has not changed; {_LOGGED}")
+    return row
+
+
+def _values(record: Object, row: Object, word: object, keys: Sequence[str], wanted: Schema) -> list[object]:
+    """The values of the wanted columns: of the row, or of the record."""
+    of_row = iter(pick(row, [key for key in keys if path_in_record(key) is None]))
+    found = []
+    for key, field in zip(keys, wanted, strict=True):
+        path = path_in_record(key)
+        if path is None:
+            found.append(next(of_row))
+        else:
+            found.append(word if key == OPERATION else _instant(_at(record, path), field))
+    return found
+
+
+def _at(value: object, path: tuple[str, ...]) -> object:
+    for key in path:
+        if not isinstance(value, Object):
+            return None
+        (value,) = pick(value, (key,))
+    return value
+
+
+def _instant(value: object, field: Field) -> object:
+    """A field of the record; a number in the place of a TIMESTAMP counts what the column's name says."""
+    if field.type != TIMESTAMP or not isinstance(value, Number):
+        return value
+    unit = field.name.rpartition("_")[2].lower()
+    factor = _WITHIN.get(unit)
+    if factor is None or not value.lstrip("-").isdecimal():
+        return value
+    try:
+        return str(np.datetime64(int(value) * factor, "us"))
+    except OverflowError:
+        return value

@@ -1,0 +1,403 @@
+"""JSON lines as a source; positions are bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.json
+
+from headrace.elements import BoolArray, Int64Array
+from headrace.errors import PlanError, SourceError
+from headrace.nested import is_nested
+from headrace.runtime.sources.files.files import list_files, overlaps
+from headrace.runtime.sources.files.remote import ACCOUNT_OPTIONS, Place, account_of
+from headrace.runtime.sources.rows import written_times
+from headrace.runtime.sources.rows.contract import Read
+from headrace.runtime.sources.rows.options import check_known, renamed, required
+from headrace.runtime.sources.rows.rows import gather, reading
+from headrace.runtime.sources.rows.widening import warn_left_out
+from headrace.runtime.sources.rows.written_times import ISO, SYNONYMS, WrittenTimes, times_of
+from headrace.runtime.sources.text.blocks import (
+    Block,
+    TextPart,
+    is_utf8,
+    line_blocks,
+    mark_parts,
+    weigh_parts,
+)
+from headrace.runtime.sources.text.coding import OPTIONS, Coding, codings_of
+from headrace.runtime.sources.text.json_types import infer_json_type
+from headrace.runtime.sources.text.json_values import decode, pick, texts_of
+from headrace.runtime.sources.text.layout import ARRAY, SPREAD
+from headrace.runtime.sources.text.lines import Records, parse_columns, read_without
+from headrace.runtime.sources.text.nested_json import arrow_type, column_of_json, finished
+from headrace.runtime.sources.text.records import GOOD, MAX_DEPTH, TOO_DEEP, UNCLOSED, UNUSUAL, json_records
+from headrace.runtime.sources.text.samples import Sample, estimate_rows, take_sample
+from headrace.schema import BINARY, Field, Schema
+from headrace.suggestions import did_you_mean
+
+_KIND: Final = "file of JSON lines"
+_FEW_LINES: Final = 256
+"""So many lines are read one by one where Arrow cannot read them all at once."""
+
+
+@dataclass(frozen=True)
+class JsonSource:
+    """Files of JSON lines laid end to end.
+
+    Attributes:
+        schema: the columns that can be read.
+        keys: the key of each column in the objects.
+        parts: the files in order.
+        rows: about how many rows there are.
+        times: how times are written.
+    """
+
+    schema: Schema
+    keys: tuple[str, ...]
+    parts: tuple[TextPart, ...]
+    rows: int
+    _: KW_ONLY
+    times: WrittenTimes = ISO
+
+    @property
+    def size(self) -> int:
+        """Bytes in total."""
+        return sum(self.sizes)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes of each file."""
+        return tuple(part.size for part in self.parts)
+
+    @property
+    def borders(self) -> tuple[int, ...]:
+        """None: rows are read singly."""
+        return ()
+
+    def weigh(self, start: int, end: int) -> int:
+        """Bytes of the files; those of a file that is read as a whole belong to its first byte."""
+        return weigh_parts(self.parts, start, end)
+
+    @property
+    def paths(self) -> tuple[Place, ...]:
+        """The files."""
+        return tuple(part.path for part in self.parts)
+
+    def mark(self, position: int) -> str:
+        """Identifies the files up to a byte."""
+        return mark_parts(self.parts, position)
+
+    def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
+        """The rows whose line starts in the bytes `[start, end)`.
+
+        Raises:
+            SourceError: a file is missing or has become shorter.
+        """
+        return gather(self._pieces(start, end, columns))
+
+    def _pieces(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
+        places = tuple(self.schema.names.index(name) for name in columns)
+        wanted, keys = self.schema.select(places), [self.keys[place] for place in places]
+        for index, first, last in overlaps(self.sizes, start, end):
+            part = self.parts[index]
+            with reading(part.label, _KIND):
+                for block in line_blocks(part, first, last):
+                    yield self.parse(block, keys, wanted)
+
+    def parse(self, block: Block, keys: list[str], wanted: Schema) -> Read:
+        """The rows of a block; see `parse_block`."""
+        return parse_placed(block, keys, wanted, self.times)[0]
+
+
+def open_json(
+    options: Mapping[str, str], declared: Schema | None, base: Path, allowed: tuple[Path, ...] | None
+) -> JsonSource:
+    """Open the files of JSON lines of the option `path`.
+
+    Columns that are not declared are those of the beginning of the first file, with the types of their first
+    values there. A declared column must occur there, unless the option `missing` is 'null'.
+
+    Raises:
+        SourceError: a file is missing or no text, or a declared column does not occur.
+    """
+    options = renamed(options, SYNONYMS)
+    plain = {name: value for name, value in options.items() if name not in written_times.OPTIONS}
+    files = JsonFiles.of(plain, base, allowed)
+    schema, keys = files.columns(files.objects, declared)
+    return JsonSource(schema, keys, files.parts, files.rows, times=times_of(options, declared))
+
+
+@dataclass(frozen=True)
+class JsonFiles:
+    """Files of JSON lines, and what is at their beginning.
+
+    Attributes:
+        path: the option that names them.
+        parts: the files in order.
+        first: the beginning of the first one that is not empty; None where all are.
+        objects: the objects there.
+        missing_allowed: whether a declared column need not occur there.
+    """
+
+    path: str
+    parts: tuple[TextPart, ...]
+    first: Sample | None
+    objects: list[dict[str, object]]
+    missing_allowed: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, str], base: Path, allowed: tuple[Path, ...] | None) -> JsonFiles:
+        """The files of the options `path` and `missing`.
+
+        Raises:
+            SourceError: a file is missing or no text, or an option is wrong.
+        """
+        check_known("json", options, ("path", "missing", *OPTIONS, *ACCOUNT_OPTIONS))
+        codings = codings_of(options)
+        missing = options.get("missing", "error")
+        if missing not in ("error", "null"):
+            raise SourceError(f"the option missing is '{missing}'", hint="it must be 'error' or 'null'")
+        first: Sample | None = None
+        objects: list[dict[str, object]] = []
+        parts = []
+        for path, label in list_files(required(options, "path"), base, allowed, account_of(options)):
+            with reading(label, _KIND):
+                sample = _sample(path, label, codings.of(path))
+                objects = objects or _first_objects(sample)
+            parts.append(sample.part(sample.body))
+            if first is None and sample.data[sample.body :].strip():
+                first = sample
+        return cls(required(options, "path"), tuple(parts), first, objects, missing == "null")
+
+    @property
+    def rows(self) -> int:
+        """About how many lines there are."""
+        return estimate_rows(self.first, sum(part.size for part in self.parts))
+
+    def columns(
+        self, objects: list[dict[str, object]], declared: Schema | None
+    ) -> tuple[Schema, tuple[str, ...]]:
+        """The columns, and the key of each in the objects.
+
+        Args:
+            objects: those at the beginning that have them.
+            declared: the declared columns, or None to take those of the objects.
+
+        Raises:
+            SourceError: a declared column does not occur, or no line holds an object.
+        """
+        if declared is None:
+            schema = _infer_schema(objects, self.path)
+            return schema, schema.names
+        strict = not self.missing_allowed
+        return declared, tuple(_find_key(objects, field.name, self.first, strict) for field in declared)
+
+
+def parse_block(block: Block, keys: list[str], wanted: Schema) -> Read:
+    """The rows of a block.
+
+    Args:
+        block: whole lines.
+        keys: of the wanted columns.
+        wanted: the columns to read.
+    """
+    return parse_placed(block, keys, wanted)[0]
+
+
+def parse_placed(
+    block: Block, keys: list[str], wanted: Schema, times: WrittenTimes = ISO
+) -> tuple[Read, Int64Array]:
+    """The same, and at which byte of the block the line of each row begins; int64[rows]."""
+    records, unusual = scan(block)
+    if not is_utf8(block.data):
+        records.refuse_non_text()
+    kept = records.kept()
+    values, reasons = _parse(records, kept, unusual[kept], keys, wanted, times)
+    records.reasons.update({int(kept[row]): reason for row, reason in reasons.items()})
+    good = np.delete(kept, list(reasons)) if reasons else kept
+    return read_without(values, wanted, len(kept), reasons, records), records.starts[good]
+
+
+def scan(block: Block) -> tuple[Records, BoolArray]:
+    """The lines of a block, and which of them only Python may judge."""
+    starts, ends, states = json_records(np.frombuffer(block.data, np.uint8))
+    records = Records(block, starts, ends)
+    for row in np.flatnonzero((states != GOOD) & (states != UNUSUAL)).tolist():
+        if states[row] == UNCLOSED:
+            records.reasons[row] = "the JSON object is not closed"
+        elif states[row] == TOO_DEEP:
+            records.reasons[row] = f"the JSON object is nested more than {MAX_DEPTH} levels deep"
+        else:
+            records.reasons[row] = "the line is not one JSON object"
+    return records, states == UNUSUAL
+
+
+def _parse(
+    records: Records,
+    kept: Int64Array,
+    unusual: BoolArray,
+    keys: list[str],
+    wanted: Schema,
+    times: WrittenTimes,
+) -> tuple[list[pa.Array], dict[int, str]]:
+    """The values of the kept lines, and what is wrong with a line, by its place among them.
+
+    Arrow reads many lines at once, and fails as a whole; Python reads line by line, ten times slower. So the
+    lines are halved until few are left that Arrow cannot read. Both judge every line alike.
+    """
+    types = [arrow_type(field.type) for field in wanted]
+    if keys and not unusual.any() and None not in types:
+        data = records.block.data if len(kept) == len(records) else records.join(kept)
+        try:
+            columns = _arrow_columns(data, keys, types, len(kept))
+            return _finished(columns, wanted, times)
+        except pa.ArrowInvalid:
+            pass
+    if len(kept) <= _FEW_LINES or None in types:
+        return _parse_each(records, kept, keys, wanted, times)
+    middle = len(kept) // 2
+    first, first_reasons = _parse(records, kept[:middle], unusual[:middle], keys, wanted, times)
+    second, second_reasons = _parse(records, kept[middle:], unusual[middle:], keys, wanted, times)
+    values = [pa.concat_arrays(pair) for pair in zip(first, second, strict=True)]
+    return values, first_reasons | {row + middle: reason for row, reason in second_reasons.items()}
+
+
+def _finished(
+    columns: list[pa.Array], wanted: Schema, times: WrittenTimes
+) -> tuple[list[pa.Array], dict[int, str]]:
+    """What Arrow has read as values, and what is wrong with a line, by its place.
+
+    Raises:
+        pa.ArrowInvalid: a part of a nested value is wrong.
+    """
+    values, reasons = [], dict[int, str]()
+    for column, field in zip(columns, wanted, strict=True):
+        if is_nested(field.type) or field.type == BINARY:
+            values.append(finished(column, field.type))
+        else:
+            (found,), wrong = parse_columns([column], Schema((field,)), trim=False, null=None, times=times)
+            values.append(found)
+            reasons = wrong | reasons
+    return values, reasons
+
+
+def _arrow_columns(data: bytes, keys: list[str], types: list[pa.DataType], count: int) -> list[pa.Array]:
+    if count == 0:
+        return [pa.array([], dtype) for dtype in types]
+    fields = [pa.field(key, dtype) for key, dtype in zip(keys, types, strict=True)]
+    table = pyarrow.json.read_json(
+        pa.BufferReader(data),
+        pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1),
+        pyarrow.json.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"),
+    ).combine_chunks()
+    assert table.num_rows == count, f"Arrow found {table.num_rows} rows where there are {count}"
+    return [table[key].chunk(0) for key in keys]
+
+
+# --- line by line ----------------------------------------------------------------------------------------
+
+
+def _parse_each(
+    records: Records, kept: Int64Array, keys: list[str], wanted: Schema, times: WrittenTimes
+) -> tuple[list[pa.Array], dict[int, str]]:
+    """As `_parse`, line by line."""
+    nothing: list[object] = [None] * len(keys)
+    reasons: dict[int, str] = {}
+    rows = []
+    for place, row in enumerate(kept.tolist()):
+        try:
+            rows.append(pick(decode(records.data(row).decode()), keys))
+        except ValueError as error:
+            rows.append(nothing)
+            reasons[place] = f"the line is not one JSON object: {error}"
+    values = []
+    for index, field in enumerate(wanted):
+        found, wrong = _column([row[index] for row in rows], field, times)
+        values.append(found)
+        reasons = wrong | reasons
+    return values, reasons
+
+
+def _column(values: list[object], field: Field, times: WrittenTimes) -> tuple[pa.Array, dict[int, str]]:
+    """The decoded values of a column, and what is wrong with some."""
+    if is_nested(field.type) or field.type == BINARY:
+        return column_of_json(values, field)
+    texts, wrong = texts_of(values, field)
+    (parsed,), unparsed = parse_columns([texts], Schema((field,)), trim=False, null=None, times=times)
+    return parsed, unparsed | wrong
+
+
+# --- opening ---------------------------------------------------------------------------------------------
+
+
+def _first_objects(sample: Sample) -> list[dict[str, object]]:
+    """The objects at the beginning of a file, or the first ones after it; other lines are skipped."""
+    part = sample.part(sample.body)
+    lines = sample.lines(sample.body)
+    found = _objects(Block(part, sample.body, lines))
+    after = 0 if not part.coding.is_plain else sample.body + len(lines)
+    rest = line_blocks(part, after, sample.size)
+    return found or next(filter(None, map(_objects, rest)), [])
+
+
+def _sample(path: Place, label: str, coding: Coding) -> Sample:
+    """The beginning of a file, as one object per line."""
+    sample = take_sample(path, label, coding)
+    begin = sample.data[sample.body :].strip()
+    inner = begin[1:].lstrip()
+    if begin[:1] == b"[" and (inner[:1] == b"{" or (sample.is_all and inner == b"]")):
+        return take_sample(path, label, replace(coding, layout=ARRAY))
+    if begin.partition(b"\n")[0].strip() == b"{":
+        return take_sample(path, label, replace(coding, layout=SPREAD))
+    return sample
+
+
+def _objects(block: Block) -> list[dict[str, object]]:
+    """The objects of a block; other lines are skipped."""
+    records, _ = scan(block)
+    objects = []
+    for row in records.kept().tolist():
+        try:
+            objects.append(dict(decode(records.data(row).decode())))
+        except ValueError:
+            continue
+    return objects
+
+
+def _infer_schema(objects: list[dict[str, object]], path: str) -> Schema:
+    keys = dict.fromkeys(key for row in objects for key in row)
+    if not keys:
+        raise SourceError(
+            f"{path}: there is no JSON object in it", hint="write one object per line, or declare the columns"
+        )
+    typed = [
+        (key, infer_json_type([row[key] for row in objects if row.get(key) is not None])) for key in keys
+    ]
+    try:
+        schema = Schema(tuple(Field(key, dtype) for key, dtype in typed if dtype is not None))
+    except PlanError as error:
+        raise SourceError(
+            f"{path}: {error.message}", hint="declare the columns that are to be read"
+        ) from None
+    warn_left_out(path, {key: "empty lists or objects" for key, dtype in typed if dtype is None})
+    return schema
+
+
+def _find_key(objects: list[dict[str, object]], name: str, sample: Sample | None, strict: bool) -> str:
+    """The key of a declared column: the very name, or one that differs by case alone."""
+    keys = dict.fromkeys(key for row in objects for key in row)
+    if name in keys:
+        return name
+    similar = [key for key in keys if key.lower() == name.lower()]
+    if len(similar) == 1:
+        return similar[0]
+    if strict and objects and sample is not None:
+        hint = did_you_mean(name, keys) or "if it is rare, add the option missing 'null'"
+        raise SourceError(f"{sample.label}: there is no column {name} at the beginning", hint=hint)
+    return name

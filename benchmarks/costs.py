@@ -24,7 +24,7 @@ from typing import Final
 from fit import FITTED, Ran, database, fit, ran, statements
 from headrace.language.parsing.parser import parse
 from headrace.language.references import streams_named
-from headrace.language.statements import CreateStreamAs, Select
+from headrace.language.statements.statements import CreateStreamAs, Select
 from headrace.optimizer.cost import machine
 from headrace.time import MICROSECONDS
 from headrace.workloads.nexmark.queries import nexmark_queries

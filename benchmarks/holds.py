@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Final
 
 from headrace import Database, connect
-from headrace.language.statements import Heartbeats
+from headrace.language.statements.statements import Heartbeats
 from results import Section
 
 ROWS: Final = 5

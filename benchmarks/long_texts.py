@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from headrace.language.binding.binder import bind
 from headrace.language.catalog import Catalog, StreamInfo
 from headrace.language.parsing.parser import parse_one
-from headrace.language.statements import Select
+from headrace.language.statements.statements import Select
 from headrace.lowering.lower import lower
 from headrace.optimizer import optimize
 from headrace.schema import BIGINT, TIMESTAMP, Field, Schema

@@ -11,7 +11,7 @@ from headrace.errors import LanguageError
 from headrace.language.binding.binder import bind, derive
 from headrace.language.catalog import Catalog, describe_relation, describe_stream
 from headrace.language.parsing.parser import parse
-from headrace.language.statements import (
+from headrace.language.statements.statements import (
     CreateQuery,
     CreateRelation,
     CreateStream,

@@ -54,7 +54,7 @@ from headrace.expressions.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.functions import literal, make_cast
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey, transform_columns
 from headrace.heartbeats.timing import Timing
-from headrace.language.binding.empty_row import with_empty_row
+from headrace.language.binding.selection.empty_row import with_empty_row
 from headrace.optimizer import optimize
 from headrace.optimizer.join_graph import Order, inputs_named, mapped
 from headrace.optimizer.order_joins import order_joins

@@ -12,7 +12,7 @@ from headrace.algebra.nodes import Aggregate, Plan
 from headrace.language.binding.binder import bind
 from headrace.language.catalog import Catalog, StreamInfo
 from headrace.language.parsing.parser import parse
-from headrace.language.statements import Select
+from headrace.language.statements.statements import Select
 from headrace.optimizer import optimize
 from headrace.reference.aggregates import aggregate
 from headrace.reference.contents import Stream, content_at, payload

@@ -18,7 +18,7 @@ from headrace.expressions.tree import Expression
 from headrace.language.binding.binder import bind
 from headrace.language.catalog import Catalog, StreamInfo
 from headrace.language.parsing.parser import parse_one
-from headrace.language.statements import Select
+from headrace.language.statements.statements import Select
 from headrace.reference.contents import equal_form
 from headrace.reference.scalars import RowError, value
 from headrace.schema import BIGINT, BOOLEAN, Field, Schema, sql_type

@@ -13,7 +13,7 @@ from headrace.language.notes import notes_of
 from headrace.language.parsing.parser import parse
 from headrace.language.parsing.pieces import Piece
 from headrace.language.references import streams_named
-from headrace.language.statements import CreateQuery, Select
+from headrace.language.statements.statements import CreateQuery, Select
 from headrace.optimizer import optimize
 from headrace.schema import BIGINT, DOUBLE, STRING, TIMESTAMP, Field, Schema
 from headrace.time import TimeDomain

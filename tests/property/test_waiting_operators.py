@@ -23,7 +23,7 @@ from headrace.algebra.nodes import (
 from headrace.elements import from_rows, to_rows
 from headrace.expressions.aggregates import resolve_aggregate
 from headrace.history import canonical, equivalent
-from headrace.language.statements import Heartbeats
+from headrace.language.statements.statements import Heartbeats
 from headrace.lowering.holds import holds_of
 from headrace.lowering.lower import Holds, identity, lower
 from headrace.reference.operators import evaluate

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from headrace.language.binding.binder import bind
 from headrace.language.catalog import Catalog, StreamInfo
 from headrace.language.parsing.parser import parse_one
-from headrace.language.statements import Select
+from headrace.language.statements.statements import Select
 from headrace.optimizer import optimize
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, Schema

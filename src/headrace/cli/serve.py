@@ -13,7 +13,7 @@ from headrace.cli.errors import reported, script_of
 from headrace.cli.run import Runner
 from headrace.engine import Policy
 from headrace.engine.views.frames import optional
-from headrace.language.formats import FILE_FORMATS
+from headrace.language.statements.formats import FILE_FORMATS
 from headrace.runtime.delivery.kinds import FOLDERS
 from headrace.runtime.tasks.heap import keep_freed_memory
 from headrace.server.access import Door, hosts_of

@@ -20,7 +20,7 @@ from headrace.engine.inputs.inputs import Input, declared
 from headrace.errors import LanguageError, Position, UserError
 from headrace.heartbeats.timing import Timing
 from headrace.language.parsing.parser import parse
-from headrace.language.statements import CreateStream, CreateStreamAs, Select
+from headrace.language.statements.statements import CreateStream, CreateStreamAs, Select
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.runtime.sources.composed.tables import read_table
 from headrace.runtime.tasks.events import sync_times

@@ -41,15 +41,10 @@ from headrace.errors import LanguageError, UserError
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
-from headrace.language.catalog_statements import Kind
 from headrace.language.named_values import Value, with_values
 from headrace.language.parsing.pieces import Piece
-from headrace.language.statements import (
-    ByArrival,
-    CreateQuery,
-    Select,
-    Shown,
-)
+from headrace.language.statements.catalog import Kind
+from headrace.language.statements.statements import ByArrival, CreateQuery, Select, Shown
 from headrace.runtime.delivery.contract import STOP_TIMEOUT
 from headrace.runtime.driver.change.refresh import Refreshed
 from headrace.runtime.driver.facts.progress import Progress

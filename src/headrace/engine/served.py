@@ -19,8 +19,8 @@ from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
 from headrace.engine.statements.statements import carry_out, move_of
 from headrace.errors import UserError
-from headrace.language.catalog_statements import Kind
 from headrace.language.named_values import Value, with_values
+from headrace.language.statements.catalog import Kind
 from headrace.runtime.driver.endless.withdrawal import check_wanted
 from headrace.runtime.journal.inspect import Check, verify
 

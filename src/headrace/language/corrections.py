@@ -10,8 +10,8 @@ from headrace.algebra.changes import Changes
 from headrace.algebra.debezium import path_in_record
 from headrace.algebra.events import Events
 from headrace.errors import LanguageError, Position
-from headrace.language.formats import Records
-from headrace.language.statements import CreateStream, EventsClause
+from headrace.language.statements.formats import Records
+from headrace.language.statements.statements import CreateStream, EventsClause
 from headrace.language.syntax import Name
 from headrace.schema import BIGINT, STRING, Field, Schema, sql_type
 from headrace.suggestions import did_you_mean

@@ -16,8 +16,8 @@ from sqlglot import exp
 from headrace.algebra.nodes import Filter, Join, Plan, Project, Sample, Source, Union, Unnest
 from headrace.algebra.properties import timestamp_columns, walk
 from headrace.errors import Position
-from headrace.language.binding.aggregate_calls import aggregate_parts
-from headrace.language.binding.clock_calls import asks_clock
+from headrace.language.binding.scalars.aggregate_calls import aggregate_parts
+from headrace.language.binding.scalars.clock_calls import asks_clock
 from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo, StreamInfo
 from headrace.language.defaults import Defaults
 from headrace.language.dialect import Nested, position_of

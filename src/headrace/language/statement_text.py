@@ -7,9 +7,9 @@ from typing import assert_never
 
 from headrace.algebra.arrival import Unit
 from headrace.language.names import quoted_name, quoted_text
-from headrace.language.secret import SecretName
-from headrace.language.sink_statements import CreateSink
-from headrace.language.statements import (
+from headrace.language.statements.secret import SecretName
+from headrace.language.statements.sinks import CreateSink
+from headrace.language.statements.statements import (
     NOTHING_SAID,
     ByArrival,
     Consistency,

@@ -8,7 +8,7 @@ from typing import assert_never
 from headrace.algebra.nodes import Source
 from headrace.algebra.properties import is_stateful
 from headrace.heartbeats.labels import LabelledOperator, Waits, common_waits, memory_aware_waits
-from headrace.language.statements import Heartbeats
+from headrace.language.statements.statements import Heartbeats
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import NO_HOLDS, Holds
 

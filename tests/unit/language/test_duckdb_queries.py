@@ -18,7 +18,7 @@ from headrace.history import canonical
 from headrace.language.binding.binder import bind
 from headrace.language.catalog import Catalog, StreamInfo
 from headrace.language.parsing.parser import parse
-from headrace.language.statements import Select
+from headrace.language.statements.statements import Select
 from headrace.optimizer import optimize
 from headrace.reference.contents import Content, Stream, content_at
 from headrace.reference.operators import evaluate

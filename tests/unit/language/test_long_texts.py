@@ -17,7 +17,7 @@ from headrace.algebra.explain import explain
 from headrace.language.binding.binder import bind
 from headrace.language.catalog import Catalog, StreamInfo
 from headrace.language.parsing.parser import parse_one
-from headrace.language.statements import Select
+from headrace.language.statements.statements import Select
 from headrace.lowering.explain import explain_graph
 from headrace.lowering.lower import lower
 from headrace.optimizer import optimize

@@ -7,7 +7,14 @@ import pytest
 
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.parser import parse, parse_one
-from headrace.language.statements import CreateQuery, CreateStream, CreateStreamAs, Explain, Select, Stage
+from headrace.language.statements.statements import (
+    CreateQuery,
+    CreateStream,
+    CreateStreamAs,
+    Explain,
+    Select,
+    Stage,
+)
 from headrace.language.syntax import (
     DerivedTable,
     JoinedTable,

@@ -10,9 +10,9 @@ import pytest
 from headrace.errors import NOWHERE, Position
 from headrace.language.parsing.parser import parse_one
 from headrace.language.parsing.pieces import Piece, pieces_of
-from headrace.language.sink_statements import CreateSink
 from headrace.language.statement_text import query_text, relation_text, sink_text, skew_text, stream_text
-from headrace.language.statements import (
+from headrace.language.statements.sinks import CreateSink
+from headrace.language.statements.statements import (
     Consistency,
     CreateQuery,
     CreateRelation,

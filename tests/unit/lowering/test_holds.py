@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.algebra.nodes import Join, Plan, Relation, Source, TimeWindow, Union, column
-from headrace.language.statements import Heartbeats
+from headrace.language.statements.statements import Heartbeats
 from headrace.lowering.graph import Graph, Merge
 from headrace.lowering.holds import holds_of
 from headrace.lowering.lower import Holds, lower

@@ -12,10 +12,10 @@ from typing import Final
 
 from headrace.errors import PolicyError, Position, SourceError, UserError
 from headrace.language.catalog import Catalog
-from headrace.language.formats import FORMATS
-from headrace.language.secret import SecretName
-from headrace.language.sink_statements import CreateSink
-from headrace.language.statements import CreateRelation, CreateStream, is_topic
+from headrace.language.statements.formats import FORMATS
+from headrace.language.statements.secret import SecretName
+from headrace.language.statements.sinks import CreateSink
+from headrace.language.statements.statements import CreateRelation, CreateStream, is_topic
 from headrace.runtime.sources.files.files import allowed_path
 
 _HADOOP_PATTERN: Final = re.compile(r"[*?\[\]{}\\]")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.errors import SourceError
-from headrace.language.secret import SecretName
+from headrace.language.statements.secret import SecretName
 
 _WORDS: Final = r"password|passwd|secret|token|credential|jaas|private|access\.?key"
 _SECRET: Final = re.compile(_WORDS, re.IGNORECASE)

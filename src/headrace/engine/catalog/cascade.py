@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.catalog.texts import dropped_skew
 from headrace.errors import LanguageError, Position
-from headrace.language.catalog_statements import Kind
+from headrace.language.statements.catalog import Kind
 from headrace.runtime.journal import definition
 
 

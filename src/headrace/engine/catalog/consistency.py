@@ -14,7 +14,7 @@ from headrace.engine.inputs.inputs import Input
 from headrace.errors import LanguageError, Position
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import check_duration
-from headrace.language.statements import Consistency
+from headrace.language.statements.statements import Consistency
 from headrace.lowering.early import at_horizon
 from headrace.lowering.memory import remembering
 from headrace.time import INFINITY, Duration, TimeDomain, format_length

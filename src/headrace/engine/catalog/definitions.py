@@ -35,10 +35,16 @@ from headrace.engine.query.query import Query
 from headrace.errors import LanguageError, Position
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo, StreamInfo, check_duration
-from headrace.language.catalog_statements import Kind
 from headrace.language.defaults import Defaults
 from headrace.language.references import streams_named
-from headrace.language.statements import AlterStream, Consistency, CreateSkew, Heartbeats, TimeClauses
+from headrace.language.statements.catalog import Kind
+from headrace.language.statements.statements import (
+    AlterStream,
+    Consistency,
+    CreateSkew,
+    Heartbeats,
+    TimeClauses,
+)
 from headrace.language.syntax import Name
 from headrace.language.syntax import Query as Syntax
 from headrace.lowering.memory import remembering_all

@@ -11,8 +11,8 @@ from typing import Final
 from headrace.engine.access.policy import Policy
 from headrace.engine.access.secrets import hidden, revealed, secret_option
 from headrace.errors import DeliveryError, HeadraceError, LanguageError, PolicyError, UserError, message_of
-from headrace.language.secret import SecretName
-from headrace.language.sink_statements import CreateSink
+from headrace.language.statements.secret import SecretName
+from headrace.language.statements.sinks import CreateSink
 from headrace.runtime.delivery.contract import Attachment, Origin, Sink
 from headrace.runtime.delivery.deliveries import attachment_of
 from headrace.runtime.delivery.kinds import (

@@ -12,13 +12,10 @@ from typing import Any, Final, TypeVar
 from headrace.engine.access.policy import Policy
 from headrace.engine.access.secrets import secret_option
 from headrace.engine.catalog.records import Records
-from headrace.language.catalog_statements import Kind
 from headrace.language.defaults import Defaults
-from headrace.language.formats import FORMATS
 from headrace.language.names import quoted_name, quoted_text
 from headrace.language.parsing.parser import parse_one
 from headrace.language.references import streams_named
-from headrace.language.sink_statements import CreateSink
 from headrace.language.statement_text import (
     derived_text,
     query_text,
@@ -27,7 +24,10 @@ from headrace.language.statement_text import (
     skew_text,
     stream_text,
 )
-from headrace.language.statements import (
+from headrace.language.statements.catalog import Kind
+from headrace.language.statements.formats import FORMATS
+from headrace.language.statements.sinks import CreateSink
+from headrace.language.statements.statements import (
     ChangesClause,
     Consistency,
     CreateQuery,

@@ -14,12 +14,7 @@ from headrace.engine.inputs.inputs import Input, TemporaryFolders, declared, in_
 from headrace.engine.inputs.relations import Table, relation_of
 from headrace.errors import NOWHERE, LanguageError, UserError
 from headrace.language.catalog import describe_changes
-from headrace.language.statements import (
-    ByArrival,
-    ChangesClause,
-    CreateRelation,
-    CreateStream,
-)
+from headrace.language.statements.statements import ByArrival, ChangesClause, CreateRelation, CreateStream
 from headrace.language.syntax import Name
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream
 from headrace.runtime.sources.files.files import stamps_of

@@ -24,9 +24,9 @@ from headrace.errors import HeadraceError, LanguageError, SourceError, UserError
 from headrace.heartbeats.timing import BY_ARRIVAL, Follow, Timing
 from headrace.language.binding.computed import bind_computed
 from headrace.language.catalog import RelationInfo, StreamInfo, describe_stream
-from headrace.language.formats import FILE_FORMATS, FORMATS
-from headrace.language.overflow import Overflow
-from headrace.language.statements import (
+from headrace.language.statements.formats import FILE_FORMATS, FORMATS
+from headrace.language.statements.overflow import Overflow
+from headrace.language.statements.statements import (
     NOTHING_SAID,
     WEB,
     ByArrival,

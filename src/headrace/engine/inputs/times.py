@@ -15,8 +15,8 @@ from headrace.heartbeats.share import target
 from headrace.heartbeats.skew import Bound, without_redundant
 from headrace.heartbeats.timing import BY_ARRIVAL, Estimated, Follow, PerValue, Timing
 from headrace.language.catalog import StreamInfo, check_arrival_clauses, check_duration
-from headrace.language.past import StartClause
-from headrace.language.statements import CreateSkew, EstimationClause, TimeClauses, ValuesOf
+from headrace.language.statements.past import StartClause
+from headrace.language.statements.statements import CreateSkew, EstimationClause, TimeClauses, ValuesOf
 from headrace.language.syntax import Name
 from headrace.runtime.driver.beside.starting_at import Start
 from headrace.runtime.intake.streams import Retain

@@ -18,7 +18,7 @@ from headrace.language.parameters import open_constants, put_parameters
 from headrace.language.parsing.parser import parse, parse_one
 from headrace.language.parsing.pieces import Piece, pieces_of
 from headrace.language.references import streams_named
-from headrace.language.statements import CreateQuery, Select, Statement
+from headrace.language.statements.statements import CreateQuery, Select, Statement
 from headrace.language.syntax import Query
 from headrace.optimizer import optimize, optimize_by
 from headrace.optimizer.decisions import Decisions

@@ -10,7 +10,7 @@ from headrace.algebra.nodes import Join, Plan
 from headrace.engine.catalog.definitions import RESULT, Definitions
 from headrace.engine.planning.samples import looked_at
 from headrace.engine.shown.status import Status
-from headrace.language.statements import Heartbeats
+from headrace.language.statements.statements import Heartbeats
 from headrace.lowering.costs import selectivities
 from headrace.lowering.early import strong
 from headrace.lowering.graph import Graph

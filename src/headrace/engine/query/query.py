@@ -19,7 +19,7 @@ from headrace.engine.views.subscription import Subscription
 from headrace.engine.why.why import Why
 from headrace.errors import Position, ReplacedError, UserError
 from headrace.language.notes import Note
-from headrace.language.statements import Heartbeats, Stage
+from headrace.language.statements.statements import Heartbeats, Stage
 from headrace.lowering.explain import explain_graph
 from headrace.lowering.lower import NO_HOLDS, Holds, lower
 from headrace.optimizer import rewrites_by

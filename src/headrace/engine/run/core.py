@@ -43,12 +43,12 @@ from headrace.engine.why.unused import LOOKED_AT
 from headrace.engine.why.why import Why, not_taken_in, why
 from headrace.errors import LanguageError, Position, UserError, warn
 from headrace.expressions.user import UserAggregate, UserFunction
-from headrace.language.catalog_statements import Kind
 from headrace.language.notes import Note
 from headrace.language.parsing.pieces import Piece
-from headrace.language.past import StartClause
 from headrace.language.quoted_names import with_backticks
-from headrace.language.statements import STRONG, Consistency, CreateQuery, Heartbeats, Statement
+from headrace.language.statements.catalog import Kind
+from headrace.language.statements.past import StartClause
+from headrace.language.statements.statements import STRONG, Consistency, CreateQuery, Heartbeats, Statement
 from headrace.language.syntax import Name
 from headrace.language.syntax import Query as Syntax
 from headrace.lowering.lower import Holds

@@ -33,7 +33,7 @@ from headrace.engine.views.subscription import Subscription
 from headrace.errors import ExecutionError, StoreError, UserError, told
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import StreamInfo
-from headrace.language.statements import Heartbeats
+from headrace.language.statements.statements import Heartbeats
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import NO_HOLDS, Holds
 from headrace.optimizer.cost.expected import Expectation

@@ -16,7 +16,7 @@ from headrace.engine.shown.status import instant_text
 from headrace.engine.statements.describe import found, schema_of
 from headrace.engine.statements.set import set_option
 from headrace.errors import LanguageError
-from headrace.language.catalog_statements import (
+from headrace.language.statements.catalog import (
     Comment,
     Kind,
     PauseQuery,
@@ -24,7 +24,7 @@ from headrace.language.catalog_statements import (
     ResumeQuery,
     SetOption,
 )
-from headrace.language.statements import SetConsistency
+from headrace.language.statements.statements import SetConsistency
 from headrace.suggestions import did_you_mean
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
 

@@ -13,7 +13,7 @@ from headrace.engine.catalog.texts import sink_query
 from headrace.engine.shown.status import Status, instant_text
 from headrace.errors import LanguageError
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
-from headrace.language.catalog_statements import Describe, Kind, ShowCreate
+from headrace.language.statements.catalog import Describe, Kind, ShowCreate
 from headrace.language.syntax import Name
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.writing.tables import write_table

@@ -16,8 +16,8 @@ from headrace.engine.catalog.texts import definition_of
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
 from headrace.errors import LanguageError
-from headrace.language.catalog_statements import Kind
-from headrace.language.statements import CreateQuery
+from headrace.language.statements.catalog import Kind
+from headrace.language.statements.statements import CreateQuery
 from headrace.runtime.driver.change.replace import Replacement
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.definition import key_of as key_of_definition

@@ -16,7 +16,7 @@ from headrace.errors import LanguageError, Position
 from headrace.expressions.evaluation.evaluate import predicate_mask
 from headrace.language.binding.binder import bind
 from headrace.language.catalog import Catalog, StreamInfo
-from headrace.language.statements import Replay
+from headrace.language.statements.statements import Replay
 from headrace.language.syntax import NamedTable, SelectQuery, StarItem
 from headrace.operators.conditions import evaluate_condition
 from headrace.runtime.driver.kept.replay import Answer, Choose, Replayed

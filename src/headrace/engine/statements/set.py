@@ -9,7 +9,7 @@ from headrace.engine.access.policy import Policy
 from headrace.engine.run.core import Core
 from headrace.engine.run.execution import Settings
 from headrace.errors import LanguageError
-from headrace.language.catalog_statements import Option, SetOption
+from headrace.language.statements.catalog import Option, SetOption
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES
 from headrace.runtime.journal.definition import SETTING, Definition, key_of
 

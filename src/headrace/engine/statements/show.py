@@ -21,7 +21,7 @@ from headrace.expressions.user import UserFunction
 from headrace.heartbeats import bounded
 from headrace.language.catalog import DerivedStream, Functions, RelationInfo, StreamInfo
 from headrace.language.quoted_names import DIALECT
-from headrace.language.statements import Shown
+from headrace.language.statements.statements import Shown
 from headrace.runtime.driver.facts.status import QueryStatus, StreamStatus
 from headrace.runtime.intake.streams import RefreshedRelation
 from headrace.runtime.writing.tables import write_table

@@ -9,7 +9,7 @@ from headrace.engine.catalog.claims import differs, with_sink
 from headrace.engine.catalog.sinks import made_sink, placed
 from headrace.engine.catalog.texts import sink_definition
 from headrace.engine.run.core import Core
-from headrace.language.sink_statements import CreateSink, DropSink
+from headrace.language.statements.sinks import CreateSink, DropSink
 
 
 def create_sink(core: Core, statement: CreateSink, base: Path, policy: Policy) -> None:

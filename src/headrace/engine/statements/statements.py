@@ -32,7 +32,8 @@ from headrace.engine.statements.show import show
 from headrace.engine.statements.sink import create_sink, drop_sink
 from headrace.errors import LanguageError, UserError
 from headrace.language.binding.binder import derive
-from headrace.language.catalog_statements import (
+from headrace.language.parsing.pieces import Piece
+from headrace.language.statements.catalog import (
     Comment,
     Describe,
     Kind,
@@ -42,9 +43,8 @@ from headrace.language.catalog_statements import (
     SetOption,
     ShowCreate,
 )
-from headrace.language.parsing.pieces import Piece
-from headrace.language.sink_statements import CreateSink, DropSink
-from headrace.language.statements import (
+from headrace.language.statements.sinks import CreateSink, DropSink
+from headrace.language.statements.statements import (
     STRONG,
     AlterStream,
     CreateQuery,

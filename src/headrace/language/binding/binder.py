@@ -30,23 +30,29 @@ from headrace.algebra.properties import is_deeper, is_untimed
 from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.expressions.tree import Column
-from headrace.language.binding.as_of import as_of_join
-from headrace.language.binding.joins import crossed, join
-from headrace.language.binding.letters import refuse_letters
-from headrace.language.binding.limits import bind_limits
 from headrace.language.binding.over.calls import OverCalls
 from headrace.language.binding.present import with_present
-from headrace.language.binding.relations import check_as_of, refuse_window, relation_plan, stream_plan
-from headrace.language.binding.scalars import Context, located
+from headrace.language.binding.scalars.scalars import Context, located
 from headrace.language.binding.scope import Bound, Outer, Scope, ScopeTable, check_domains
-from headrace.language.binding.selection import Block, bind_moved_out, bind_selection, bind_tied, inner_of
+from headrace.language.binding.selection.limits import bind_limits
+from headrace.language.binding.selection.selection import (
+    Block,
+    bind_moved_out,
+    bind_selection,
+    bind_tied,
+    inner_of,
+)
 from headrace.language.binding.sort_keys import hidden_keys, with_hidden
 from headrace.language.binding.subqueries.predicates import parts_of
 from headrace.language.binding.subqueries.questions import Inner
 from headrace.language.binding.subqueries.reading import Selected, reading_of
 from headrace.language.binding.subqueries.ties import Around, around_values, columns_around, moved_out
-from headrace.language.binding.table_functions import window_function
-from headrace.language.binding.unnest import unnest
+from headrace.language.binding.tables.as_of import as_of_join
+from headrace.language.binding.tables.joins import crossed, join
+from headrace.language.binding.tables.letters import refuse_letters
+from headrace.language.binding.tables.relations import check_as_of, refuse_window, relation_plan, stream_plan
+from headrace.language.binding.tables.table_functions import window_function
+from headrace.language.binding.tables.unnest import unnest
 from headrace.language.binding.windows import windowed
 from headrace.language.catalog import Catalog, DerivedStream, RelationInfo, StreamInfo
 from headrace.language.defaults import Defaults, as_answer, is_stream, with_default_window

@@ -18,9 +18,9 @@ from headrace.algebra.predicates import conjuncts
 from headrace.algebra.properties import timestamp_columns
 from headrace.errors import LanguageError
 from headrace.expressions.tree import Call, Column
-from headrace.language.binding.clock_calls import asks_clock
 from headrace.language.binding.distances import Distance, distances
-from headrace.language.binding.scalars import Context, bind_scalar
+from headrace.language.binding.scalars.clock_calls import asks_clock
+from headrace.language.binding.scalars.scalars import Context, bind_scalar
 from headrace.language.binding.scope import Scope
 from headrace.language.dialect import Nested, position_of
 from headrace.language.syntax import Frame, LifetimeFrame, RangeFrame, Scalar, WindowClause

@@ -18,7 +18,7 @@ from headrace.algebra.properties import granule_of, lasts_at_most, timestamp_col
 from headrace.errors import LanguageError, Position
 from headrace.expressions.functions import literal, resolve
 from headrace.expressions.tree import Column, Expression
-from headrace.language.binding.scalars import Context, bind_scalar, located
+from headrace.language.binding.scalars.scalars import Context, bind_scalar, located
 from headrace.language.binding.scope import Scope
 from headrace.language.catalog import check_duration
 from headrace.language.dialect import position_of

@@ -7,25 +7,29 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from headrace.errors import LanguageError, Position
-from headrace.language.catalog_statements import Kind
-from headrace.language.parsing.consistency import parse_consistency
-from headrace.language.parsing.cursor import Cursor
-from headrace.language.parsing.ddl import parse_create_stream
-from headrace.language.parsing.definitions import (
+from headrace.language.parsing.queries import parse_nested, parse_query
+from headrace.language.parsing.statements.consistency import parse_consistency
+from headrace.language.parsing.statements.ddl import parse_create_stream
+from headrace.language.parsing.statements.definitions import (
     parse_alter_query,
     parse_comment,
     parse_describe,
     parse_show_create,
 )
-from headrace.language.parsing.past_clauses import parse_start
-from headrace.language.parsing.queries import parse_nested, parse_query
-from headrace.language.parsing.relations import parse_create_relation
-from headrace.language.parsing.settings import parse_set, parse_show
-from headrace.language.parsing.sinks import parse_create_sink
-from headrace.language.parsing.slips import unexpected_hint
-from headrace.language.parsing.time_clauses import parse_alter_stream, parse_create_skew, parse_drop_skew
-from headrace.language.sink_statements import DropSink
-from headrace.language.statements import (
+from headrace.language.parsing.statements.past_clauses import parse_start
+from headrace.language.parsing.statements.relations import parse_create_relation
+from headrace.language.parsing.statements.settings import parse_set, parse_show
+from headrace.language.parsing.statements.sinks import parse_create_sink
+from headrace.language.parsing.statements.time_clauses import (
+    parse_alter_stream,
+    parse_create_skew,
+    parse_drop_skew,
+)
+from headrace.language.parsing.tokens.cursor import Cursor
+from headrace.language.parsing.tokens.slips import unexpected_hint
+from headrace.language.statements.catalog import Kind
+from headrace.language.statements.sinks import DropSink
+from headrace.language.statements.statements import (
     STRONG,
     CreateQuery,
     CreateStreamAs,

@@ -15,17 +15,12 @@ from headrace.algebra.one_row import ONE_ROW
 from headrace.algebra.system_streams import PREFIX, SystemStream, system_stream
 from headrace.errors import LanguageError, Position
 from headrace.language.dialect import position_of
-from headrace.language.parsing.constants import is_constant, one_row, parse_values
-from headrace.language.parsing.cursor import Cursor
-from headrace.language.parsing.group_windows import with_group_windows
-from headrace.language.parsing.grouped_windows import with_grouped_windows
-from headrace.language.parsing.grouping_sets import Sets, parse_grouping, with_grouping_sets
-from headrace.language.parsing.limits import LIMITS, parse_limits
-from headrace.language.parsing.named_windows import fill_in_windows, parse_named_windows
-from headrace.language.parsing.psoup_spans import parse_span
-from headrace.language.parsing.qualify import with_qualify
-from headrace.language.parsing.query_arithmetic import OPERATORS, parse_quotient
-from headrace.language.parsing.select_list import (
+from headrace.language.parsing.clauses.constants import is_constant, one_row, parse_values
+from headrace.language.parsing.clauses.limits import LIMITS, parse_limits
+from headrace.language.parsing.clauses.named_windows import fill_in_windows, parse_named_windows
+from headrace.language.parsing.clauses.psoup_spans import parse_span
+from headrace.language.parsing.clauses.query_arithmetic import OPERATORS, parse_quotient
+from headrace.language.parsing.clauses.select_list import (
     STREAM_OPERATORS,
     at_stream_operator,
     parse_alias,
@@ -33,16 +28,21 @@ from headrace.language.parsing.select_list import (
     parse_distinct_on,
     parse_list,
 )
-from headrace.language.parsing.slips import is_operand
-from headrace.language.parsing.table_functions import at_table_function, parse_table_function
-from headrace.language.parsing.unnest import WRITTEN as UNNEST_WRITTEN
-from headrace.language.parsing.unnest import (
+from headrace.language.parsing.clauses.table_functions import at_table_function, parse_table_function
+from headrace.language.parsing.clauses.unnest import WRITTEN as UNNEST_WRITTEN
+from headrace.language.parsing.clauses.unnest import (
     at_unnest,
     check_condition,
     parse_lateral_view,
     parse_unnest,
 )
-from headrace.language.parsing.window_clauses import parse_granularity, parse_sample, parse_window
+from headrace.language.parsing.clauses.window_clauses import parse_granularity, parse_sample, parse_window
+from headrace.language.parsing.rewrites.group_windows import with_group_windows
+from headrace.language.parsing.rewrites.grouped_windows import with_grouped_windows
+from headrace.language.parsing.rewrites.grouping_sets import Sets, parse_grouping, with_grouping_sets
+from headrace.language.parsing.rewrites.qualify import with_qualify
+from headrace.language.parsing.tokens.cursor import Cursor
+from headrace.language.parsing.tokens.slips import is_operand
 from headrace.language.syntax import (
     AsOf,
     ColumnName,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.errors import SourceError
-from headrace.language.formats import Records
+from headrace.language.statements.formats import Records
 from headrace.runtime.sources.columnar.avro import fastavro
 from headrace.runtime.sources.files.files import list_files
 from headrace.runtime.sources.messages import avro, protobuf

@@ -20,7 +20,7 @@ from typing import Any, Final, SupportsIndex
 import pyarrow as pa
 
 from headrace.errors import BusyError, UserError, told
-from headrace.language.overflow import Overflow
+from headrace.language.statements.overflow import Overflow
 from headrace.runtime.intake.given_rows import table_of
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint

@@ -10,7 +10,7 @@ from typing import Final
 import pyarrow as pa
 
 from headrace.algebra.system_streams import SystemStream
-from headrace.language.overflow import Overflow
+from headrace.language.statements.overflow import Overflow
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint

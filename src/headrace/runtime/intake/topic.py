@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headrace.errors import SourceError
-from headrace.language.formats import Records
+from headrace.language.statements.formats import Records
 from headrace.runtime.intake.message_form import FORMAT_OPTIONS, form_of
 from headrace.runtime.sources.composed.computed import ComputedColumns
 from headrace.runtime.sources.messages.kafka import confluent_kafka

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headrace.errors import SourceError
-from headrace.language.formats import FILE_FORMATS, SPLIT_FORMATS, Records
+from headrace.language.statements.formats import FILE_FORMATS, SPLIT_FORMATS, Records
 from headrace.runtime.sources.columnar.arrow import open_arrow
 from headrace.runtime.sources.columnar.avro import open_avro
 from headrace.runtime.sources.columnar.orc import open_orc

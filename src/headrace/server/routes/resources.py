@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from headrace.engine.catalog.listed_sinks import ListedSink
-from headrace.language.catalog_statements import Kind
-from headrace.language.statements import Stage
+from headrace.language.statements.catalog import Kind
+from headrace.language.statements.statements import Stage
 from headrace.server.access import Caller
 from headrace.server.context import By, Context, Ctx
 from headrace.server.errors import not_found

@@ -101,7 +101,7 @@ def work(endpoint: str, storage: str) -> None:
 @pytest.mark.kills
 def test_each_row_of_a_followed_bucket_is_read_once_whatever_kills_the_process(store: ObjectStore) -> None:
     here = Path(__file__)
-    paths = [str(here.parent), str(here.parents[2]), os.environ.get("PYTHONPATH", "")]
+    paths = [str(here.parent), str(here.parents[3]), os.environ.get("PYTHONPATH", "")]
     code = f"import {here.stem} as t; t.work({store.endpoint!r}, 'killed')"
     for killer in (*KILLERS, ""):
         done = subprocess.run(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import headrace as hr
 from headrace.engine.run.core import Core
 from headrace.errors import LanguageError, SourceError, UserError
-from headrace.language.catalog_statements import (
+from headrace.language.statements.catalog import (
     Comment,
     Describe,
     PauseQuery,
@@ -25,9 +25,9 @@ from headrace.language.catalog_statements import (
     SetOption,
     ShowCreate,
 )
-from headrace.language.formats import FILE_FORMATS
-from headrace.language.sink_statements import CreateSink, DropSink
-from headrace.language.statements import (
+from headrace.language.statements.formats import FILE_FORMATS
+from headrace.language.statements.sinks import CreateSink, DropSink
+from headrace.language.statements.statements import (
     AlterStream,
     CreateQuery,
     CreateRelation,

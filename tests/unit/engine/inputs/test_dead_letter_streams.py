@@ -21,7 +21,7 @@ from headrace.errors import LanguageError
 from headrace.language.binding.binder import bind
 from headrace.language.parsing.parser import parse_one
 from headrace.language.printer import to_sql
-from headrace.language.statements import Select
+from headrace.language.statements.statements import Select
 from headrace.runtime.driver.epoch import committed as driver
 from headrace.runtime.driver.kept import results
 from headrace.runtime.driver.kept.letters import MOST_FILES

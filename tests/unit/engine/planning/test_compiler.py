@@ -13,7 +13,7 @@ from headrace.language.catalog import Catalog
 from headrace.language.dialect import RESERVED, Headrace
 from headrace.language.parsing.parser import parse
 from headrace.language.parsing.pieces import Piece, pieces_of
-from headrace.language.statements import CreateQuery
+from headrace.language.statements.statements import CreateQuery
 from headrace.language.syntax import Query
 
 STREAM = "CREATE STREAM bid (ts TIMESTAMP, a BIGINT, s STRING) FROM push TIMESTAMP BY ts;"

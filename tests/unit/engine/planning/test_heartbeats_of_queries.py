@@ -10,7 +10,7 @@ import pytest
 
 import headrace as hr
 from headrace.errors import LanguageError, UserError
-from headrace.language.statements import Heartbeats
+from headrace.language.statements.statements import Heartbeats
 from headrace.runtime.driver.facts.status import OperatorStatus
 
 STREAMS = "".join(f"CREATE STREAM {name} (k BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts;" for name in "abc")

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.errors import BusyError, StoreError, UserError
-from headrace.language.overflow import Overflow
+from headrace.language.statements.overflow import Overflow
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import LiveStream
 from headrace.runtime.journal.records import StreamPoint

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.algebra.debezium import CHANGED_AT, record_columns
-from headrace.language.formats import Records
+from headrace.language.statements.formats import Records
 from headrace.runtime.sources import SplitSource, open_source
 from headrace.runtime.sources.rows import rows
 from headrace.runtime.sources.rows.contract import Rejected

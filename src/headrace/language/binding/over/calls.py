@@ -15,7 +15,6 @@ from headrace.errors import LanguageError, Position
 from headrace.expressions import functions
 from headrace.expressions.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey
-from headrace.language.binding.collected import Collected
 from headrace.language.binding.columns import is_own
 from headrace.language.binding.over.frames import (
     SO_FAR,
@@ -29,7 +28,8 @@ from headrace.language.binding.over.frames import (
     whole_number,
 )
 from headrace.language.binding.over.plans import with_frames, with_scope
-from headrace.language.binding.scalars import Context, bind_scalar, bind_sort_key, located
+from headrace.language.binding.scalars.collected import Collected
+from headrace.language.binding.scalars.scalars import Context, bind_scalar, bind_sort_key, located
 from headrace.language.binding.windows import chronons
 from headrace.language.dialect import position_of
 from headrace.time import Duration

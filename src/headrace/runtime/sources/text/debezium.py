@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from headrace.algebra.debezium import OPERATION, path_in_record, record_columns
 from headrace.elements import record_batch
-from headrace.language.formats import Records
+from headrace.language.statements.formats import Records
 from headrace.runtime.sources.rows.contract import Read
 from headrace.runtime.sources.text.blocks import Block, is_utf8
 from headrace.runtime.sources.text.json import JsonFiles, JsonSource, scan

@@ -1,0 +1,1 @@
+"""Expressions: what each name, call and literal means."""

@@ -1,0 +1,1 @@
+"""SELECT: its list, GROUP BY, HAVING and LIMIT."""

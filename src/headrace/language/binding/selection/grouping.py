@@ -1,0 +1,184 @@
+"""GROUP BY: expressions over the rows of FROM become expressions over the rows of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import assert_never
+
+from headrace.algebra.nodes import Aggregate, Plan
+from headrace.errors import LanguageError, Position
+from headrace.expressions.tree import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    children,
+    expressions_of,
+    transform_call,
+    walk,
+)
+from headrace.language.binding.columns import (
+    InnerColumn,
+    OuterColumn,
+    Place,
+    is_own,
+    own_columns,
+    places_in,
+    reads_outer,
+)
+from headrace.language.binding.selection.select_list import Listed
+from headrace.language.binding.subqueries.answers import extend
+from headrace.language.binding.subqueries.questions import Part, asked_of, change_part
+from headrace.language.default_names import default_name
+from headrace.language.syntax import Scalar
+from headrace.schema import Schema, unique_names
+
+
+def regroup(
+    expression: Expression, keys: Mapping[Expression, int], width: int, grouped: Schema
+) -> Expression:
+    """The expression over the row of a group: its keys, then its aggregates.
+
+    Args:
+        expression: over the rows of FROM, with aggregate k as column `width + k`.
+        keys: what the query groups by, over the rows of FROM, with their places in the row of a group.
+        width: the number of columns of FROM.
+        grouped: the columns of a group's row.
+
+    Raises:
+        LanguageError: it reads a column that is neither grouped nor aggregated; without a position.
+    """
+
+    def over_group(part: Expression) -> Expression:
+        if part in keys:
+            return _column(keys[part])
+        match part:
+            case OuterColumn() | InnerColumn() | Place():
+                return part
+            case Column(index=index) if index >= width:
+                return _column(len(keys) + index - width)
+            case Column(name=name):
+                raise LanguageError(
+                    f"the column {name} is neither grouped nor aggregated",
+                    hint=f"add {name} to GROUP BY, or aggregate it, such as MAX({name})",
+                )
+            case Literal():
+                return part
+            case Call(arguments=arguments):
+                return replace(part, arguments=tuple(over_group(below) for below in arguments))
+            case Cast(argument=argument):
+                return replace(part, argument=over_group(argument))
+            case Case(branches=branches, otherwise=otherwise):
+                changed = tuple((over_group(condition), over_group(value)) for condition, value in branches)
+                return replace(part, branches=changed, otherwise=over_group(otherwise))
+            case _:
+                assert_never(part)
+
+    def _column(index: int) -> Column:
+        return Column(index, grouped[index].name, grouped[index].type)
+
+    return over_group(expression)
+
+
+def group(
+    plan: Plan, listed: Listed, names: list[str], keys: Mapping[Expression, Scalar | None]
+) -> Aggregate:
+    """The aggregation; a key or aggregate that is in the SELECT list has its name from there."""
+    aggregates, width = listed.aggregates, len(plan.schema)
+    defaults = [key.name if isinstance(key, Column) else default_name(node) for key, node in keys.items()]
+    defaults += [call.function.lower() for call in aggregates]
+    places = [Column(width + index, call.function, call.type) for index, call in enumerate(aggregates)]
+    first = {item.expression: name for item, name in reversed(list(zip(listed.items, names, strict=True)))}
+    read = (*keys, *places)
+    given = {place: first[part] for place, part in enumerate(read) if part in first}
+    order = sorted(range(len(defaults)), key=lambda index: index not in given)
+    unique = unique_names([given.get(index, defaults[index]) for index in order])
+    chosen = [name for _, name in sorted(zip(order, unique, strict=True))]
+    asked = [*keys, *(part for call in aggregates for part in expressions_of(call))]
+    plan, computed = extend(plan, asked, listed.parts)
+    over = dict(zip(asked, computed, strict=True))
+    calls = [transform_call(call, over.__getitem__) for call in aggregates]
+    key_items = tuple(zip(chosen[: len(keys)], computed[: len(keys)], strict=True))
+    return Aggregate(plan, key_items, tuple(zip(chosen[len(keys) :], calls, strict=True)))
+
+
+def regroup_parts(
+    parts: Sequence[Part], expressions: Iterable[Expression], over: Callable[[Expression], Expression]
+) -> list[Part]:
+    """What the subqueries ask that expressions over groups read; the others are asked before grouping.
+
+    Args:
+        parts: what they ask, by place, over the rows of FROM.
+        expressions: over the rows of groups.
+        over: makes an expression over rows one over groups.
+
+    Raises:
+        LanguageError: one reads a column that is neither grouped nor aggregated; without a position.
+    """
+    changed = list(parts)
+    done: set[int] = set()
+    ahead = frozenset[int]().union(*map(places_in, expressions))
+    while ahead:
+        for place in ahead:
+            changed[place] = change_part(parts[place], over)
+        done |= ahead
+        ahead = frozenset[int]().union(
+            *(places_in(part) for place in ahead for part in asked_of(changed[place]))
+        )
+        ahead -= done
+    return changed
+
+
+def refuse_outer_aggregates(listed: Listed, position: Position, ties: int) -> None:
+    """Refuse an aggregate of the row around the query alone.
+
+    Raises:
+        LanguageError: there is such an aggregate.
+    """
+    for call in listed.aggregates:
+        parts = (part for whole in expressions_of(call) for part in walk(whole))
+        columns = {part for part in parts if isinstance(part, Column)}
+        around = (isinstance(part, OuterColumn) or (is_own(part) and part.index < ties) for part in columns)
+        if columns and all(around):
+            hint = "aggregate columns of the subquery's own FROM"
+            message = "an aggregate reads columns of the outer query only"
+            raise LanguageError(message, position=position, hint=hint)
+
+
+def groups_read_outer(listed: Listed) -> bool:
+    """Whether a key or an aggregate reads the row around the query."""
+    asked = (*listed.keys, *(part for call in listed.aggregates for part in expressions_of(call)))
+    return any(map(reads_outer, asked))
+
+
+def keyed(
+    conditions: Iterable[tuple[Expression, Expression]], keys: Mapping[Expression, Scalar | None]
+) -> tuple[tuple[Expression, ...], Mapping[Expression, Scalar | None]]:
+    """The conditions on the row around the query over the groups, and the keys with what it is to equal.
+
+    Args:
+        conditions: equalities, each with the side that is not of the row around the query.
+        keys: what the query groups by.
+    """
+    extended = dict(keys)
+    changed = []
+    for condition, inner in conditions:
+        extended.setdefault(inner, None)
+        name = inner.name if isinstance(inner, Column) else "key"
+        key = Column(list(extended).index(inner), name, inner.type)
+        sides = [key if side == inner else side for side in children(condition)]
+        changed.append(Call("=", tuple(sides), condition.type))
+    return tuple(changed), extended
+
+
+def inner_side(condition: Expression) -> Expression | None:
+    """What the row around a query is to be equal to; None where the condition is another one."""
+    match condition:
+        case Call(function="=", arguments=(one, other)) if reads_outer(one) != reads_outer(other):
+            inner, outer = (other, one) if reads_outer(one) else (one, other)
+            if not own_columns(outer):
+                return inner
+    return None

@@ -1,0 +1,1 @@
+"""FROM: joins, relations, functions that yield tables, and their columns."""

@@ -1,0 +1,104 @@
+"""What the window table functions mean: TUMBLE, HOP, CUMULATE and SESSION over a bound table."""
+
+from __future__ import annotations
+
+from headrace.algebra.nodes import NO_OFFSET, Plan, SessionWindow, TimeWindow, WindowBounds
+from headrace.algebra.properties import timestamp_columns
+from headrace.errors import LanguageError
+from headrace.expressions.tree import Column
+from headrace.language.binding.scalars.scalars import located
+from headrace.language.binding.scope import Scope
+from headrace.language.binding.tables.bins import binned, domain_of
+from headrace.language.binding.tables.cumulate import cumulated
+from headrace.language.binding.windows import chronons
+from headrace.language.catalog import check_duration
+from headrace.language.syntax import WindowFunction
+from headrace.time import MICROSECONDS, Duration
+
+
+def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
+    """The plan of a table function over the plan of its table.
+
+    Raises:
+        LanguageError: the descriptor names another column than the timestamp, a length does not fit the
+            timestamp, or the table's rows hold for longer than an instant.
+    """
+    by = _other_column(function, plan, scope)
+    with located(function.position if function.time is None else function.time.position):
+        domain = plan.domain if by is None else domain_of(by)
+    for length, position in function.durations.values():
+        check_duration(length, domain, "INTERVAL", position)
+    _check_bounds(function, plan)
+    lengths = {label: length for label, (length, _) in function.durations.items()}
+    if by is not None:
+        size = lengths["SIZE"]
+        slide, offset = lengths.get("SLIDE", size), lengths.get("OFFSET", NO_OFFSET)
+        _check_lengths(function, size, slide)
+        return binned(plan, by, size, slide, offset, function.position)
+    keys = tuple(scope.column(None, name) for name in function.keys)
+    table = chronons(plan, function.position)
+    with located(function.position):
+        windows: Plan
+        if function.function == "SESSION":
+            windows = SessionWindow(table, lengths["GAP"], keys)
+        elif function.function == "CUMULATE":
+            windows = cumulated(function, table)
+        else:
+            size = lengths["SIZE"]
+            slide = lengths.get("SLIDE", size)
+            _check_lengths(function, size, slide)
+            offset = _end(size, slide, lengths.get("OFFSET", NO_OFFSET))
+            windows = WindowBounds(TimeWindow(table, size, slide, offset), size, slide, offset)
+    _check_descriptor(function, plan, scope)
+    return windows
+
+
+def _other_column(function: WindowFunction, plan: Plan, scope: Scope) -> Column | None:
+    """The column of the windows, if the rows hold for a time and it is any; None for the rows' own time."""
+    if function.time is None or function.function not in ("TUMBLE", "HOP") or plan.is_chronon:
+        return None
+    named = scope.column(None, function.time)
+    return named if named.index not in timestamp_columns(plan) else None
+
+
+def _check_lengths(function: WindowFunction, size: Duration, slide: Duration) -> None:
+    if min(size.length, slide.length) < 1:
+        message, position = "a window's size and slide must be at least 1", function.position
+        raise LanguageError(message, position=position, hint="write longer ones")
+
+
+def _check_bounds(function: WindowFunction, plan: Plan) -> None:
+    """Refuse columns of the names that the window of a GROUP BY is written with."""
+    taken = {name.lower() for name in plan.schema.names} & {"window_start", "window_end"}
+    if function.grouped and taken:
+        raise LanguageError(
+            f"{function.function} in GROUP BY over a table with a column {min(taken)}",
+            position=function.position,
+            hint=f"give {min(taken)} another name in the subquery in FROM",
+        )
+
+
+def _end(size: Duration, slide: Duration, start: Duration) -> Duration:
+    """By how much windows end after multiples of their slide, from how much they start after them."""
+    length = (size.length + start.length) % slide.length
+    units = [part.unit for part in (size, slide, start) if part.unit is not None]
+    return Duration(length, min(units, key=MICROSECONDS.__getitem__, default=None))
+
+
+def _check_descriptor(function: WindowFunction, plan: Plan, scope: Scope) -> None:
+    if function.time is None:
+        return
+    known = timestamp_columns(plan)
+    if scope.column(None, function.time).index in known:
+        return
+    columns = [plan.schema[place].name for place in sorted(known)]
+    names = columns if function.grouped else [f"DESCRIPTOR({name})" for name in columns]
+    raise LanguageError(
+        f"{function.time.text} is not the column by which these rows are timed",
+        position=function.time.position,
+        hint=f"write {' or '.join(names)}"
+        if names
+        else "leave DESCRIPTOR out; rows keep their stream's time"
+        if not function.grouped
+        else "list the timestamp in the subquery in FROM",
+    )

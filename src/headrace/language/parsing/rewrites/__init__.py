@@ -1,0 +1,1 @@
+"""Clauses that are rewritten into others before anything is bound."""

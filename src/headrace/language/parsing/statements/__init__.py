@@ -1,0 +1,1 @@
+"""Statements that define or change something, and the clauses of CREATE STREAM."""

@@ -1,0 +1,136 @@
+"""SHOW CREATE, DESCRIBE, COMMENT ON, ALTER QUERY: what is defined, and what becomes of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot.tokens import TokenType
+
+from headrace.errors import Position
+from headrace.language.parsing.statements.consistency import parse_consistency
+from headrace.language.parsing.tokens.cursor import Cursor
+from headrace.language.statements.catalog import (
+    Comment,
+    Describe,
+    Kind,
+    PauseQuery,
+    RenameQuery,
+    ResumeQuery,
+    ShowCreate,
+)
+from headrace.language.statements.statements import Consistency, Reoptimize, SetConsistency, Statement
+from headrace.language.syntax import Name
+from headrace.suggestions import did_you_mean
+
+_COMMENT: Final = "write COMMENT ON QUERY name IS 'text', or COMMENT ON COLUMN name.column IS 'text'"
+_ALTER: Final = ("PAUSE", "RESUME", "RENAME TO", "SET CONSISTENCY", "REOPTIMIZE")
+
+
+def parse_show_create(cursor: Cursor, position: Position) -> ShowCreate:
+    """Read what follows SHOW CREATE: what is shown, and its name.
+
+    Raises:
+        LanguageError: it is malformed.
+    """
+    kind = _kind(cursor)
+    if kind is None:
+        written = "write SHOW CREATE STREAM name, or SHOW CREATE RELATION, QUERY or SINK"
+        raise cursor.error(f"STREAM, RELATION, QUERY or SINK is missing, before {cursor.shown()}", written)
+    return ShowCreate(kind, cursor.name(f"the {kind.word}'s name"), position)
+
+
+def parse_describe(cursor: Cursor, position: Position) -> Describe:
+    """Read what follows DESCRIBE: a name, perhaps after what it is.
+
+    Raises:
+        LanguageError: the name is missing.
+    """
+    kind = _kind(cursor)
+    return Describe(kind, cursor.name("a name" if kind is None else f"the {kind.word}'s name"), position)
+
+
+def parse_comment(cursor: Cursor, position: Position) -> Comment:
+    """Read what follows COMMENT: `ON QUERY name IS 'text'`, or `ON COLUMN name.column IS 'text'`.
+
+    Raises:
+        LanguageError: it is malformed.
+    """
+    cursor.expect("ON", "after COMMENT")
+    if cursor.accept("COLUMN"):
+        kind, name = None, cursor.name("the name of a stream, a relation or a query")
+        cursor.expect(".", f"after {name.text}")
+        column = cursor.name(f"a column of {name.text}")
+    else:
+        kind, column = _kind(cursor), None
+        if kind is None:
+            raise cursor.error(f"COMMENT ON does not know {cursor.shown()}", _COMMENT)
+        name = cursor.name(f"the {kind.word}'s name")
+    cursor.expect("IS", "before the comment")
+    if cursor.accept("NULL"):
+        return Comment(kind, name, column, None, position)
+    token = cursor.peek()
+    if token is None or token.token_type != TokenType.STRING:
+        raise cursor.error(f"a text in quotes is missing, before {cursor.shown()}", _COMMENT)
+    cursor.index += 1
+    return Comment(kind, name, column, str(token.text), position)
+
+
+def parse_alter_query(cursor: Cursor, position: Position) -> Statement:
+    """Read what follows ALTER QUERY: the query's name, and what becomes of it.
+
+    Raises:
+        LanguageError: it is malformed.
+    """
+    name = cursor.name("the query's name")
+    if cursor.accept("REOPTIMIZE"):
+        return Reoptimize(name, position)
+    if cursor.accept("SET"):
+        return SetConsistency(name, _query_setting(cursor, name), position)
+    if cursor.accept("PAUSE"):
+        return PauseQuery(name, position, _keeps_input(cursor))
+    if cursor.accept("RESUME"):
+        return ResumeQuery(name, position)
+    if cursor.accept("RENAME", "TO"):
+        return RenameQuery(name, cursor.name("the query's new name"), position)
+    written = f"write ALTER QUERY {name.text} {{{' | '.join(_ALTER)}}}; else drop it and create it again"
+    raise cursor.error(
+        f"{', '.join(_ALTER[:-1])} or {_ALTER[-1]} is missing, before {cursor.shown()}",
+        did_you_mean(cursor.word(), _ALTER, cutoff=0.75) or written,
+    )
+
+
+def _keeps_input(cursor: Cursor) -> bool:
+    """Read what follows PAUSE: KEEPING INPUT, or nothing."""
+    if cursor.accept("KEEPING", "INPUT"):
+        return True
+    if cursor.at("KEEPING") or cursor.at("KEEP"):
+        raise cursor.error(f"PAUSE does not know {cursor.shown()}", "write PAUSE, or PAUSE KEEPING INPUT")
+    return False
+
+
+def _query_setting(cursor: Cursor, name: Name) -> Consistency:
+    """Read what follows SET: the level of a query, perhaps in parentheses."""
+    opened = cursor.accept("(")
+    if (reason := _FIXED.get(cursor.word())) is not None:
+        raise cursor.error(f"{cursor.word()} of {name.text} cannot change: {reason}", _ANEW)
+    found = parse_consistency(cursor)
+    if opened:
+        cursor.expect(")", "to close SET")
+    return found
+
+
+_ANEW: Final = "drop the query, and create it again with what it is to have"
+_FIXED: Final = {
+    "HEARTBEATS": "operators that wait have other state than those that do not",
+    "WARM": "it says how a query begins",
+    "STARTING": "it says how a query begins",
+    "FROM": "it says how a query begins",
+    "RETAIN": "results are kept for all queries alike: SET retain_epochs = 100",
+    "KEEP": "results are kept for all queries alike: SET retain_epochs = 100",
+}
+"""What a query has besides its text that ALTER QUERY does not change, and why."""
+
+
+def _kind(cursor: Cursor) -> Kind | None:
+    """Read STREAM, RELATION, QUERY or SINK, if one of them comes next."""
+    return next((kind for kind in Kind if cursor.accept(kind.value)), None)

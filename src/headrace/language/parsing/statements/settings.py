@@ -1,0 +1,110 @@
+"""SET and SHOW: how texts are read, how runs go on, and what there is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlglot.tokens import TokenType
+
+from headrace.errors import Position
+from headrace.language.defaults import Defaults
+from headrace.language.parsing.tokens.cursor import Cursor
+from headrace.language.quoted_names import DIALECT
+from headrace.language.statements.catalog import Option, SetOption
+from headrace.language.statements.statements import SetDialect, Show, Shown
+from headrace.suggestions import did_you_mean
+
+_FOREIGN: Final = {
+    **dict.fromkeys(("TABLES", "SOURCES"), "write SHOW STREAMS, or SHOW RELATIONS"),
+    **dict.fromkeys(("VIEWS", "MATERIALIZED", "JOBS"), "write SHOW QUERIES"),
+    "COLUMNS": "write DESCRIBE name",
+}
+"""What other systems show, and what to write instead."""
+
+_OPTIONS: Final = ("dialect", *(option.value for option in Option))
+_RUN: Final = "options of a stream go into its OPTIONS (...), all others of a run onto the command line"
+
+_SYNONYMS: Final = {
+    **dict.fromkeys(("batch_size", "batch_rows", "max_batch_size", "epoch_size"), Option.EPOCH_ROWS),
+    **dict.fromkeys(("batch_bytes", "max_bytes_per_trigger"), Option.EPOCH_BYTES),
+    **dict.fromkeys(("retention", "keep_epochs", "history_epochs", "retain_results"), Option.RETAIN_EPOCHS),
+    **dict.fromkeys(("max_errors", "max_rejected", "error_limit"), Option.MAX_DEAD_LETTERS),
+    **dict.fromkeys(("reoptimize", "adaptive"), Option.REOPTIMIZE_EVERY),
+}
+"""What other systems call it."""
+
+_FIXED: Final = {
+    "buckets": "a store keeps the number that it was made with",
+    "storage": "give it to connect, or --storage on the command line",
+    "runner": "give it to connect, or --runner on the command line",
+    "master": "give it to connect, or --master on the command line",
+    "keep_results": "an answer that lacks some epochs would look like a whole one: give it to connect",
+    "policy": "give it to connect, to execute or to query",
+}
+"""What does not change while a database is open, with the reason or another way."""
+
+
+def parse_set(cursor: Cursor, position: Position) -> SetDialect | SetOption:
+    """Read what follows SET: `dialect = 'cql'`, or a number such as `epoch_rows = 1000`.
+
+    Raises:
+        LanguageError: there is no such option, or it has no such value.
+    """
+    place = cursor.index
+    name = cursor.name("the name of an option").text
+    option = next((option for option in Option if option.value == name.lower()), None)
+    if option is None and name.lower() != "dialect":
+        cursor.index = place
+        if (reason := _FIXED.get(name.lower())) is not None:
+            raise cursor.error(f"{name} cannot be set while a database is open", reason)
+        other = _SYNONYMS.get(name.lower())
+        meant = did_you_mean(name, _OPTIONS) if other is None else f"it is called {other.value} here"
+        raise cursor.error(
+            f"there is no option {name}", meant or f"the options are {', '.join(_OPTIONS)}; {_RUN}"
+        )
+    cursor.expect("=", f"after SET {name}")
+    return _dialect(cursor, position) if option is None else _number(cursor, option, position)
+
+
+def _dialect(cursor: Cursor, position: Position) -> SetDialect:
+    token = cursor.peek()
+    written = "write SET dialect = 'pipes', 'cql' or 'ansi'"
+    if token is None:
+        raise cursor.error(f"a dialect is missing, before {cursor.shown()}", written)
+    text = str(token.text).lower()
+    known = {defaults.value: defaults for defaults in Defaults} | {DIALECT: Defaults.PIPES}
+    if text not in known:
+        raise cursor.error(f"there is no dialect {cursor.shown()}", did_you_mean(text, known) or written)
+    cursor.index += 1
+    return SetDialect(known[text], position, text == DIALECT)
+
+
+def _number(cursor: Cursor, option: Option, position: Position) -> SetOption:
+    """Read the value of an option of runs."""
+    if cursor.accept("DEFAULT"):
+        return SetOption(option, None, position)
+    token = cursor.peek()
+    least = 0 if option is Option.MAX_DEAD_LETTERS else 1
+    is_whole = token is not None and token.token_type == TokenType.NUMBER and str(token.text).isdigit()
+    if token is None or not is_whole or int(token.text) < least:
+        raise cursor.error(
+            f"{option.value} is a whole number of at least {least}, not {cursor.shown()}",
+            f"write SET {option.value} = 1000, or SET {option.value} = DEFAULT",
+        )
+    cursor.index += 1
+    return SetOption(option, int(token.text), position)
+
+
+def parse_show(cursor: Cursor, position: Position) -> Show:
+    """Read what follows SHOW.
+
+    Raises:
+        LanguageError: it is nothing that can be shown.
+    """
+    for shown in Shown:
+        if cursor.accept(shown.value):
+            return Show(shown, position)
+    known = [shown.value for shown in Shown]
+    word = cursor.word()
+    hint = _FOREIGN.get(word) or did_you_mean(word, known) or f"write SHOW {', SHOW '.join(known)}"
+    raise cursor.error(f"SHOW does not know {cursor.shown()}", hint)

@@ -1,0 +1,488 @@
+"""The clauses of CREATE STREAM that say how a stream's time moves, such as IDLE AFTER."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, Final
+
+from sqlglot.tokens import TokenType
+
+from headrace.errors import LanguageError, Position
+from headrace.language.parsing.clauses.window_clauses import parse_duration_at
+from headrace.language.parsing.statements.past_clauses import parse_retain
+from headrace.language.parsing.tokens.cursor import Cursor
+from headrace.language.statements.overflow import Overflow
+from headrace.language.statements.statements import (
+    AlterStream,
+    CreateSkew,
+    EstimationClause,
+    PerClause,
+    SkewPair,
+    TimeClauses,
+    ValuesOf,
+)
+from headrace.language.syntax import Name
+from headrace.suggestions import did_you_mean
+from headrace.time import INFINITY, MICROSECONDS, Duration
+
+_EXAMPLES: Final = {
+    "DISORDER": "DISORDER 5 SECONDS, DISORDER 10 ROWS, DISORDER FOR 99.9 PERCENT",
+    "CORRECTIONS": "CORRECTIONS WITHIN 72 HOURS",
+    "ESTIMATED": "ESTIMATED",
+    "STRICT": "STRICT",
+    "PER": "PER column",
+    "LATENCY": "LATENCY 2 SECONDS",
+    "IDLE": "IDLE AFTER 30 SECONDS",
+    "TIMEOUT": "TIMEOUT 1 MINUTE",
+    "AT": "AT MOST 1 DAY AHEAD",
+    "HEARTBEATS": "HEARTBEATS FROM column",
+    "DEAD": "DEAD LETTERS KEEP 7 DAYS",
+    "RETAIN": "RETAIN 2 HOURS",
+    "OVERFLOW": "OVERFLOW DROP OLDEST",
+}
+"""How each clause is written, by its first word."""
+
+_KNOWN: Final = ", ".join(_EXAMPLES.values())
+
+
+def parse_time_clauses(cursor: Cursor, given: TimeClauses) -> TimeClauses:
+    """Read the clauses that follow `TIMESTAMP BY column`, each at most once, in any order.
+
+    Args:
+        cursor: behind the timestamp column.
+        given: what other parts of the statement have said, as WATERMARK FOR does.
+
+    Raises:
+        LanguageError: one is malformed or given twice, or two contradict each other.
+    """
+    return _read(cursor, given)[0]
+
+
+def parse_alter_stream(cursor: Cursor, position: Position) -> AlterStream:
+    """Read what follows ALTER STREAM: a name and the clauses that replace what was said before.
+
+    Raises:
+        LanguageError: a clause is malformed, or there is none.
+    """
+    name = cursor.name("the stream's name")
+    read = _read_listed if cursor.accept("SET") else _read
+    clauses, changed = read(cursor, TimeClauses())
+    if not changed:
+        raise cursor.error(f"a clause is missing, before {cursor.shown()}", f"the clauses are {_KNOWN}")
+    # How far rows may be out of order is said in one way only; the new one replaces the others.
+    order = {"disorder", "rows", "percent", "estimation", "strict"}
+    return AlterStream(name, clauses, frozenset(changed | order if changed & order else changed), position)
+
+
+def _read_listed(cursor: Cursor, given: TimeClauses) -> tuple[TimeClauses, set[str]]:
+    """Read what follows SET: clauses in parentheses, with commas between them."""
+    cursor.expect("(", "after SET")
+    clauses, changed = given, set[str]()
+    while True:
+        if cursor.word() in _FIXED:
+            raise cursor.error(
+                f"{cursor.word()} of a stream cannot change: what is final was said with it",
+                "define another stream, or drop this one with what reads it: DROP STREAM name CASCADE",
+            )
+        place = cursor.position
+        clauses, found = _read(cursor, clauses)
+        if not found:
+            raise cursor.error(f"a clause is missing, before {cursor.shown()}", f"the clauses are {_KNOWN}")
+        if twice := found & changed:
+            what = " and ".join(sorted(twice))
+            raise LanguageError(f"{what} is said twice", position=place, hint="leave one of them out")
+        changed |= found
+        if not cursor.accept(","):
+            cursor.expect(")", "to close SET")
+            return clauses, changed
+
+
+_FIXED: Final = (
+    *("FROM", "FORMAT", "OPTIONS", "TIMESTAMP", "KEY", "CHANGES", "VALID", "VERSION", "COUNT", "WATERMARK"),
+    "COLUMNS",
+)
+"""How clauses of CREATE STREAM begin that ALTER STREAM does not change."""
+
+
+def parse_create_skew(cursor: Cursor, position: Position) -> CreateSkew:
+    """Read what follows CREATE SKEW: `BETWEEN a AND b (0 SECONDS, 5 SECONDS), (10 ROWS, STRICT)`.
+
+    The streams are read as `parse_drop_skew` does. Instead of bounds there may be `ESTIMATED (...)`.
+
+    Raises:
+        LanguageError: it is malformed.
+    """
+    skew = parse_drop_skew(cursor, position)
+    if cursor.accept("ESTIMATED"):
+        return replace(skew, **_estimated(cursor, between=True))
+    pairs = [_skew_pair(cursor)]
+    while cursor.accept(","):
+        pairs.append(_skew_pair(cursor))
+    return replace(skew, pairs=tuple(pairs))
+
+
+def parse_drop_skew(cursor: Cursor, position: Position) -> CreateSkew:
+    """Read what follows DROP SKEW: `BETWEEN a AND (b, c)`, `FROM a TO b` or `AMONG a, b, c`.
+
+    Raises:
+        LanguageError: it is malformed, or a stream is named twice.
+    """
+    if cursor.accept("AMONG"):
+        skew = CreateSkew(_streams_among(cursor), (), (), True, position)
+    else:
+        both = cursor.accept("BETWEEN")
+        if not both and not cursor.accept("FROM"):
+            raise cursor.error(f"BETWEEN, FROM or AMONG is missing, before {cursor.shown()}", _SKEW)
+        firsts = _streams(cursor, "the first stream")
+        cursor.expect("AND" if both else "TO", f"after {_listed_names(firsts)}")
+        skew = CreateSkew(firsts, _streams(cursor, "the second stream"), (), both, position)
+    _refuse_twice(skew)
+    return skew
+
+
+_SKEW: Final = "write CREATE SKEW BETWEEN a AND b (0 SECONDS, 5 SECONDS), or FROM a TO b for one direction"
+_AMONG: Final = "write CREATE SKEW AMONG a, b, c (0 SECONDS, 5 SECONDS)"
+
+
+def _streams_among(cursor: Cursor) -> tuple[Name, ...]:
+    """Read two or more streams, in parentheses or not."""
+    opened = cursor.accept("(")
+    names = [cursor.name("the first stream")]
+    while cursor.accept(","):
+        names.append(cursor.name("a stream"))
+    if opened:
+        cursor.expect(")", "to close the list")
+    if len(names) < 2:
+        raise cursor.error(f"AMONG takes two streams or more, and {names[0].text} is alone", _AMONG)
+    return tuple(names)
+
+
+def _streams(cursor: Cursor, what: str) -> tuple[Name, ...]:
+    """Read a stream, or several in parentheses."""
+    if not cursor.accept("("):
+        return (cursor.name(what),)
+    names = [cursor.name(what)]
+    while cursor.accept(","):
+        names.append(cursor.name("a stream"))
+    cursor.expect(")", "to close the list")
+    return tuple(names)
+
+
+def _listed_names(names: Sequence[Name]) -> str:
+    return ", ".join(name.text for name in names)
+
+
+def _refuse_twice(skew: CreateSkew) -> None:
+    known: set[str] = set()
+    for name in (*skew.firsts, *skew.seconds):
+        if name.text.lower() in known:
+            raise LanguageError(
+                f"{name.text} is named twice",
+                position=name.position,
+                hint="bounds are between different streams; AMONG bounds each of some by each other",
+            )
+        known.add(name.text.lower())
+
+
+def _skew_pair(cursor: Cursor) -> SkewPair:
+    if not cursor.accept("("):
+        raise cursor.error(f"a bound is missing, before {cursor.shown()}", _SKEW)
+    if cursor.word(1) in ("ROW", "ROWS"):
+        wait, rows = Duration(0), parse_rows(cursor, "a bound")
+    else:
+        wait, rows = parse_duration_at(cursor, "the wait"), 0
+        if wait.unit is None and wait.length:
+            message = f"the wait {wait} needs a unit: it is a length of wall-clock time"
+            raise cursor.error(message, _SKEW)
+    cursor.expect(",", "after the wait")
+    behind = None if cursor.accept("STRICT") else parse_duration_at(cursor, "how far the second is behind")
+    cursor.expect(")", "to close the bound")
+    return SkewPair(wait, rows, behind)
+
+
+_ORDER: Final = {
+    "STRICT": "that timestamps only rise",
+    "ESTIMATED": "that the rows show by how much they fall",
+    "DISORDER": "by how much they may fall",
+    "CORRECTIONS WITHIN": "how late rows are corrected",
+}
+"""The clauses of which one says how far rows may be out of order."""
+
+
+def _read(cursor: Cursor, given: TimeClauses) -> tuple[TimeClauses, set[str]]:
+    """Read clauses until none follows; also the fields that they set."""
+    clauses, said = given, {"DISORDER"} if given.disorder is not None else set[str]()
+    changed: set[str] = set()
+    while True:
+        position = cursor.position
+        found = next((words for words in _READERS if cursor.accept(*words.split())), None)
+        if found is None:
+            _refuse_misspelt(cursor)
+            return clauses, changed
+        if found in said:
+            raise LanguageError(f"{found} is given twice", position=position, hint="leave one of them out")
+        said.add(found)
+        if len(both := sorted(said & _ORDER.keys(), reverse=True)) > 1:
+            raise LanguageError(
+                f"{' and '.join(both)} contradict each other",
+                position=position,
+                hint=f"{both[0]} says {_ORDER[both[0]]}; {both[1]}, {_ORDER[both[1]]}",
+            )
+        read = _READERS[found](cursor)
+        clauses, changed = replace(clauses, **read), changed | read.keys()
+
+
+def _disorder(cursor: Cursor) -> dict[str, Any]:
+    if cursor.accept("FOR"):
+        return {"percent": _percent(cursor)}
+    token, unit = cursor.peek(), cursor.word(1)
+    if token is None or token.token_type != TokenType.NUMBER or unit not in ("ROW", "ROWS"):
+        return {"disorder": parse_duration_at(cursor, "the bound after DISORDER")}
+    return {"rows": parse_rows(cursor, "DISORDER")}
+
+
+def _corrections(cursor: Cursor) -> dict[str, Any]:
+    return {"disorder": parse_duration_at(cursor, "the bound after CORRECTIONS WITHIN")}
+
+
+def _percent(cursor: Cursor) -> Decimal:
+    found = _number(cursor)
+    if found is None or not 0 < found <= 100:
+        message = f"DISORDER FOR takes a percentage above 0 and up to 100, not {cursor.shown()}"
+        raise cursor.error(message, _PERCENT)
+    cursor.index += 1
+    if not cursor.accept("PERCENT"):
+        raise cursor.error(f"PERCENT is missing, before {cursor.shown()}", _PERCENT)
+    return found
+
+
+_PERCENT: Final = "write DISORDER FOR 99.9 PERCENT"
+
+
+def _number(cursor: Cursor) -> Decimal | None:
+    """The number that comes next, of a few digits; None if something else does."""
+    text = str(getattr(cursor.peek(), "text", ""))
+    return Decimal(text) if re.fullmatch(r"\d{1,3}(\.\d{1,12})?", text) else None
+
+
+def _estimated(cursor: Cursor, *, between: bool = False) -> dict[str, Any]:
+    """Read what follows ESTIMATED, of one stream or between streams."""
+    if not cursor.accept("("):
+        return {"estimation": EstimationClause()}
+    found: dict[str, Any] = {}
+    while True:
+        if "alpha" not in found and cursor.accept("ALPHA"):
+            found["alpha"] = _alpha(cursor)
+        elif not {"rows", "duration"} & found.keys() and cursor.accept("WINDOW"):
+            found |= _window(cursor)
+        elif "wait" not in found and cursor.at("WAIT"):
+            found["wait"] = _estimated_wait(cursor, between=between)
+        else:
+            raise cursor.error(f"{cursor.shown()} is unexpected here", _ESTIMATED)
+        if not cursor.accept(","):
+            break
+    if {"wait", "duration"} <= found.keys():
+        # The window of a bound is of the time of rows, and a wait is of the clock's.
+        raise cursor.error("WAIT goes with a WINDOW of rows", _ESTIMATED_WAIT)
+    cursor.expect(")", "to close ESTIMATED")
+    return {"estimation": EstimationClause(**found)}
+
+
+_ESTIMATED: Final = "write ESTIMATED (WINDOW 1000 ROWS, ALPHA 0.5)"
+_ESTIMATED_WAIT: Final = "write ESTIMATED (WINDOW 1000 ROWS, WAIT 10 SECONDS)"
+
+
+def _estimated_wait(cursor: Cursor, *, between: bool) -> Duration:
+    if not between:
+        raise cursor.error(
+            "WAIT is of bounds between streams",
+            "write CREATE SKEW FROM a TO b ESTIMATED (WAIT 10 SECONDS), or LATENCY for one stream",
+        )
+    cursor.accept("WAIT")
+    length = parse_duration_at(cursor, "the length after WAIT")
+    if not length.length:
+        raise cursor.error("WAIT needs a length above zero", _ESTIMATED_WAIT)
+    return length
+
+
+def _alpha(cursor: Cursor) -> Decimal:
+    found = _number(cursor)
+    if found is None or found > 1:
+        raise cursor.error(f"ALPHA takes a number from 0 to 1, not {cursor.shown()}", _ESTIMATED)
+    cursor.index += 1
+    return found
+
+
+def _window(cursor: Cursor) -> dict[str, Any]:
+    if cursor.word(1) in ("ROW", "ROWS"):
+        return {"rows": parse_rows(cursor, "WINDOW")}
+    length = parse_duration_at(cursor, "the length after WINDOW")
+    if not length.length:
+        raise cursor.error("WINDOW needs a length above zero", _ESTIMATED)
+    return {"duration": length}
+
+
+_MOST_ROWS: Final = 1_000_000
+"""Of DISORDER n ROWS and other numbers of rows."""
+
+
+def parse_rows(cursor: Cursor, what: str) -> int:
+    """Read `10 ROWS`, where a number and that word come next.
+
+    Raises:
+        LanguageError: there are too many, or none.
+    """
+    text = str(getattr(cursor.peek(), "text", ""))
+    if not text.isdecimal() or len(text) > len(str(_MOST_ROWS)) or not 1 <= int(text) <= _MOST_ROWS:
+        message = f"{what} takes a number of rows from 1 to {_MOST_ROWS:,}, not {cursor.shown()}"
+        raise cursor.error(message, "write 10 ROWS")
+    cursor.index += 2
+    return int(text)
+
+
+def _strict(cursor: Cursor) -> dict[str, Any]:
+    return {"strict": True}
+
+
+def _per(cursor: Cursor) -> dict[str, Any]:
+    column = cursor.name("the column after PER")
+    listed = _values(cursor) if cursor.accept("OF") else ()
+    wait = parse_wall_clock(cursor, "WAIT") if cursor.accept("WAIT") else None
+    return {"per": PerClause(column, listed, wait)}
+
+
+def _values(cursor: Cursor) -> tuple[str | int, ...] | ValuesOf:
+    """Read what follows OF: a list of values, or the relation that has them."""
+    if not cursor.at("("):
+        relation = cursor.name("a list of values in parentheses, or a relation, after OF")
+        column = None
+        if cursor.accept("("):
+            column = cursor.name(f"the column of {relation.text}")
+            cursor.expect(")", "after the column")
+        return ValuesOf(relation, column)
+    cursor.expect("(", "after OF")
+    listed = [_listed(cursor)]
+    while cursor.accept(","):
+        listed.append(_listed(cursor))
+    cursor.expect(")", "to close the list")
+    return tuple(dict.fromkeys(listed))
+
+
+def _listed(cursor: Cursor) -> str | int:
+    """Read a value of the list after OF: a text or a whole number."""
+    token, sign = cursor.peek(), ""
+    if cursor.accept("-"):
+        token, sign = cursor.peek(), "-"
+    if token is not None and token.token_type == TokenType.STRING and not sign:
+        cursor.index += 1
+        return str(token.text)
+    if token is None or token.token_type != TokenType.NUMBER or not str(token.text).isdecimal():
+        raise cursor.error(f"OF takes texts or whole numbers, not {cursor.shown()}", "write OF ('a', 'b')")
+    cursor.index += 1
+    return int(sign + str(token.text))
+
+
+def _latency(cursor: Cursor) -> dict[str, Any]:
+    return {"latency": parse_wall_clock(cursor, "LATENCY")}
+
+
+def _idle(cursor: Cursor) -> dict[str, Any]:
+    return {"idle_after": parse_wall_clock(cursor, "IDLE AFTER")}
+
+
+def _timeout(cursor: Cursor) -> dict[str, Any]:
+    return {"timeout": parse_wall_clock(cursor, "TIMEOUT")}
+
+
+def _ahead(cursor: Cursor) -> dict[str, Any]:
+    ahead = parse_wall_clock(cursor, "AT MOST")
+    if not cursor.accept("AHEAD"):
+        raise cursor.error(f"AHEAD is missing, before {cursor.shown()}", f"write AT MOST {ahead} AHEAD")
+    return {"ahead": ahead}
+
+
+def _heartbeats(cursor: Cursor) -> dict[str, Any]:
+    return {"heartbeats": cursor.name("the column after HEARTBEATS FROM")}
+
+
+def _letters(cursor: Cursor) -> dict[str, Any]:
+    kept = Duration(INFINITY) if cursor.accept("ALL") else parse_wall_clock(cursor, "DEAD LETTERS KEEP")
+    return {"letters": kept}
+
+
+def _retain(cursor: Cursor) -> dict[str, Any]:
+    return {"retain": parse_retain(cursor)}
+
+
+def _overflow(cursor: Cursor) -> dict[str, Any]:
+    for policy in Overflow:
+        if cursor.accept(*policy.value.split()):
+            return {"overflow": policy}
+    raise cursor.error(
+        f"OVERFLOW takes a policy, not {cursor.shown()}",
+        "write OVERFLOW BLOCK, OVERFLOW DROP OLDEST or OVERFLOW DROP NEWEST",
+    )
+
+
+_READERS: Final[Mapping[str, Callable[[Cursor], dict[str, Any]]]] = {
+    "DISORDER": _disorder,
+    "CORRECTIONS WITHIN": _corrections,
+    "STRICT": _strict,
+    "ESTIMATED": _estimated,
+    "PER": _per,
+    "LATENCY": _latency,
+    "IDLE AFTER": _idle,
+    "TIMEOUT": _timeout,
+    "AT MOST": _ahead,
+    "HEARTBEATS FROM": _heartbeats,
+    "DEAD LETTERS KEEP": _letters,
+    "RETAIN": _retain,
+    "OVERFLOW": _overflow,
+}
+"""From the words that a clause begins with to what reads the rest of it."""
+
+
+def parse_wall_clock(cursor: Cursor, clause: str) -> Duration:
+    """Read a length of wall-clock time, which has a unit whatever timestamps count.
+
+    Raises:
+        LanguageError: there is none, or it has no unit or no length.
+    """
+    position = cursor.position
+    length = parse_duration_at(cursor, f"the length after {clause}")
+    written = f"write {clause} {Duration(max(length.length, 1) * MICROSECONDS['SECOND'], 'SECOND')}"
+    if length.unit is None:
+        message = f"{clause} {length} needs a unit: it is a length of wall-clock time"
+        raise LanguageError(message, position=position, hint=written)
+    if not length.length:
+        raise LanguageError(f"{clause} needs a length above zero", position=position, hint=written)
+    return length
+
+
+def _refuse_misspelt(cursor: Cursor) -> None:
+    """Say of a word that begins no clause which one was meant.
+
+    Raises:
+        LanguageError: what comes next looks like such a clause.
+    """
+    words = {words.split()[0]: words for words in _READERS}
+    word = cursor.word()
+    if word in words:
+        rest = words[word].split()[1:]
+        raise LanguageError(
+            f"{' '.join(rest)} is missing after {word}",
+            position=_behind(cursor),
+            hint=f"write {_EXAMPLES[word]}",
+        )
+    if word in ("OF", "WAIT"):
+        raise cursor.error(f"{word} belongs to PER", "write PER column OF ('a', 'b') WAIT 1 MINUTE")
+    if word and (hint := did_you_mean(word, words)) is not None:
+        raise cursor.error(f"{cursor.shown()} is unexpected here", hint)
+
+
+def _behind(cursor: Cursor) -> Position:
+    cursor.index += 1
+    return cursor.position

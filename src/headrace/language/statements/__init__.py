@@ -1,0 +1,1 @@
+"""Syntax trees of statements: frozen values that say what is to be done."""

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import Filter, Join, Plan, Project, Source, TimeWindow, column
-from headrace.expressions.functions import literal, resolve
+from headrace.expressions.functions.functions import literal, resolve
 from headrace.heartbeats.timing import Timing
 from headrace.runtime.driver.change.wanted import Redefine, Wanted
 from headrace.runtime.driver.epoch.run import Run

@@ -13,8 +13,8 @@ from pathlib import Path
 import pyarrow as pa
 
 import headrace as hr
-from headrace.expressions import functions
-from headrace.expressions.aggregate_functions import SYNONYMS
+from headrace.expressions.aggregates.functions import SYNONYMS
+from headrace.expressions.functions import functions
 from headrace.schema import sql_type
 from headrace.value_texts import json_texts
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from headrace.errors import LanguageError
-from headrace.expressions.functions import literal, make_cast, resolve
+from headrace.expressions.functions.functions import literal, make_cast, resolve
 from headrace.expressions.tree import Column, Expression
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Schema
 from property.strategies import BATTERY, MONEY, POOLS, values

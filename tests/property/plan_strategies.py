@@ -50,14 +50,14 @@ from headrace.algebra.nodes import (
 from headrace.algebra.predicates import conjunction
 from headrace.algebra.properties import lasts_at_most
 from headrace.elements import from_rows
-from headrace.expressions.aggregates import Modifiers, resolve_aggregate
-from headrace.expressions.functions import literal, make_cast
+from headrace.expressions.aggregates.aggregates import Modifiers, resolve_aggregate
+from headrace.expressions.functions.functions import literal, make_cast
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey, transform_columns
 from headrace.heartbeats.timing import Timing
 from headrace.language.binding.selection.empty_row import with_empty_row
 from headrace.optimizer import optimize
-from headrace.optimizer.join_graph import Order, inputs_named, mapped
-from headrace.optimizer.order_joins import order_joins
+from headrace.optimizer.joins.join_graph import Order, inputs_named, mapped
+from headrace.optimizer.joins.order_joins import order_joins
 from headrace.reference.contents import Element, Payload, Stream
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, UNKNOWN, Field, Schema, unique_names

@@ -19,7 +19,7 @@ from headrace.algebra.nodes import (
     inputs_of,
     with_inputs,
 )
-from headrace.expressions.aggregates import resolve_aggregate
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.expressions.tree import Call
 from headrace.schema import BOOLEAN, unique_names
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headrace.elements import from_rows
 from headrace.expressions.evaluation.evaluate import evaluate
-from headrace.expressions.functions import resolve
+from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Column, Literal
 from headrace.nested import is_nested
 from headrace.reference.contents import equal_form

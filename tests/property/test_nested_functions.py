@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from headrace.elements import from_rows
 from headrace.errors import LanguageError, UserError
 from headrace.expressions.evaluation.evaluate import evaluate
-from headrace.expressions.functions import literal, make_cast, resolve
+from headrace.expressions.functions.functions import literal, make_cast, resolve
 from headrace.expressions.tree import Column, Expression
 from headrace.reference.contents import equal_form
 from headrace.reference.scalars import RowError, value

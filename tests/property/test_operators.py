@@ -44,9 +44,9 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import is_append_only, is_insert_only
 from headrace.elements import Batch, concat, from_rows, to_rows
-from headrace.expressions.aggregates import Modifiers, resolve_aggregate, resolve_user_aggregate
+from headrace.expressions.aggregates.aggregates import Modifiers, resolve_aggregate, resolve_user_aggregate
 from headrace.expressions.coercion import make_cast
-from headrace.expressions.functions import literal, resolve
+from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey
 from headrace.expressions.user import UserAggregate
 from headrace.history import canonical, clip, equivalent

@@ -29,14 +29,14 @@ from headrace.algebra.nodes import (
 from headrace.algebra.predicates import conjunction
 from headrace.algebra.properties import walk
 from headrace.errors import ExecutionError
-from headrace.expressions.aggregates import resolve_aggregate
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.expressions.coercion import literal
-from headrace.expressions.functions import resolve
+from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Expression, shift_columns
 from headrace.optimizer import CHOSEN_RULES, LAST_RULES, RULES, optimize, optimize_by, rewrites
 from headrace.optimizer.decisions import Decisions
-from headrace.optimizer.join_graph import JoinGraph, Order
-from headrace.optimizer.order_joins import in_orders, join_orders
+from headrace.optimizer.joins.join_graph import JoinGraph, Order
+from headrace.optimizer.joins.order_joins import in_orders, join_orders
 from headrace.reference.contents import History
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, BOOLEAN, Field, Schema, unique_names

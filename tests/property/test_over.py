@@ -13,8 +13,8 @@ from headrace.algebra.frames import RangeFrame
 from headrace.algebra.nodes import Aggregate, Join, Over, Plan, Project, TimeWindow, column
 from headrace.algebra.nulls import null_safe_key
 from headrace.algebra.properties import walk
-from headrace.expressions.aggregate_functions import FUNCTIONS, function_of
-from headrace.expressions.aggregates import resolve_user_aggregate
+from headrace.expressions.aggregates.aggregates import resolve_user_aggregate
+from headrace.expressions.aggregates.functions import FUNCTIONS, function_of
 from headrace.expressions.tree import AggregateCall, Column
 from headrace.expressions.user import UserAggregate
 from headrace.reference.contents import Element, Stream

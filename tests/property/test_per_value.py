@@ -19,7 +19,7 @@ from headrace.heartbeats.per_value import (
     least,
     rises,
 )
-from headrace.kernels.disorder import suffix_candidates, suffix_minima
+from headrace.kernels.instants.disorder import suffix_candidates, suffix_minima
 from headrace.reference.per_value import per_value
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
 

@@ -23,7 +23,7 @@ from headrace.algebra.nodes import Aggregate, Distinct, Filter, Plan, Project, S
 from headrace.algebra.properties import walk
 from headrace.elements import from_rows, to_rows
 from headrace.errors import PlanError, UserError
-from headrace.expressions.functions import literal
+from headrace.expressions.functions.functions import literal
 from headrace.expressions.tree import Call, Expression, Literal
 from headrace.history import canonical, equivalent
 from headrace.lowering.lower import identity

@@ -18,7 +18,7 @@ from headrace.algebra.nodes import Aggregate, Match, Source
 from headrace.algebra.predicates import conjunction
 from headrace.elements import from_rows, to_rows
 from headrace.expressions.evaluation.evaluate import evaluate, predicate_mask
-from headrace.expressions.functions import resolve
+from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Column, Expression, Literal
 from headrace.lowering import matched_groups, selections
 from headrace.lowering.graph import Graph

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from headrace.algebra.nodes import Aggregate, Distinct, Plan, TimeWindow, column
 from headrace.elements import from_rows, to_rows
-from headrace.expressions.aggregates import resolve_aggregate
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.history import canonical, equivalent
 from headrace.optimizer import optimize
 from headrace.reference.operators import evaluate

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from driving import Arriving, drive, standing_for
 from headrace.algebra.nodes import Aggregate, Source
 from headrace.elements import to_rows
-from headrace.expressions.aggregates import resolve_aggregate
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.reference.contents import Element, Payload, content_at
 from headrace.reference.events import (
     Cti,

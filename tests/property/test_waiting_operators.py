@@ -21,7 +21,7 @@ from headrace.algebra.nodes import (
     column,
 )
 from headrace.elements import from_rows, to_rows
-from headrace.expressions.aggregates import resolve_aggregate
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.history import canonical, equivalent
 from headrace.language.statements.statements import Heartbeats
 from headrace.lowering.holds import holds_of

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from awkward_arguments import EDGES, SHORT, signatures
 from headrace.elements import from_rows
 from headrace.expressions.evaluation.evaluate import evaluate
-from headrace.expressions.functions import resolve
+from headrace.expressions.functions.functions import resolve
 from headrace.expressions.render import render
 from headrace.expressions.tree import Call, Cast, Column, Expression, walk
 from headrace.reference.contents import equal_form

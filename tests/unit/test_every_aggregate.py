@@ -14,8 +14,8 @@ import pytest
 from auctions import plan_of
 from headrace.algebra.nodes import Aggregate
 from headrace.algebra.properties import has_unbounded_state, walk
-from headrace.expressions.aggregate_functions import FUNCTIONS, SYNONYMS, Kept, Order, function_of
-from headrace.expressions.aggregates import AGGREGATES, is_aggregate
+from headrace.expressions.aggregates.aggregates import AGGREGATES, is_aggregate
+from headrace.expressions.aggregates.functions import FUNCTIONS, SYNONYMS, Kept, Order, function_of
 from headrace.expressions.tree import AggregateCall
 from headrace.operators.aggregates.accumulation import Accumulation
 from headrace.operators.aggregates.aggregate import AggregateOperator

@@ -38,8 +38,8 @@ from headrace.algebra.nodes import (
     column,
 )
 from headrace.algebra.properties import is_stateful, is_stateless, walk
-from headrace.expressions.aggregates import resolve_aggregate
-from headrace.expressions.functions import literal, resolve
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
+from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Expression
 from headrace.language.printer import to_sql
 from headrace.lowering.lower import lower

@@ -9,8 +9,9 @@ from types import ModuleType
 
 import pytest
 
-from headrace.expressions import aggregates, functions
-from headrace.expressions.aggregate_functions import SYNONYMS
+from headrace.expressions.aggregates import aggregates
+from headrace.expressions.aggregates.functions import SYNONYMS
+from headrace.expressions.functions import functions
 
 _ROOT = Path(__file__).parents[2]
 _PAGE = (_ROOT / "docs" / "functions.md").read_text()

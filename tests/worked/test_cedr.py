@@ -9,7 +9,7 @@ import pytest
 from driving import Arriving, drive, standing_for
 from headrace.algebra.nodes import Aggregate, Join, Source
 from headrace.elements import from_rows, to_rows
-from headrace.expressions.aggregates import resolve_aggregate
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.expressions.tree import Column
 from headrace.history import canonical
 from headrace.reference.contents import Element

@@ -30,8 +30,8 @@ from headrace.algebra.nodes import (
     Union,
     column,
 )
-from headrace.expressions.aggregates import resolve_aggregate
-from headrace.expressions.functions import literal, make_case, resolve
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
+from headrace.expressions.functions.functions import literal, make_case, resolve
 from headrace.reference.contents import Element, Stream, content_at
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, STRING, Field, Schema

@@ -62,9 +62,9 @@ from headrace.algebra.nodes import (
     column,
 )
 from headrace.algebra.properties import has_skyband, is_insert_only
-from headrace.expressions.aggregates import resolve_aggregate
-from headrace.expressions.functions import literal, resolve
-from headrace.expressions.ordering import Ordering
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
+from headrace.expressions.aggregates.ordering import Ordering
+from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import SortKey
 from headrace.operators.aggregates.live_values import Envelope, create_live_values
 from headrace.reference.contents import Element, Stream

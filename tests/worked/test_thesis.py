@@ -34,8 +34,8 @@ from headrace.algebra.nodes import (
     Union,
     column,
 )
-from headrace.expressions.aggregates import resolve_aggregate
-from headrace.expressions.functions import literal, make_case, resolve
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
+from headrace.expressions.functions.functions import literal, make_case, resolve
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate

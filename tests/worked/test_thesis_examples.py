@@ -16,8 +16,8 @@ from headrace.algebra.nodes import (
     TimeWindow,
     column,
 )
-from headrace.expressions.aggregates import resolve_aggregate
-from headrace.expressions.functions import literal, resolve
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
+from headrace.expressions.functions.functions import literal, resolve
 from headrace.reference.contents import Stream
 from headrace.schema import BIGINT, STRING, Field, Schema
 from headrace.time import INFINITY, Duration, TimeDomain

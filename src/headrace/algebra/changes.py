@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headrace.algebra.nodes import Filter, Plan, Project, Relation, RelationIndex, RowWindow, column
-from headrace.expressions.functions import literal, resolve
+from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Column, Expression
 from headrace.schema import Schema, unique_names
 

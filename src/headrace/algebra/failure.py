@@ -10,7 +10,7 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
-from headrace.expressions.aggregate_functions import ends_query
+from headrace.expressions.aggregates.functions import ends_query
 from headrace.expressions.tree import (
     AggregateCall,
     Call,

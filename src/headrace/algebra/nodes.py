@@ -30,7 +30,7 @@ from headrace.algebra.horizon import Horizon
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.memory import Memory
 from headrace.errors import PlanError
-from headrace.expressions.aggregate_functions import function_of
+from headrace.expressions.aggregates.functions import function_of
 from headrace.expressions.tree import (
     AggregateCall,
     Column,

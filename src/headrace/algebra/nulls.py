@@ -20,7 +20,7 @@ from headrace.algebra.nodes import (
     column,
 )
 from headrace.algebra.predicates import Equality, conjuncts
-from headrace.expressions import functions
+from headrace.expressions.functions import functions
 from headrace.expressions.tree import Call, Cast, Column, Expression
 from headrace.nested import is_nested
 from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN

@@ -49,7 +49,7 @@ from headrace.algebra.nodes import (
     inputs_of,
 )
 from headrace.algebra.one_row import ONE_ROW
-from headrace.expressions.aggregate_functions import function_of
+from headrace.expressions.aggregates.functions import function_of
 from headrace.expressions.tree import AggregateCall, Column, Expression, Literal
 from headrace.time import BEGINNING, INFINITY, MIN_INSTANT, Duration
 

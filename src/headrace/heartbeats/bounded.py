@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.disorder import furthest_behind
+from headrace.kernels.instants.disorder import furthest_behind
 from headrace.time import BEGINNING, INFINITY
 
 UNCERTAIN: Final = BEGINNING - 1

@@ -27,7 +27,7 @@ from headrace.heartbeats.counting import Counting
 from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.rules import Rules
 from headrace.heartbeats.state import State, StreamState
-from headrace.kernels.promises import matured, put
+from headrace.kernels.instants.promises import matured, put
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
 
 Mask = NDArray[np.bool_]

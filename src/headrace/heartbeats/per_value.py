@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from headrace.elements import Int64Array
 from headrace.heartbeats.timing import PerValue, Timing
-from headrace.kernels.disorder import late_by_value, suffix_candidates, suffix_minima
-from headrace.kernels.sorting import stable_order
+from headrace.kernels.instants.disorder import late_by_value, suffix_candidates, suffix_minima
+from headrace.kernels.rows.sorting import stable_order
 from headrace.time import BEGINNING, INFINITY
 
 Mask = NDArray[np.bool_]

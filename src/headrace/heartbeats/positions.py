@@ -13,7 +13,7 @@ import numpy as np
 from headrace.elements import Int64Array
 from headrace.heartbeats.bounded import Arrivals, Judgement, furthest_limit
 from headrace.heartbeats.counting import Counting, Due, added, step_of, taken
-from headrace.kernels.disorder import furthest_behind
+from headrace.kernels.instants.disorder import furthest_behind
 from headrace.time import BEGINNING
 
 

@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from headrace.kernels.paths import best_paths
+from headrace.kernels.rows.paths import best_paths
 from headrace.time import MAX_INSTANT
 
 LONGEST: Final = MAX_INSTANT

@@ -12,7 +12,7 @@ import numpy as np
 from headrace.elements import Int64Array
 from headrace.heartbeats.groups import GroupedMatrix
 from headrace.heartbeats.skew import Bound
-from headrace.kernels.promises import promised
+from headrace.kernels.instants.promises import promised
 
 
 class Kind(NamedTuple):

@@ -15,9 +15,9 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.one_row import ONE_ROW, SCHEMA
 from headrace.algebra.system_streams import NOTED_AT, SystemStream, system_stream
 from headrace.errors import LanguageError, Position
-from headrace.expressions import functions
-from headrace.expressions.aggregates import is_aggregate
+from headrace.expressions.aggregates.aggregates import is_aggregate
 from headrace.expressions.coercion import is_numeric
+from headrace.expressions.functions import functions
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.corrections import changes_by_key, changes_of_stream, named_column
 from headrace.language.defaults import Defaults

@@ -36,7 +36,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import walk
-from headrace.expressions.aggregate_functions import ends_query
+from headrace.expressions.aggregates.functions import ends_query
 from headrace.expressions.tree import Call, Column, Expression, Literal
 from headrace.schema import BIGINT, BOOLEAN, DATE, STRING, TIMESTAMP
 

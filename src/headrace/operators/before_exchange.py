@@ -12,7 +12,7 @@ import pyarrow as pa
 from headrace.algebra.nodes import Aggregate, Distinct, Plan, TimeWindow, TopK
 from headrace.algebra.properties import constants_of
 from headrace.elements import Batch
-from headrace.kernels.extremes import smallest_rows
+from headrace.kernels.values.extremes import smallest_rows
 from headrace.operators.aggregates.accumulation import Accumulation
 from headrace.operators.contract import Report
 from headrace.operators.state.keys import encode_keys, hash_rows, normalise

@@ -10,7 +10,7 @@ import pyarrow as pa
 from headrace.algebra.nodes import Join
 from headrace.elements import Batch, Int64Array, concat, integers, record_batch
 from headrace.expressions.tree import Column, Expression
-from headrace.kernels.joins import join_intervals
+from headrace.kernels.rows.joins import join_intervals
 from headrace.operators.contract import Progress, Report, evaluate_all, evaluate_predicate
 from headrace.operators.state.keys import equal_rows, hash_rows, normalise
 from headrace.operators.state.runs import END, HASH, TIME, WEIGHT, Run, new_run

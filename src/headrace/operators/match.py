@@ -21,7 +21,7 @@ from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.elements import Batch, BoolArray, Int64Array, concat, record_batch, take_rows
 from headrace.expressions.evaluation.evaluate import evaluate, predicate_mask
 from headrace.expressions.tree import Call, Expression, Literal
-from headrace.kernels.ranges import Candidates, Ranges, candidates_of
+from headrace.kernels.rows.ranges import Candidates, Ranges, candidates_of
 from headrace.schema import BIGINT, DATE, DOUBLE, STRING, TIMESTAMP
 
 _NUMBERS: Final = (BIGINT, DOUBLE, DATE, TIMESTAMP)

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from headrace.elements import Batch, BoolArray, Int64Array
-from headrace.kernels.hashing import fold_words
+from headrace.kernels.rows.hashing import fold_words
 from headrace.operators.state.keys import hash_rows, normalise
 
 SALT: Final = 0x53414D504C45

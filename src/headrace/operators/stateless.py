@@ -25,7 +25,7 @@ from headrace.algebra.nodes import (
     instant_type,
 )
 from headrace.elements import Batch, Int64Array, integers, record_batch, take_rows
-from headrace.kernels.windows import cut_by_window
+from headrace.kernels.instants.windows import cut_by_window
 from headrace.operators.contract import Report, evaluate_all, evaluate_predicate
 from headrace.operators.match import matched
 from headrace.operators.sample import sampled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from headrace.optimizer.join_graph import Orders
+from headrace.optimizer.joins.join_graph import Orders
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from headrace.errors import LanguageError
-from headrace.expressions.aggregates import AGGREGATES, is_aggregate, resolve_aggregate
-from headrace.expressions.functions import literal
+from headrace.expressions.aggregates.aggregates import AGGREGATES, is_aggregate, resolve_aggregate
+from headrace.expressions.functions.functions import literal
 from headrace.expressions.tree import AggregateCall, Column
 from headrace.schema import BIGINT, DOUBLE, STRING
 

@@ -15,7 +15,7 @@ import pytest
 
 from headrace.elements import from_rows
 from headrace.expressions.evaluation.evaluate import evaluate
-from headrace.expressions.functions import literal, make_case, make_cast, resolve
+from headrace.expressions.functions.functions import literal, make_case, make_cast, resolve
 from headrace.expressions.render import render
 from headrace.expressions.tree import Column, Expression
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.expressions.evaluation.evaluate import evaluate, predicate_mask
-from headrace.expressions.functions import literal, make_cast, resolve
+from headrace.expressions.functions.functions import literal, make_cast, resolve
 from headrace.expressions.tree import Column
 from headrace.schema import BIGINT, DOUBLE, STRING
 

@@ -8,7 +8,7 @@ import pytest
 
 from headrace.errors import LanguageError
 from headrace.expressions.coercion import common_type
-from headrace.expressions.functions import FUNCTIONS, literal, make_case, make_cast, resolve
+from headrace.expressions.functions.functions import FUNCTIONS, literal, make_case, make_cast, resolve
 from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, UNKNOWN
 

@@ -17,7 +17,7 @@ from awkward_arguments import EDGES, MONEY, NUMBERS, SHORT, WHOLE, Signature, na
 from headrace.elements import from_rows
 from headrace.errors import LanguageError
 from headrace.expressions.evaluation.evaluate import evaluate
-from headrace.expressions.functions import literal, make_case, make_cast, make_try_cast, resolve
+from headrace.expressions.functions.functions import literal, make_case, make_cast, make_try_cast, resolve
 from headrace.expressions.intervals import make_interval
 from headrace.expressions.tree import Column, Expression
 from headrace.reference.contents import equal_form

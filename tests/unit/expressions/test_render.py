@@ -7,7 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
-from headrace.expressions.functions import literal, make_case, make_cast, resolve
+from headrace.expressions.functions.functions import literal, make_case, make_cast, resolve
 from headrace.expressions.render import render
 from headrace.expressions.tree import Column, Expression, Literal
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING

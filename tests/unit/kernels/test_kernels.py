@@ -10,16 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.kernels.extent import extent
-from headrace.kernels.extremes import lower_envelope
-from headrace.kernels.frames import frame_starts, number_instants, running_sums, subtract_columns
-from headrace.kernels.grouping import dense_codes, order_by_code
-from headrace.kernels.hashing import buckets_of, fold_bytes, fold_words
-from headrace.kernels.inputs import CountChanges, KeyPoints, RankedIntervals
-from headrace.kernels.joins import join_intervals, match_hashes
-from headrace.kernels.order_statistics import order_statistics
-from headrace.kernels.rows import slide_rows
-from headrace.kernels.schedule import (
+from headrace.kernels.instants.extent import extent
+from headrace.kernels.instants.frames import frame_starts, number_instants, running_sums, subtract_columns
+from headrace.kernels.instants.schedule import (
     BLOCK,
     index_schedule,
     key_ranges,
@@ -27,15 +20,22 @@ from headrace.kernels.schedule import (
     next_rows,
     sums_at_marks,
 )
-from headrace.kernels.sorting import count_descents, order_by_digits, stable_order
-from headrace.kernels.timeline import (
+from headrace.kernels.instants.timeline import (
     count_before,
     net_points,
     running_points,
     smallest_per_code,
     touched_codes,
 )
-from headrace.kernels.windows import cut_by_window
+from headrace.kernels.instants.windows import cut_by_window
+from headrace.kernels.rows.grouping import dense_codes, order_by_code
+from headrace.kernels.rows.hashing import buckets_of, fold_bytes, fold_words
+from headrace.kernels.rows.joins import join_intervals, match_hashes
+from headrace.kernels.rows.rows import slide_rows
+from headrace.kernels.rows.sorting import count_descents, order_by_digits, stable_order
+from headrace.kernels.values.extremes import lower_envelope
+from headrace.kernels.values.inputs import CountChanges, KeyPoints, RankedIntervals
+from headrace.kernels.values.order_statistics import order_statistics
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
 
 small = st.integers(0, 6)

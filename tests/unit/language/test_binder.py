@@ -30,7 +30,8 @@ from headrace.algebra.nodes import (
     column,
 )
 from headrace.algebra.properties import walk
-from headrace.expressions import aggregates, functions
+from headrace.expressions.aggregates import aggregates
+from headrace.expressions.functions import functions
 from headrace.expressions.tree import Call, Cast, Column, Expression, Literal
 from headrace.language.catalog import Catalog, DerivedStream, StreamInfo
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP

@@ -7,7 +7,7 @@ import pytest
 from auctions import plan_of
 from headrace.algebra.nodes import Filter, Project, column, project
 from headrace.errors import PlanError
-from headrace.expressions.functions import resolve
+from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Column, transform_columns
 from headrace.language.binding.columns import (
     InnerColumn,

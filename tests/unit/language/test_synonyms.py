@@ -8,7 +8,8 @@ import pytest
 
 from auctions import define, error_of
 from headrace.errors import LanguageError
-from headrace.expressions import aggregates, functions
+from headrace.expressions.aggregates import aggregates
+from headrace.expressions.functions import functions
 from headrace.language.catalog import Catalog
 from headrace.language.synonyms import CALLS, REWRITES, UNLIKE, WINDOWS
 

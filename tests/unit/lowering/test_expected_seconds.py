@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from headrace.algebra.nodes import Aggregate, Source, TimeWindow, column
-from headrace.expressions.aggregates import resolve_aggregate
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.lowering.costs import expectations, seconds
 from headrace.lowering.lower import lower
 from headrace.optimizer.cost.flow import Sample

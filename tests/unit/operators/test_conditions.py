@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from headrace.algebra.predicates import conjunction
 from headrace.expressions.coercion import literal
 from headrace.expressions.evaluation.evaluate import Outcome, evaluate, predicate_mask
-from headrace.expressions.functions import resolve
+from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Call, Column, Expression
 from headrace.operators import conditions
 from headrace.operators.conditions import evaluate_condition

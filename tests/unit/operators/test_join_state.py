@@ -5,7 +5,7 @@ from __future__ import annotations
 from driving import State, drive, in_epochs
 from headrace.algebra.nodes import Aggregate, Join, Plan, RowWindow, Source, column
 from headrace.elements import concat, from_rows
-from headrace.expressions.aggregates import resolve_aggregate
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.history import equivalent
 from headrace.reference.contents import Element, Stream
 from headrace.reference.operators import evaluate

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headrace.algebra.nodes import Filter, Join, Project, Source
-from headrace.expressions.functions import literal
-from headrace.optimizer.join_graph import join_graph
+from headrace.expressions.functions.functions import literal
+from headrace.optimizer.joins.join_graph import join_graph
 from headrace.schema import BIGINT, Field, Schema
 from headrace.time import TimeDomain
 

@@ -10,7 +10,7 @@ from auctions import plan_of
 from headrace.algebra.nodes import Aggregate, Plan, TimeWindow, WindowBounds
 from headrace.algebra.properties import walk
 from headrace.optimizer import optimize, rewrites
-from headrace.optimizer.pull_bounds_above_aggregate import pull_bounds_above_aggregate
+from headrace.optimizer.pushdown.pull_bounds_above_aggregate import pull_bounds_above_aggregate
 from headrace.optimizer.rule import everywhere
 
 NATIVE = "SELECT kind, COUNT(*) AS n FROM tick [RANGE 6 SLIDE 3] WHERE id > 1 GROUP BY kind"

@@ -12,33 +12,33 @@ from headrace.algebra.nodes import Coalesce, Plan, Project, Rstream, Sample, Sou
 from headrace.algebra.properties import sources_of, walk
 from headrace.language.printer import to_sql
 from headrace.optimizer import RULES, optimize, rewrites
-from headrace.optimizer.aggregate_before_join import aggregate_before_join
-from headrace.optimizer.connect_joins import connect_joins
-from headrace.optimizer.distinct_before_join import distinct_before_join
-from headrace.optimizer.distinct_before_union import distinct_before_union
-from headrace.optimizer.distinct_once import distinct_once
-from headrace.optimizer.equalities_into_join import equalities_into_join
-from headrace.optimizer.filter_from_case import filter_from_case
-from headrace.optimizer.fold_constants import fold_constants
-from headrace.optimizer.forget_rows_left_out import forget_rows_left_out
-from headrace.optimizer.merge_filters import merge_filters
-from headrace.optimizer.merge_project_into_aggregate import merge_project_into_aggregate
-from headrace.optimizer.merge_projects import merge_projects
-from headrace.optimizer.pull_window_above_union import pull_window_above_union
-from headrace.optimizer.push_filter_below_join import push_filter_below_join
-from headrace.optimizer.push_filter_below_project import push_filter_below_project
-from headrace.optimizer.push_filter_below_row_window import push_filter_below_row_window
-from headrace.optimizer.push_filter_below_semi_join import push_filter_below_semi_join
-from headrace.optimizer.push_filter_below_stream import push_filter_below_stream
-from headrace.optimizer.push_filter_below_union import push_filter_below_union
-from headrace.optimizer.push_filter_below_window import push_filter_below_window
-from headrace.optimizer.push_project_below_row_window import push_project_below_row_window
-from headrace.optimizer.remove_now_window import remove_now_window
-from headrace.optimizer.remove_trivial_project import remove_trivial_project
-from headrace.optimizer.remove_trivial_top_k import remove_trivial_top_k
-from headrace.optimizer.remove_unbounded_window import remove_unbounded_window
+from headrace.optimizer.joins.aggregate_before_join import aggregate_before_join
+from headrace.optimizer.joins.connect_joins import connect_joins
+from headrace.optimizer.joins.distinct_before_join import distinct_before_join
+from headrace.optimizer.joins.equalities_into_join import equalities_into_join
+from headrace.optimizer.joins.simplify_outer_join import simplify_outer_join
+from headrace.optimizer.pushdown.pull_window_above_union import pull_window_above_union
+from headrace.optimizer.pushdown.push_filter_below_join import push_filter_below_join
+from headrace.optimizer.pushdown.push_filter_below_project import push_filter_below_project
+from headrace.optimizer.pushdown.push_filter_below_row_window import push_filter_below_row_window
+from headrace.optimizer.pushdown.push_filter_below_semi_join import push_filter_below_semi_join
+from headrace.optimizer.pushdown.push_filter_below_stream import push_filter_below_stream
+from headrace.optimizer.pushdown.push_filter_below_union import push_filter_below_union
+from headrace.optimizer.pushdown.push_filter_below_window import push_filter_below_window
+from headrace.optimizer.pushdown.push_project_below_row_window import push_project_below_row_window
 from headrace.optimizer.rule import Rewrite, everywhere
-from headrace.optimizer.simplify_outer_join import simplify_outer_join
+from headrace.optimizer.simplify.distinct_before_union import distinct_before_union
+from headrace.optimizer.simplify.distinct_once import distinct_once
+from headrace.optimizer.simplify.filter_from_case import filter_from_case
+from headrace.optimizer.simplify.fold_constants import fold_constants
+from headrace.optimizer.simplify.forget_rows_left_out import forget_rows_left_out
+from headrace.optimizer.simplify.merge_filters import merge_filters
+from headrace.optimizer.simplify.merge_project_into_aggregate import merge_project_into_aggregate
+from headrace.optimizer.simplify.merge_projects import merge_projects
+from headrace.optimizer.simplify.remove_now_window import remove_now_window
+from headrace.optimizer.simplify.remove_trivial_project import remove_trivial_project
+from headrace.optimizer.simplify.remove_trivial_top_k import remove_trivial_top_k
+from headrace.optimizer.simplify.remove_unbounded_window import remove_unbounded_window
 
 CASES = [
     (

@@ -10,8 +10,8 @@ import pytest
 
 from headrace.algebra.nodes import Aggregate, Filter, Join, Project, Source, column
 from headrace.errors import ExecutionError, HistoryError
-from headrace.expressions.aggregates import resolve_aggregate
-from headrace.expressions.functions import literal, resolve
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
+from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Column, Expression
 from headrace.reference.aggregates import aggregate
 from headrace.reference.contents import Stream, content_at, history_of, payload

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from headrace.expressions.aggregates import resolve_aggregate
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.expressions.tree import Column
 from headrace.reference.aggregates import aggregate
 from headrace.schema import BIGINT, DOUBLE

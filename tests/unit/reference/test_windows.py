@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.algebra.nodes import Aggregate, Plan, SessionWindow, Source, TimeWindow, WindowBounds, column
-from headrace.expressions.aggregates import resolve_aggregate
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, STRING, Field, Schema

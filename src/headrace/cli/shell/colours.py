@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from headrace.expressions.aggregates import AGGREGATES, COMPOSED
-from headrace.expressions.functions import FUNCTIONS
+from headrace.expressions.aggregates.aggregates import AGGREGATES, COMPOSED
+from headrace.expressions.functions.functions import FUNCTIONS
 from headrace.language.completion.candidates import WORDS
 from headrace.language.completion.tokens import Kind, Token, tokens_of
 from headrace.language.dialect import RESERVED

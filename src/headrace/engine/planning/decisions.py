@@ -16,8 +16,8 @@ from headrace.optimizer import CHOSEN_RULES, optimize
 from headrace.optimizer.cost.flow import Flow
 from headrace.optimizer.cost.orders import best_order
 from headrace.optimizer.decisions import Decisions
-from headrace.optimizer.join_graph import JoinGraph, Order
-from headrace.optimizer.order_joins import join_orders
+from headrace.optimizer.joins.join_graph import JoinGraph, Order
+from headrace.optimizer.joins.order_joins import join_orders
 
 _MARGIN: Final = 0.9
 """A rule is chosen if the plan costs less than this part of what it costs without."""

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from headrace.errors import StoreError
 from headrace.lowering.lower import Holds
 from headrace.optimizer.decisions import Decisions
-from headrace.optimizer.join_graph import Order
+from headrace.optimizer.joins.join_graph import Order
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.inspect import described
 

@@ -15,8 +15,8 @@ from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.catalog.listed_sinks import listed_sinks
 from headrace.engine.shown.status import Status, instant_text, lag_text
 from headrace.engine.statements.skews import skew_rows
-from headrace.expressions.aggregates import AGGREGATES, COMPOSED
-from headrace.expressions.functions import FUNCTIONS
+from headrace.expressions.aggregates.aggregates import AGGREGATES, COMPOSED
+from headrace.expressions.functions.functions import FUNCTIONS
 from headrace.expressions.user import UserFunction
 from headrace.heartbeats import bounded
 from headrace.language.catalog import DerivedStream, Functions, RelationInfo, StreamInfo

@@ -28,7 +28,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import is_deeper, is_untimed
 from headrace.errors import LanguageError, Position
-from headrace.expressions import functions
+from headrace.expressions.functions import functions
 from headrace.expressions.tree import Column
 from headrace.language.binding.over.calls import OverCalls
 from headrace.language.binding.present import with_present

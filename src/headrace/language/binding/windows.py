@@ -16,7 +16,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import granule_of, lasts_at_most, timestamp_columns
 from headrace.errors import LanguageError, Position
-from headrace.expressions.functions import literal, resolve
+from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Column, Expression
 from headrace.language.binding.scalars.scalars import Context, bind_scalar, located
 from headrace.language.binding.scope import Scope

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from headrace.expressions.aggregates import AGGREGATES, COMPOSED
-from headrace.expressions.functions import FUNCTIONS
+from headrace.expressions.aggregates.aggregates import AGGREGATES, COMPOSED
+from headrace.expressions.functions.functions import FUNCTIONS
 from headrace.language.completion.tokens import Kind, Token, tokens_of
 from headrace.language.names import quoted_name
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import cast
 
 from headrace.algebra.nodes import Aggregate, TimeWindow
-from headrace.expressions.aggregate_functions import function_of
+from headrace.expressions.aggregates.functions import function_of
 from headrace.expressions.coercion import literal
-from headrace.expressions.functions import resolve
+from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import AggregateCall, Column, Expression, transform_call
 from headrace.lowering.constants import asked_in
 from headrace.lowering.sharing.bodies import NUMBER, Bodies, Grouped, Instead, Nested, Timed, moved

@@ -10,11 +10,11 @@ import pyarrow as pa
 from headrace.algebra.nodes import Aggregate
 from headrace.algebra.properties import is_insert_only
 from headrace.elements import Batch, Int64Array, limbs_of
-from headrace.expressions.aggregate_functions import function_of
-from headrace.expressions.ordering import Ordering
+from headrace.expressions.aggregates.functions import function_of
+from headrace.expressions.aggregates.ordering import Ordering
 from headrace.expressions.tree import AggregateCall, Expression
-from headrace.kernels.extremes import smallest_rows
-from headrace.kernels.timeline import add_by_code
+from headrace.kernels.instants.timeline import add_by_code
+from headrace.kernels.values.extremes import smallest_rows
 from headrace.operators.aggregates.accumulators import (
     SumLayout,
     accumulate,

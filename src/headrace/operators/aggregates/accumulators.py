@@ -1,7 +1,7 @@
 """Aggregates as sums: what each one adds up per element.
 
 Counts, sums, averages, variances and covariances are invertible: a retraction subtracts what an insertion
-added. Everything is summed exactly, as 32-bit limbs in 64-bit counters (`headrace.kernels.limbs`), so that
+added. Everything is summed exactly, as 32-bit limbs in 64-bit counters (`headrace.kernels.numbers.limbs`), so that
 only the *result* can overflow, never an intermediate sum. The result is rounded once (`sum_values`), so it
 does not depend on the order of rows, nor on rows that have left. Integers and decimals have a fixed number of
 limbs, doubles and products those that their values need. NaN and infinities are counted apart. MIN, MAX and
@@ -19,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import BoolArray, Float64Array, Int64Array, integers
-from headrace.expressions.aggregate_functions import Kept, function_of
-from headrace.expressions.aggregates import effective_argument, masked
+from headrace.expressions.aggregates.aggregates import effective_argument, masked
+from headrace.expressions.aggregates.functions import Kept, function_of
 from headrace.expressions.tree import AggregateCall, Expression
-from headrace.kernels.integers import LIMB_BITS, MASK
-from headrace.kernels.limbs import multiply_limbs, split_doubles, split_integers, spread_limbs
+from headrace.kernels.numbers.integers import LIMB_BITS, MASK
+from headrace.kernels.numbers.limbs import multiply_limbs, split_doubles, split_integers, spread_limbs
 from headrace.operators.state.sum_columns import SumColumns, limb_name
 from headrace.schema import BOOLEAN, DOUBLE
 

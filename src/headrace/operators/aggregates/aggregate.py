@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Aggregate
 from headrace.elements import Batch, concat, integers, record_batch
-from headrace.expressions.ordering import Ordering
+from headrace.expressions.aggregates.ordering import Ordering
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.operators.aggregates.accumulation import Accumulation
 from headrace.operators.aggregates.accumulators import accumulate_distinct, is_invertible

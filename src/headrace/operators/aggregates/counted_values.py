@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from headrace.elements import Int64Array, integers
 from headrace.expressions.tree import AggregateCall
-from headrace.kernels.inputs import CountChanges, KeyPoints
-from headrace.kernels.multisets import common_bits, most_frequent
+from headrace.kernels.values.inputs import CountChanges, KeyPoints
+from headrace.kernels.values.multisets import common_bits, most_frequent
 
 _BITS: Final = {"BIT_AND": 0, "BIT_OR": 1, "BIT_XOR": 2}
 COUNTED: Final = ("MODE", *_BITS)

@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from headrace.elements import BoolArray, Int64Array, integers
 from headrace.errors import ExecutionError
-from headrace.expressions.aggregate_functions import Kept, function_of
-from headrace.expressions.ordering import Ordering
+from headrace.expressions.aggregates.functions import Kept, function_of
+from headrace.expressions.aggregates.ordering import Ordering
 from headrace.expressions.tree import AggregateCall, Literal
-from headrace.kernels.extremes import lower_envelope
-from headrace.kernels.inputs import CountChanges, KeyPoints, RankedIntervals
-from headrace.kernels.order_statistics import order_statistics, sorted_values
+from headrace.kernels.values.extremes import lower_envelope
+from headrace.kernels.values.inputs import CountChanges, KeyPoints, RankedIntervals
+from headrace.kernels.values.order_statistics import order_statistics, sorted_values
 from headrace.operators.aggregates.counted_values import COUNTED, counted_values
 from headrace.operators.aggregates.user_values import user_values
 from headrace.operators.state.keys import order_by

@@ -12,8 +12,13 @@ import pyarrow.compute as pc
 from headrace.elements import BoolArray, Float64Array, Int64Array
 from headrace.errors import ExecutionError
 from headrace.expressions.tree import AggregateCall
-from headrace.kernels.integers import LIMB_BITS, MASK
-from headrace.kernels.rounding import rounded_correlations, rounded_means, rounded_spreads, rounded_sums
+from headrace.kernels.numbers.integers import LIMB_BITS, MASK
+from headrace.kernels.numbers.rounding import (
+    rounded_correlations,
+    rounded_means,
+    rounded_spreads,
+    rounded_sums,
+)
 from headrace.operators.aggregates.accumulators import SumLayout, Sums, identity_of
 from headrace.operators.state.sum_columns import SumColumns
 from headrace.schema import BIGINT, DOUBLE, decimal, most_digits

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import Batch, Int64Array, concat_rows, empty_columns, integers
-from headrace.kernels.sorting import stable_order
+from headrace.kernels.rows.sorting import stable_order
 from headrace.operators.state.runs import END, TIER, TIME, WEIGHT, Run, is_tier_full
 
 _TIMES = (TIME, END, WEIGHT)

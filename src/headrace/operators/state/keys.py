@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from headrace.elements import BoolArray, Int64Array, integers
 from headrace.history import normalise_column
-from headrace.kernels.grouping import dense_codes, order_by_code
-from headrace.kernels.hashing import buckets_of, equal_bytes, fold_bytes, fold_words
-from headrace.kernels.sorting import stable_order
+from headrace.kernels.rows.grouping import dense_codes, order_by_code
+from headrace.kernels.rows.hashing import buckets_of, equal_bytes, fold_bytes, fold_words
+from headrace.kernels.rows.sorting import stable_order
 from headrace.nested import fields_of, is_nested, is_sequence, map_parts, offsets_of, values_of
 from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING
 

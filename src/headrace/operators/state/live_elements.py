@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import BoolArray, Int64Array, integers
-from headrace.kernels.sorting import stable_order
+from headrace.kernels.rows.sorting import stable_order
 from headrace.operators.state.keys import hash_rows, order_by
 from headrace.operators.state.runs import END, HASH, TIME
 from headrace.operators.state.sweep_area import Layout, SweepArea

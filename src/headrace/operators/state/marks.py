@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.elements import LIMB, Int64Array, integers, limbs_of
-from headrace.kernels.schedule import sums_at_marks
-from headrace.kernels.timeline import add_by_code
+from headrace.kernels.instants.schedule import sums_at_marks
+from headrace.kernels.instants.timeline import add_by_code
 from headrace.operators.state.runs import Run
 from headrace.operators.state.sum_columns import SumColumns, sums_of
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import Int64Array
-from headrace.kernels.numbering import enter, look_up
+from headrace.kernels.rows.numbering import enter, look_up
 from headrace.operators.state.keys import encode_keys, equal_rows, hash_rows, key_values, normalise
 
 
@@ -70,5 +70,5 @@ class Numbers:
 
 
 def _empty_table(keys: int) -> Int64Array:
-    """A table for `headrace.kernels.numbering` with room for so many keys."""
+    """A table for `headrace.kernels.rows.numbering` with room for so many keys."""
     return np.full((1 << (2 * keys).bit_length(), 2), -1, dtype=np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import BoolArray, Int64Array, integers
-from headrace.kernels.joins import sorted_ranges
+from headrace.kernels.rows.joins import sorted_ranges
 from headrace.operators.state.keys import encode_keys, hash_rows, order_by
 from headrace.operators.state.live_elements import COUNT, LiveElements, Rows
 from headrace.operators.state.marks import spread

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import Int64Array, integers
-from headrace.kernels.intervals import joined_intervals
+from headrace.kernels.instants.intervals import joined_intervals
 from headrace.operators.state.keys import order_by
 from headrace.operators.state.runs import TIME
 from headrace.operators.state.schedule import Schedule

@@ -20,9 +20,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.elements import Int64Array, integers, widened
-from headrace.kernels.grouping import dense_codes
-from headrace.kernels.schedule import BLOCK
-from headrace.kernels.sorting import count_descents, stable_order
+from headrace.kernels.instants.schedule import BLOCK
+from headrace.kernels.rows.grouping import dense_codes
+from headrace.kernels.rows.sorting import count_descents, stable_order
 from headrace.operators.state.keys import order_by_hash
 from headrace.time import BEGINNING, INFINITY
 

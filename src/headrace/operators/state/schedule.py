@@ -17,9 +17,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from headrace.elements import Int64Array, concat_rows, concat_stored, integers
-from headrace.kernels.schedule import index_schedule, key_ranges, net_schedule, next_rows
-from headrace.kernels.sorting import stable_order
-from headrace.kernels.timeline import add_by_code
+from headrace.kernels.instants.schedule import index_schedule, key_ranges, net_schedule, next_rows
+from headrace.kernels.instants.timeline import add_by_code
+from headrace.kernels.rows.sorting import stable_order
 from headrace.operators.state.keys import Codes, encode_keys, equal_rows, ranks
 from headrace.operators.state.marks import STRIDE, is_marked, marked, range_sums, spread, with_marks
 from headrace.operators.state.runs import HASH, ORDER, TIER, TIME, Area, Run, is_tier_full, unindexed

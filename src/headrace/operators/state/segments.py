@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import BoolArray, Int64Array
-from headrace.kernels.timeline import segments
+from headrace.kernels.instants.timeline import segments
 from headrace.operators.state.keys import equal_rows, normalise
 from headrace.operators.state.timeline import Points
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.elements import LIMB, BoolArray, Int64Array, concat_rows, integers, limbs_of, widened
-from headrace.kernels.sorting import stable_order
+from headrace.kernels.rows.sorting import stable_order
 from headrace.operators.state.keys import encode_keys, equal_rows, order_by
 from headrace.operators.state.runs import HASH, TIER, TIME, Run, is_tier_full, unindexed
 from headrace.time import BEGINNING, INFINITY

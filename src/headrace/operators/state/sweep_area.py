@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import Int64Array, concat_rows, integers
-from headrace.kernels.joins import match_hashes, sorted_ranges
-from headrace.kernels.sorting import stable_order
-from headrace.kernels.timeline import count_before, net_points, smallest_per_code
+from headrace.kernels.instants.timeline import count_before, net_points, smallest_per_code
+from headrace.kernels.rows.joins import match_hashes, sorted_ranges
+from headrace.kernels.rows.sorting import stable_order
 from headrace.operators.state.keys import encode_keys, equal_rows, hash_rows, order_by
 from headrace.operators.state.marks import spread
 from headrace.operators.state.runs import END, HASH, ORDER, TIER, TIME, Run, is_tier_full, new_run, unindexed

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import BoolArray, Int64Array, concat_rows, integers
-from headrace.kernels.sorting import stable_order
-from headrace.kernels.timeline import running_points, touched_codes
+from headrace.kernels.instants.timeline import running_points, touched_codes
+from headrace.kernels.rows.sorting import stable_order
 from headrace.operators.state.keys import Codes, encode_keys, hash_rows
 from headrace.operators.state.runs import HASH, TIME, Area
 from headrace.operators.state.schedule import Deltas, Endpoints, Schedule

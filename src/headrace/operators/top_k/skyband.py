@@ -12,7 +12,7 @@ from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import TopK, column
 from headrace.elements import Batch, BoolArray
 from headrace.expressions.tree import SortKey
-from headrace.kernels.skyband import best_so_far, cut_where_one_ends
+from headrace.kernels.values.skyband import best_so_far, cut_where_one_ends
 from headrace.operators.aggregates.live_values import LiveChanges
 from headrace.operators.state.keys import encode_keys, hash_rows, normalise, order_by
 from headrace.operators.state.live_elements import LiveElements, Pool, Rows

@@ -11,12 +11,12 @@ from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import TopK, column
 from headrace.algebra.properties import has_skyband
 from headrace.elements import Batch, concat, record_batch
-from headrace.expressions.ordering import Ordering
+from headrace.expressions.aggregates.ordering import Ordering
 from headrace.expressions.tree import SortKey
-from headrace.kernels import top_k as kernels
-from headrace.kernels.grouping import order_by_code
-from headrace.kernels.inputs import CountChanges, GroupPoints
-from headrace.kernels.top_k import first_rows
+from headrace.kernels.rows.grouping import order_by_code
+from headrace.kernels.values import top_k as kernels
+from headrace.kernels.values.inputs import CountChanges, GroupPoints
+from headrace.kernels.values.top_k import first_rows
 from headrace.operators.aggregates.live_values import LiveValues
 from headrace.operators.contract import Progress
 from headrace.operators.state.keys import normalise, order_by

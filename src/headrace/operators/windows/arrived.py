@@ -11,9 +11,9 @@ import pyarrow as pa
 from headrace.algebra.frames import Frame
 from headrace.elements import Batch, BoolArray, Int64Array
 from headrace.expressions.tree import AggregateCall
-from headrace.kernels.frames import number_instants
-from headrace.kernels.grouping import order_by_code
-from headrace.kernels.sorting import stable_order
+from headrace.kernels.instants.frames import number_instants
+from headrace.kernels.rows.grouping import order_by_code
+from headrace.kernels.rows.sorting import stable_order
 from headrace.operators.state.keys import encode_keys, hash_rows
 from headrace.operators.state.order import break_ties
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headrace.elements import Batch, Int64Array, concat, integers, record_batch
 from headrace.expressions.tree import Column
-from headrace.kernels.timeline import smallest_per_code
+from headrace.kernels.instants.timeline import smallest_per_code
 from headrace.operators.state.keys import hash_rows, normalise, order_by
 from headrace.operators.state.runs import HASH, TIME, WEIGHT
 from headrace.operators.state.sweep_area import Layout, Netting, SweepArea

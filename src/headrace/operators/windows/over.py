@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from headrace.algebra.frames import RangeFrame, RowsFrame
 from headrace.algebra.nodes import Over
 from headrace.elements import Batch, concat, record_batch
-from headrace.expressions.ordering import Ordering
+from headrace.expressions.aggregates.ordering import Ordering
 from headrace.expressions.tree import AggregateCall
 from headrace.operators.aggregates.accumulators import is_invertible
 from headrace.operators.contract import Progress, Report

@@ -11,7 +11,7 @@ from headrace.algebra.frames import RangeFrame
 from headrace.algebra.nodes import Over
 from headrace.elements import Batch, Int64Array
 from headrace.expressions.tree import AggregateCall
-from headrace.kernels.frames import frame_starts, running_sums, subtract_columns
+from headrace.kernels.instants.frames import frame_starts, running_sums, subtract_columns
 from headrace.operators.aggregates.accumulators import SumLayout, accumulate, is_invertible, layout_of
 from headrace.operators.aggregates.sum_values import evaluate
 from headrace.operators.contract import Report, evaluate_all

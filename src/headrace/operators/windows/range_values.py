@@ -8,7 +8,7 @@ import pyarrow as pa
 from headrace.algebra.frames import RangeFrame
 from headrace.algebra.nodes import Aggregate, Over, Source
 from headrace.elements import Batch, Int64Array, empty
-from headrace.expressions.ordering import Ordering
+from headrace.expressions.aggregates.ordering import Ordering
 from headrace.expressions.tree import AggregateCall
 from headrace.operators.aggregates.aggregate import AggregateOperator
 from headrace.operators.aggregates.live_values import create_live_values

@@ -11,7 +11,7 @@ from headrace.algebra.frames import RowsFrame
 from headrace.algebra.nodes import Aggregate, Over, Source, column
 from headrace.elements import Batch, Int64Array, concat_rows, integers, record_batch
 from headrace.expressions.tree import AggregateCall, expressions_of
-from headrace.kernels.sorting import stable_order
+from headrace.kernels.rows.sorting import stable_order
 from headrace.operators.aggregates.aggregate import AggregateOperator
 from headrace.operators.contract import Progress, Report
 from headrace.operators.state.runs import Area

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import LiveRow, RowWindow
 from headrace.elements import Batch, BoolArray, Int64Array, concat, empty, integers, take_rows
-from headrace.kernels.rows import slide_rows
+from headrace.kernels.rows.rows import slide_rows
 from headrace.operators.contract import Progress
 from headrace.operators.state.runs import TIME, Area
 from headrace.operators.windows.arrived import Arrived

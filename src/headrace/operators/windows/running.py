@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Aggregate, Over, Source
 from headrace.elements import Batch, Int64Array, integers, take_rows
-from headrace.expressions.aggregate_functions import function_of
+from headrace.expressions.aggregates.functions import function_of
 from headrace.expressions.tree import AggregateCall
 from headrace.operators.aggregates.aggregate import AggregateOperator
 from headrace.operators.contract import Progress, Report

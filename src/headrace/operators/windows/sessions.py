@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import SessionWindow, instant_type
 from headrace.elements import Batch, BoolArray, Int64Array, concat, integers, record_batch, take_rows
-from headrace.kernels.timeline import net_points
+from headrace.kernels.instants.timeline import net_points
 from headrace.operators.contract import Progress
 from headrace.operators.state.keys import encode_keys, hash_rows, normalise, order_by
 from headrace.operators.state.runs import HASH, TIME, WEIGHT

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headrace.algebra.nodes import Aggregate
-from headrace.expressions.aggregate_functions import Kept, function_of
-from headrace.expressions.ordering import Ordering
+from headrace.expressions.aggregates.functions import Kept, function_of
+from headrace.expressions.aggregates.ordering import Ordering
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.optimizer.cost.flow import Flow, lasting
 from headrace.optimizer.cost.growth import ALL, Growth

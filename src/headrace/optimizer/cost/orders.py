@@ -11,7 +11,7 @@ from headrace.optimizer.cost.expected import expected
 from headrace.optimizer.cost.flow import Flow
 from headrace.optimizer.cost.machine import MACHINE
 from headrace.optimizer.cost.work import Counts, Kind, Work, epochs_of, sending, storing, work_of
-from headrace.optimizer.join_graph import JoinedPart, JoinGraph, Order
+from headrace.optimizer.joins.join_graph import JoinedPart, JoinGraph, Order
 
 MAX_INPUTS: Final = 10
 """Of so many inputs all orders are looked at: 59,049 joins of one subset with another."""

@@ -50,9 +50,9 @@ from headrace.algebra.nodes import (
     WindowBounds,
 )
 from headrace.algebra.properties import is_insert_only, is_stateful
-from headrace.expressions.aggregate_functions import Kept, function_of
-from headrace.expressions.aggregates import effective_argument, masked
-from headrace.expressions.ordering import Ordering
+from headrace.expressions.aggregates.aggregates import effective_argument, masked
+from headrace.expressions.aggregates.functions import Kept, function_of
+from headrace.expressions.aggregates.ordering import Ordering
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, Literal, children
 from headrace.schema import Schema
 

@@ -21,7 +21,7 @@ from pyspark import daemon
 
 import headrace.runtime.spark.resident  # noqa: F401 - loaded for the workers
 from headrace.elements import integers
-from headrace.kernels.hashing import buckets_of
+from headrace.kernels.rows.hashing import buckets_of
 
 _worker = daemon.worker
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from headrace.elements import Batch, Float64Array, Int64Array
 from headrace.heartbeats.bounded import Arrivals
-from headrace.kernels.extent import extent
+from headrace.kernels.instants.extent import extent
 from headrace.time import BEGINNING, INFINITY
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from headrace.elements import Int64Array
 from headrace.heartbeats.bounded import Judgement
 from headrace.heartbeats.share import Lateness, Target, lateness_of, lateness_together
-from headrace.kernels.disorder import furthest_behind
+from headrace.kernels.instants.disorder import furthest_behind
 from headrace.runtime.tasks.reading import Judge
 from headrace.runtime.tasks.task import Task
 

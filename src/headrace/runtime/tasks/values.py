@@ -20,7 +20,7 @@ from headrace.elements import Int64Array, decode_rows, encode_rows, integers
 from headrace.heartbeats.bounded import Arrivals, Judgement
 from headrace.heartbeats.per_value import ValuesState, forgettable, judge_by_value, rises, rules_of
 from headrace.heartbeats.timing import PerValue
-from headrace.kernels.disorder import join_places, renew
+from headrace.kernels.instants.disorder import join_places, renew
 from headrace.operators.state.numbers import Numbers
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter, Store
 from headrace.runtime.tasks.messages import EpochWork, SlowValue, ValuesPoint, ValuesRun

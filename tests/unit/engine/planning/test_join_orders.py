@@ -21,7 +21,7 @@ from headrace.engine.shown.status import status_of
 from headrace.history import equivalent
 from headrace.optimizer import optimize, optimize_by
 from headrace.optimizer.decisions import Decisions
-from headrace.optimizer.join_graph import JoinGraph, Order, join_graph
+from headrace.optimizer.joins.join_graph import JoinGraph, Order, join_graph
 from headrace.runtime.driver.endless.retries import run_to_end
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.facts.progress import Progress

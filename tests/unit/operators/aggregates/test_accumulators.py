@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headrace.errors import ExecutionError
 from headrace.expressions.tree import AggregateCall, Column
-from headrace.kernels.timeline import add_by_code
+from headrace.kernels.instants.timeline import add_by_code
 from headrace.operators.aggregates.accumulators import accumulate, layout_of
 from headrace.operators.aggregates.sum_values import evaluate
 from headrace.operators.state.sum_columns import SumColumns

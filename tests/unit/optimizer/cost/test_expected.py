@@ -27,7 +27,7 @@ from headrace.algebra.nodes import (
     Union,
     column,
 )
-from headrace.expressions.aggregates import Modifiers, resolve_aggregate
+from headrace.expressions.aggregates.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.tree import Call, Column, Expression, Literal
 from headrace.optimizer.cost.expected import expected
 from headrace.optimizer.cost.flow import Flow, Sample, flow_of

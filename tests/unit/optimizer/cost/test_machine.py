@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from headrace.algebra.nodes import Aggregate, Filter, Plan, Project, Source, TimeWindow, column
-from headrace.expressions.aggregates import Modifiers, resolve_aggregate
-from headrace.expressions.functions import literal, resolve
+from headrace.expressions.aggregates.aggregates import Modifiers, resolve_aggregate
+from headrace.expressions.functions.functions import literal, resolve
 from headrace.optimizer.cost.machine import MACHINE, Constants, Machine
 from headrace.optimizer.cost.work import Counts, Kind, Work, reading, work_of
 from headrace.schema import BIGINT, STRING, Field, Schema

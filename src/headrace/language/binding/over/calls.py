@@ -12,8 +12,8 @@ from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import Plan, Project, column
 from headrace.algebra.properties import timestamp_columns
 from headrace.errors import LanguageError, Position
-from headrace.expressions import functions
-from headrace.expressions.aggregates import Modifiers, resolve_aggregate
+from headrace.expressions.aggregates.aggregates import Modifiers, resolve_aggregate
+from headrace.expressions.functions import functions
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey
 from headrace.language.binding.columns import is_own
 from headrace.language.binding.over.frames import (

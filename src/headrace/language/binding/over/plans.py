@@ -20,7 +20,7 @@ from headrace.algebra.nodes import (
     column,
 )
 from headrace.algebra.nulls import null_safe_key
-from headrace.expressions import functions
+from headrace.expressions.functions import functions
 from headrace.expressions.tree import (
     AggregateCall,
     Column,

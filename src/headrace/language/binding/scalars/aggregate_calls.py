@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from headrace.expressions.aggregates import is_aggregate
+from headrace.expressions.aggregates.aggregates import is_aggregate
 from headrace.expressions.user import UserAggregate
 from headrace.language.catalog import Functions
 from headrace.language.syntax import Scalar

@@ -8,7 +8,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from headrace.errors import LanguageError, PlanError, Position
-from headrace.expressions import aggregates, functions
+from headrace.expressions.aggregates import aggregates
+from headrace.expressions.functions import functions
 from headrace.language.binding.scope import Scope
 from headrace.language.dialect import Nested, position_of
 from headrace.language.synonyms import CALLS, REWRITES, UNLIKE, WINDOWS

@@ -12,8 +12,9 @@ import pyarrow as pa
 from sqlglot import exp
 
 from headrace.errors import LanguageError, PlanError, Position
-from headrace.expressions import aggregates, functions
+from headrace.expressions.aggregates import aggregates
 from headrace.expressions.evaluation.evaluate import computed
+from headrace.expressions.functions import functions
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, Literal, SortKey
 from headrace.expressions.user import UserAggregate
 from headrace.language.binding.scalars.aggregate_calls import aggregate_parts

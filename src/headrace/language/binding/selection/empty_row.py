@@ -20,7 +20,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import relations_of, sources_of
 from headrace.errors import LanguageError, Position
-from headrace.expressions.functions import literal, resolve
+from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import AggregateCall, Expression, Literal
 from headrace.schema import BOOLEAN, unique_names
 from headrace.time import INFINITY, Duration

@@ -8,7 +8,7 @@ from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import Filter, Plan, Project, TopK, column, project
 from headrace.algebra.predicates import conjunction
 from headrace.errors import LanguageError, Position
-from headrace.expressions.functions import literal, resolve
+from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Expression, SortKey
 from headrace.language.binding.scalars.scalars import located
 from headrace.language.binding.sort_keys import hidden_keys, is_name, is_number, with_hidden

@@ -12,8 +12,8 @@ from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import has_one_row
 from headrace.errors import LanguageError
-from headrace.expressions import functions
-from headrace.expressions.aggregate_functions import function_of
+from headrace.expressions.aggregates.functions import function_of
+from headrace.expressions.functions import functions
 from headrace.expressions.tree import (
     Column,
     Expression,

@@ -18,7 +18,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
-from headrace.expressions.functions import make_case, resolve
+from headrace.expressions.functions.functions import make_case, resolve
 from headrace.expressions.tree import Call, Column, Expression, Literal, transform_columns
 from headrace.language.binding.columns import InnerColumn, Place, own_columns, places_in
 from headrace.language.binding.subqueries.questions import (

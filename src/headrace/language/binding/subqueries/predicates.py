@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from headrace.errors import LanguageError
-from headrace.expressions.functions import resolve
+from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Expression
 from headrace.language.binding.subqueries.questions import Nesting
 from headrace.language.dialect import Nested, position_of

@@ -14,7 +14,7 @@ from headrace.algebra.nodes import (
     Plan,
 )
 from headrace.errors import LanguageError, Position
-from headrace.expressions.functions import resolve
+from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Column, Expression, Literal, transform_columns
 from headrace.language.binding.columns import InnerColumn, OuterColumn, Place, is_own, reads_outer
 from headrace.language.binding.scope import Scope

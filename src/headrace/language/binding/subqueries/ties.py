@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from headrace.algebra.failure import can_fail
 from headrace.algebra.nodes import Distinct, Join, Plan, Project, column, project
 from headrace.errors import Position
-from headrace.expressions.functions import resolve
+from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Call, Column, Expression, shift_columns, walk
 from headrace.language.binding.columns import OuterColumn, is_own
 from headrace.language.binding.scope import Bound, Outer, Scope, check_domains

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from headrace.algebra.nodes import Filter, Plan, Project, Unnest, column
 from headrace.errors import LanguageError, Position
-from headrace.expressions.functions import literal, make_cast, resolve
+from headrace.expressions.functions.functions import literal, make_cast, resolve
 from headrace.expressions.tree import Column, Expression
 from headrace.schema import BIGINT, DATE, TIMESTAMP, sql_type, unique_names
 from headrace.time import Duration, TimeDomain

@@ -10,7 +10,7 @@ from __future__ import annotations
 from headrace.algebra.nodes import NO_OFFSET, Filter, Plan, Project, TimeWindow, WindowBounds, column
 from headrace.algebra.properties import timestamp_columns
 from headrace.errors import LanguageError
-from headrace.expressions.functions import literal, resolve
+from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Expression
 from headrace.language.syntax import WindowFunction
 from headrace.schema import TIMESTAMP

@@ -12,7 +12,7 @@ from headrace.algebra.nodes import Istream, Join, OuterJoin, Plan, Project, Semi
 from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
 from headrace.errors import LanguageError, Position
-from headrace.expressions import functions
+from headrace.expressions.functions import functions
 from headrace.expressions.tree import Call, Expression, Literal, shift_columns
 from headrace.language.binding.columns import own_columns
 from headrace.language.binding.scalars.scalars import Context, bind_scalar, located

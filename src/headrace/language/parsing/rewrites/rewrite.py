@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlglot import exp
 
 from headrace.errors import Position
-from headrace.expressions.aggregates import is_aggregate
+from headrace.expressions.aggregates.aggregates import is_aggregate
 from headrace.language.dialect import Nested
 from headrace.language.syntax import Scalar, ScalarItem, SelectItem
 

@@ -15,8 +15,8 @@ from headrace.elements import BoolArray
 from headrace.errors import HeadraceError, SourceError
 from headrace.expressions.evaluation.calendar import utc_of
 from headrace.expressions.evaluation.parsing import parse_written
+from headrace.expressions.functions.time_rules import check_zone
 from headrace.expressions.patterns import reading
-from headrace.expressions.time_rules import check_zone
 from headrace.runtime.sources.rows.values import BLANKS, ZONED, parse_texts
 from headrace.schema import DATE, TIMESTAMP, Schema
 

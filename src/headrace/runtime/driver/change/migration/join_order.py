@@ -15,8 +15,8 @@ from headrace.lowering.lower import identities
 from headrace.operators.state.runs import END, TIME, WEIGHT, RunRef
 from headrace.optimizer.cost.flow import Flow, Sample, flow_of, lasting
 from headrace.optimizer.cost.orders import Choice, chosen_order
-from headrace.optimizer.join_graph import JoinGraph, Order
-from headrace.optimizer.order_joins import in_orders, join_orders
+from headrace.optimizer.joins.join_graph import JoinGraph, Order
+from headrace.optimizer.joins.order_joins import in_orders, join_orders
 from headrace.runtime.driver.change.content.relation_sides import AREAS
 from headrace.runtime.driver.change.migration.exchange import carried_out, require_at_rest
 from headrace.runtime.driver.state import Holding

@@ -6,9 +6,9 @@ import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.fenwick import add_count, count_below, find_place, first_step
-from headrace.kernels.inputs import CountChanges, GroupPoints
 from headrace.kernels.jit import INT1, int_arrays, kernel
+from headrace.kernels.values.fenwick import add_count, count_below, find_place, first_step
+from headrace.kernels.values.inputs import CountChanges, GroupPoints
 
 _BEGINNING = np.iinfo(np.int64).min
 

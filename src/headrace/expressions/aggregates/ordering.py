@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 
-from headrace.expressions.aggregates import masked
+from headrace.expressions.aggregates.aggregates import masked
 from headrace.expressions.coercion import literal
 from headrace.expressions.evaluation.times import AS_PYTHON
 from headrace.expressions.tree import AggregateCall, Call, Expression, SortKey, arguments_of

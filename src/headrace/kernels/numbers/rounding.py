@@ -1,4 +1,4 @@
-"""Exact sums, given as limbs (`headrace.kernels.limbs`), as the nearest doubles.
+"""Exact sums, given as limbs (`headrace.kernels.numbers.limbs`), as the nearest doubles.
 
 Everything is computed with integers and rounded once, to the nearest double, ties to even; what is beyond the
 largest one becomes an infinity. Doubles are handled by their bits: those of the next larger one are one more.
@@ -12,7 +12,8 @@ import numba
 import numpy as np
 
 from headrace.elements import BoolArray, Float64Array, Int64Array
-from headrace.kernels.integers import (
+from headrace.kernels.jit import INT1, INT2, inner, kernel
+from headrace.kernels.numbers.integers import (
     MASK,
     any_below,
     bit_length,
@@ -22,7 +23,6 @@ from headrace.kernels.integers import (
     negate,
     trimmed,
 )
-from headrace.kernels.jit import INT1, INT2, inner, kernel
 
 _INFINITY = 0x7FF << 52
 _LOWEST = -1074

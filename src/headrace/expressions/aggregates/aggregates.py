@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from headrace.errors import LanguageError
-from headrace.expressions.aggregate_functions import (
+from headrace.expressions.aggregates.functions import (
     FUNCTIONS,
     SYNONYMS,
     AggregateFunction,

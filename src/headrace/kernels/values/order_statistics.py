@@ -8,9 +8,9 @@ import numba
 import numpy as np
 
 from headrace.elements import Float64Array, Int64Array
-from headrace.kernels.fenwick import add_count, find_place, first_step
-from headrace.kernels.inputs import CountChanges, KeyPoints
 from headrace.kernels.jit import BYTES, FLOAT1, INT1, int_arrays, kernel
+from headrace.kernels.values.fenwick import add_count, find_place, first_step
+from headrace.kernels.values.inputs import CountChanges, KeyPoints
 
 
 @kernel(int_arrays(CountChanges), INT1, int_arrays(KeyPoints), FLOAT1, BYTES)

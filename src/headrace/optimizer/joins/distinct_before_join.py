@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.algebra.nodes import Distinct, Plan, column, project
 from headrace.algebra.properties import has_one_row
 from headrace.expressions.tree import columns_of
-from headrace.optimizer.join_graph import JoinGraph, is_joined, join_graph, mapped
+from headrace.optimizer.joins.join_graph import JoinGraph, is_joined, join_graph, mapped
 from headrace.schema import DOUBLE
 
 

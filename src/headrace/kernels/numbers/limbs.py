@@ -13,8 +13,8 @@ import numba
 import numpy as np
 
 from headrace.elements import Float64Array, Int64Array
-from headrace.kernels.integers import MASK, negate
 from headrace.kernels.jit import FLOAT1, INT1, INT2, kernel
+from headrace.kernels.numbers.integers import MASK, negate
 
 
 @kernel(FLOAT1)

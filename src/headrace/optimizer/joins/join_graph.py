@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from headrace.algebra.nodes import Filter, Join, Plan, Project, column, inputs_of, project
 from headrace.algebra.predicates import conjunction, conjuncts, split_equalities
-from headrace.expressions.functions import resolve
+from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Column, Expression, columns_of, shift_columns, transform_columns
 from headrace.schema import unique_names
 

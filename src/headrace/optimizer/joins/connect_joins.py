@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.algebra.nodes import Join, Plan
-from headrace.optimizer.join_graph import JoinedPart, JoinGraph, crossings, join_graph
+from headrace.optimizer.joins.join_graph import JoinedPart, JoinGraph, crossings, join_graph
 
 
 def connect_joins(plan: Plan) -> Plan:

@@ -8,8 +8,8 @@ import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.inputs import KeyPoints, RankedIntervals
 from headrace.kernels.jit import INT1, int_arrays, kernel
+from headrace.kernels.values.inputs import KeyPoints, RankedIntervals
 
 _INFINITY = int(np.iinfo(np.int64).max)
 

@@ -27,14 +27,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from headrace.errors import LanguageError
-from headrace.expressions import nested_rules as nested
-from headrace.expressions import pattern_rules
-from headrace.expressions import text_rules as texts
-from headrace.expressions import time_rules as times
-from headrace.expressions import typing_rules as rules
 from headrace.expressions.coercion import cast_arguments, common_type, literal, make_cast, make_try_cast
+from headrace.expressions.functions import nested_rules as nested
+from headrace.expressions.functions import pattern_rules
+from headrace.expressions.functions import text_rules as texts
+from headrace.expressions.functions import time_rules as times
+from headrace.expressions.functions import typing_rules as rules
+from headrace.expressions.functions.typing_rules import Arguments, make_case
 from headrace.expressions.tree import Expression
-from headrace.expressions.typing_rules import Arguments, make_case
 from headrace.schema import BIGINT, BINARY, BOOLEAN, STRING
 from headrace.suggestions import did_you_mean
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from headrace.algebra.failure import can_fail
 from headrace.algebra.nodes import Aggregate, Filter, Plan, Project, WindowBounds, column, instant_type
 from headrace.algebra.predicates import conjunction, conjuncts
-from headrace.expressions.aggregates import resolve_aggregate
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.expressions.tree import (
     Column,
     Expression,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headrace.algebra.nodes import Join, Plan, inputs_of, with_inputs
-from headrace.optimizer.join_graph import JoinGraph, Order, Orders, inputs_named, is_joined, join_graph
+from headrace.optimizer.joins.join_graph import JoinGraph, Order, Orders, inputs_named, is_joined, join_graph
 
 Choose = Callable[[JoinGraph], Order]
 """In which order to join, for joins of three inputs or more."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.inputs import CountChanges, KeyPoints
 from headrace.kernels.jit import INT1, int_arrays, kernel
+from headrace.kernels.values.inputs import CountChanges, KeyPoints
 
 
 @kernel(int_arrays(CountChanges), INT1, int_arrays(KeyPoints))

@@ -7,9 +7,9 @@ from typing import Final
 
 from headrace.algebra.nodes import Aggregate, Plan, column
 from headrace.algebra.properties import has_one_row
-from headrace.expressions.aggregates import resolve_aggregate
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.expressions.tree import AggregateCall, columns_of, expressions_of, transform_call
-from headrace.optimizer.join_graph import JoinGraph, is_joined, join_graph, mapped
+from headrace.optimizer.joins.join_graph import JoinGraph, is_joined, join_graph, mapped
 from headrace.schema import DOUBLE, unique_names
 
 _OF_PARTS: Final = {"MIN": "MIN", "MAX": "MAX", "COUNT": "SUM"}

@@ -1,0 +1,1 @@
+"""Aggregate functions: what they take, keep and give, and their order."""

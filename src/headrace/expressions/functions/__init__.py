@@ -1,0 +1,1 @@
+"""The functions of the language: what they take and what they give."""

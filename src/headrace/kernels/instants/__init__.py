@@ -1,0 +1,1 @@
+"""Intervals and instants: timelines, windows, frames, lateness and promises."""

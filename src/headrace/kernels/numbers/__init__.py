@@ -1,0 +1,1 @@
+"""Integers, limbs of exact sums, and correct rounding."""

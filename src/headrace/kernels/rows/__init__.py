@@ -1,0 +1,1 @@
+"""Rows: hashing, numbering, sorting, grouping and joining."""

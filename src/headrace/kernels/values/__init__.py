@@ -1,0 +1,1 @@
+"""The values of groups: extremes, ranks, multisets, the first k."""

@@ -1,0 +1,1 @@
+"""Rules that move filters, windows and columns up or down a plan."""

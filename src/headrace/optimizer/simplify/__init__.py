@@ -1,0 +1,1 @@
+"""Rules that leave out or merge what changes nothing."""

@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from bids import auctions_of
 from headrace import Database, Progress, Summary, connect
-from headrace.runtime.spark.ahead import session_settings
+from headrace.runtime.spark.startup.ahead import session_settings
 from processes import Usage, forget_peaks
 
 PROJECT = "SELECT auction, price * 0.908 AS euro, bidder FROM bid WHERE price > 100"

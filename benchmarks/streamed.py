@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from headrace import Progress, connect
-from headrace.runtime.spark.ahead import session_settings
+from headrace.runtime.spark.startup.ahead import session_settings
 from ours import FILES_PER_BATCH
 from processes import Usage
 from spellings import SPELLED

@@ -13,13 +13,13 @@ from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.generation import generate, next_due, start
 from headrace.heartbeats.groups import GroupedMatrix, Skew
-from headrace.heartbeats.simulated import Behaviour, Sources
 from headrace.heartbeats.skew import Bound, Bounds, SkewMatrix, within, within_rows, without_redundant
 from headrace.heartbeats.steps import Kind, Steps
 from headrace.heartbeats.together import Together
 from headrace.reference.groups import grouped, weaker
 from headrace.reference.skew import Triple
 from headrace.time import BEGINNING
+from headrace.workloads.simulated import Behaviour, Sources
 
 SMALL = st.integers(0, 4)
 BOUND = st.builds(Bound, SMALL, SMALL) | st.builds(Bound, SMALL, SMALL, st.integers(1, 2))

@@ -14,11 +14,11 @@ from generating import Driven, arrived, rules_of
 from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.generation import generate, next_due, start
 from headrace.heartbeats.rules import Policy
-from headrace.heartbeats.simulated import Behaviour, SentRow, Sources
 from headrace.heartbeats.skew import Bound, SkewMatrix
 from headrace.heartbeats.state import State, StreamState
 from headrace.reference.generation import Bounds, Row, figure_2, least_later, obeys
 from headrace.time import BEGINNING
+from headrace.workloads.simulated import Behaviour, SentRow, Sources
 
 SMALL = st.integers(0, 4)
 TIMED = st.builds(Bound, SMALL, SMALL)

@@ -9,11 +9,11 @@ from random import Random
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from headrace.heartbeats.simulated import Behaviour, SentRow, Sources
 from headrace.heartbeats.skew import Bound
 from headrace.heartbeats.timing import Follow, Timing
 from headrace.reference.generation import Row, figure_2, least_later
 from headrace.time import BEGINNING
+from headrace.workloads.simulated import Behaviour, SentRow, Sources
 from property.whole_runs import whole_runs
 from simulated_runs import ANSWERS, NAMES, SINGLE, SimulatedRun, declared, inferred
 

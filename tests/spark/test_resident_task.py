@@ -19,10 +19,10 @@ from pyspark.errors import PythonException
 
 import headrace as hr
 from headrace.errors import ExecutionError
-from headrace.runtime.spark import resident
-from headrace.runtime.spark.resident import ResidentTask
 from headrace.runtime.spark.runner import SparkRunner
 from headrace.runtime.spark.stages import PackedWork
+from headrace.runtime.spark.startup import resident
+from headrace.runtime.spark.startup.resident import ResidentTask
 
 pytestmark = pytest.mark.spark
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.runtime.spark.ahead import session_settings
+from headrace.runtime.spark.startup.ahead import session_settings
 
 pytestmark = pytest.mark.spark
 

@@ -20,8 +20,8 @@ from headrace.elements import Batch
 from headrace.errors import SourceError, UserError
 from headrace.history import equivalent
 from headrace.reference.lateness import late_rows, needed_disorder
-from headrace.runtime.spark.resident import ResidentTask
 from headrace.runtime.spark.runner import SparkRunner, _known_in_java
+from headrace.runtime.spark.startup.resident import ResidentTask
 from headrace.time import INFINITY
 
 pytestmark = pytest.mark.spark
@@ -186,7 +186,7 @@ def test_later_epochs_look_up_nothing_in_the_jvm(
         return run(runner, *work)
 
     monkeypatch.setattr("headrace.runtime.spark.runner._UNDIVIDED", undivided)
-    monkeypatch.setattr("headrace.runtime.spark.resident.IDLE", 60.0)
+    monkeypatch.setattr("headrace.runtime.spark.startup.resident.IDLE", 60.0)
     with connect(spark=spark, epoch_rows=10_000, buckets=3) as db:
         db.execute(STREAMS + QUERIES)
         monkeypatch.setattr(SparkRunner, "run_epoch", run_noted)

@@ -101,7 +101,7 @@ class Runner:
         found = subprocess.run(["ps", "-eo", "pid,ppid,sid,args"], capture_output=True, text=True, check=True)
         rows = [line.split(None, 3) for line in found.stdout.splitlines()[1:]]
         ours = {pid: parent for pid, parent, session, told in rows if int(session) == self.process.pid
-                and "headrace.runtime.spark.daemon" in told}  # fmt: skip
+                and "headrace.runtime.spark.startup.daemon" in told}  # fmt: skip
         for pid, parent in ours.items():
             if parent in ours:
                 os.kill(int(pid), signal.SIGKILL)

@@ -25,7 +25,7 @@ WHAT_TRAVELS = {
     "runtime/tasks/level.py": "reads it",
     "runtime/tasks/inline.py": "reads it",
     "runtime/spark/stages.py": "reads and writes it, with the graph and users' functions",
-    "runtime/spark/resident.py": "sends the same to a task that stays, by a private socket",
+    "runtime/spark/startup/resident.py": "sends the same to a task that stays, by a private socket",
     "expressions/user.py": "writes what a digest of a function's code is made of",
 }
 """The modules that may pickle, and what for. None of them opens a file."""

@@ -11,17 +11,23 @@ from typing import Annotated, Any, Final
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from headrace.runtime.spark.ahead import begin_for
+from headrace.runtime.spark.startup.ahead import begin_for
 
 COMMANDS: Final = {
     "run": ("run", "Run the file's queries to the end of their inputs."),
     "explain": ("explain", "Show the plans of the file's queries; reads no input."),
-    "heartbeats": ("heartbeats", "Show how the heartbeats of streams move over wall-clock time."),
+    "heartbeats": (
+        "illustrations.heartbeats",
+        "Show how the heartbeats of streams move over wall-clock time.",
+    ),
     "spectrum": (
-        "spectrum",
+        "illustrations.spectrum",
         "Run queries at levels of consistency, and show what each costs and says.",
     ),
-    "nexmark": ("nexmark", "Write the events of the NEXMark auction site, or run a query of its suite."),
+    "nexmark": (
+        "illustrations.nexmark",
+        "Write the events of the NEXMark auction site, or run a query of its suite.",
+    ),
     "store": ("store", "Show what a durable store or a server holds, or the answer of one of its queries."),
     "ask": ("ask", "Ask a question over the answers in a durable store or at a server, once."),
     "shell": ("shell.command", "Type statements, ask questions and watch answers."),

@@ -1,1 +1,1 @@
-"""Workloads: schema, generator and queries of well-known benchmarks."""
+"""Workloads: events of well-known benchmarks, with their queries, and simulated sources that send at odd times."""

@@ -6,10 +6,10 @@ from random import Random
 
 from headrace.heartbeats.groups import GroupedMatrix
 from headrace.heartbeats.rules import Policy, Rules, granule_for
-from headrace.heartbeats.simulated import Behaviour, Sources
 from headrace.heartbeats.skew import Bound, SkewMatrix
 from headrace.heartbeats.timeline import DUE, OWN, TIMEOUT, Arrival, timeline
 from headrace.heartbeats.timing import Timing
+from headrace.workloads.simulated import Behaviour, Sources
 
 SECOND = 1_000_000
 

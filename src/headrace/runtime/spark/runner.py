@@ -26,12 +26,9 @@ from pyspark.sql import DataFrame, SparkSession
 from headrace.errors import UserError
 from headrace.lowering.graph import Graph
 from headrace.runtime.results.reader import ResultReader
-from headrace.runtime.spark import ahead
-from headrace.runtime.spark.ahead import SQL_SETTINGS
 from headrace.runtime.spark.faults import GATEWAY_ERRORS, faults_named, is_alive
 from headrace.runtime.spark.feed import quoted
 from headrace.runtime.spark.frames import frame_of
-from headrace.runtime.spark.resident import ResidentTask
 from headrace.runtime.spark.stages import (
     CHUNK_ROW,
     LevelStage,
@@ -42,6 +39,9 @@ from headrace.runtime.spark.stages import (
     chunks_of,
     pack_graph,
 )
+from headrace.runtime.spark.startup import ahead
+from headrace.runtime.spark.startup.ahead import SQL_SETTINGS
+from headrace.runtime.spark.startup.resident import ResidentTask
 from headrace.runtime.spark.types import SPARK_ERRORS, check_digits, reason_of, struct_of
 from headrace.runtime.store.segments import FolderStore, Store
 from headrace.runtime.tasks.inline import reports_of

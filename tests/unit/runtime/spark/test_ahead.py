@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.runtime.spark import ahead
+from headrace.runtime.spark.startup import ahead
 
 WRITES = """#!/bin/sh
 printf '\\0\\0\\1\\2\\0\\0\\0\\5abcde' > "$_PYSPARK_DRIVER_CONN_INFO_PATH.new"

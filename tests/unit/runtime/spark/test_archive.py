@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.runtime.spark.archive import archive_options
+from headrace.runtime.spark.startup.archive import archive_options
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from headrace.runtime.spark import standby
+from headrace.runtime.spark.startup import standby
 
 pytest.importorskip("pyspark", reason="Spark is not installed")
 
@@ -26,7 +26,7 @@ def folder() -> Iterator[Path]:
 def spark_starts_its_own(place: Path) -> subprocess.Popen[bytes]:
     """Spark's daemon, as the JVM starts it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "headrace.runtime.spark.daemon", "pyspark.worker"],
+        [sys.executable, "-m", "headrace.runtime.spark.startup.daemon", "pyspark.worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env=os.environ

@@ -8,12 +8,12 @@ from random import Random
 import pytest
 
 import headrace as hr
-from headrace.heartbeats.simulated import Behaviour, Sources
 from headrace.heartbeats.skew import Bound
 from headrace.heartbeats.timing import Follow, Timing
 from headrace.reference.generation import Row, figure_2
 from headrace.runtime.driver.endless import live
 from headrace.time import BEGINNING
+from headrace.workloads.simulated import Behaviour, Sources
 from simulated_runs import NAMES, SINGLE, declared, inferred
 from watched_clock import SECOND, Clock
 

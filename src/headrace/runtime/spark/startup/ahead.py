@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from headrace.runtime.spark import standby
-from headrace.runtime.spark.archive import archive_options, found_java
+from headrace.runtime.spark.startup import standby
+from headrace.runtime.spark.startup.archive import archive_options, found_java
 from headrace.runtime.store.temporary import LONGEST_SOCKET, new_door, new_folder, private_folder
 
 SQL_SETTINGS = {
@@ -36,7 +36,7 @@ SQL_SETTINGS = {
 _CORE_SETTINGS = {
     # Over TCP a task waits 40 ms for a delayed acknowledgement.
     "spark.python.unix.domain.socket.enabled": "true",
-    "spark.python.daemon.module": "headrace.runtime.spark.daemon",
+    "spark.python.daemon.module": "headrace.runtime.spark.startup.daemon",
     # A worker that crashes then says of what.
     "spark.python.worker.faulthandler.enabled": "true",
     "spark.ui.enabled": "false",

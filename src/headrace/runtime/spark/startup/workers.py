@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyspark.worker  # noqa: F401 - loaded for the workers
 from pyspark import daemon
 
-import headrace.runtime.spark.resident  # noqa: F401 - loaded for the workers
+import headrace.runtime.spark.startup.resident  # noqa: F401 - loaded for the workers
 from headrace.elements import integers
 from headrace.kernels.rows.hashing import buckets_of
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from headrace.cli.spectrum_figures import Figures, Scenario, unit_of
+from headrace.cli.illustrations.spectrum_figures import Figures, Scenario, unit_of
 from headrace.engine.views.frames import optional
 from headrace.errors import UserError
 

@@ -13,11 +13,10 @@ import typer
 
 import headrace as hr
 from headrace.cli.errors import read_text, reported, script_of
-from headrace.cli.heartbeats_chart import Axis, check_file, draw
+from headrace.cli.illustrations.heartbeats_chart import Axis, check_file, draw
 from headrace.engine.inputs.times import instant_of
 from headrace.errors import UserError
 from headrace.heartbeats.rules import Rules
-from headrace.heartbeats.simulated import Behaviour, Sources
 from headrace.heartbeats.timeline import Arrival, Timeline, timeline
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import StreamInfo
@@ -26,6 +25,7 @@ from headrace.runtime.writing.tables import write_table
 from headrace.runtime.writing.texts import count
 from headrace.suggestions import did_you_mean
 from headrace.time import MAX_INSTANT, MICROSECONDS, MIN_INSTANT, TimeDomain, format_instant
+from headrace.workloads.simulated import Behaviour, Sources
 
 _COLUMNS: Final = ("clock", "stream", "ts")
 _SECOND: Final = MICROSECONDS["SECOND"]

@@ -84,7 +84,7 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(place)
         listener.listen()
-        from headrace.runtime.spark.workers import load, serve
+        from headrace.runtime.spark.startup.workers import load, serve
 
         load()
         ready, _, _ = select.select([0, listener.fileno()], [], [])

@@ -10,9 +10,9 @@ import pyarrow as pa
 import typer
 
 from headrace.cli.errors import reported, script_of
-from headrace.cli.heartbeats_chart import check_file
-from headrace.cli.spectrum_chart import draw
-from headrace.cli.spectrum_figures import Figures, Scenario, measured, scenario_of, unit_of
+from headrace.cli.illustrations.heartbeats_chart import check_file
+from headrace.cli.illustrations.spectrum_chart import draw
+from headrace.cli.illustrations.spectrum_figures import Figures, Scenario, measured, scenario_of, unit_of
 from headrace.runtime.writing.tables import write_table
 
 _COLUMNS: Final = (

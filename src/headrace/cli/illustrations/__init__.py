@@ -1,0 +1,1 @@
+"""Commands that illustrate: NEXMark, heartbeats of simulated sources, the consistency spectrum."""

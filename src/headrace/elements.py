@@ -22,6 +22,7 @@ from headrace.time import INFINITY
 Int64Array = npt.NDArray[np.int64]
 Float64Array = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+BytesArray = npt.NDArray[np.uint8]
 
 LIMB = "__x"
 """Columns of such names are limbs of exact sums; rows without one have 0 in it."""

@@ -11,11 +11,9 @@ from typing import Final
 from headrace.errors import LanguageError
 from headrace.expressions.coercion import literal, make_cast
 from headrace.expressions.evaluation.evaluate import computed
-from headrace.expressions.tree import Call, Expression, Literal
+from headrace.expressions.tree import Arguments, Call, Expression, Literal
 from headrace.schema import BIGINT, DATE, INTERVAL, MONTHS, TIMESTAMP, UNKNOWN, sql_type
 from headrace.time import CALENDAR, MICROSECONDS
-
-Arguments = tuple[Expression, ...]
 
 AS_INTERVAL: Final = "AS INTERVAL"
 

@@ -70,6 +70,8 @@ class Case:
 
 Expression = Column | Literal | Call | Cast | Case
 
+Arguments = tuple[Expression, ...]
+
 
 @dataclass(frozen=True)
 class SortKey:

@@ -22,13 +22,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from headrace.elements import Int64Array
+from headrace.elements import BoolArray, Int64Array
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.skew import Bound, SkewMatrix
 from headrace.time import BEGINNING, INFINITY
 
 Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 KEPT_CHANGES: Final = 256
 """How many changes of estimates are kept to be shown."""
@@ -270,9 +269,9 @@ def _with_windows(
     often: float,
     before: Estimates,
     after: Estimates,
-    news: Mask,
-    higher: Mask,
-    over: Mask,
+    news: BoolArray,
+    higher: BoolArray,
+    over: BoolArray,
 ) -> Estimates:
     """The same, with longer windows where estimates were exceeded too often and shorter ones where they
     fell."""

@@ -19,9 +19,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headrace.elements import Int64Array
+from headrace.elements import BoolArray, Int64Array
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.counting import Counting
 from headrace.heartbeats.drained import DrainedClocks
@@ -29,8 +28,6 @@ from headrace.heartbeats.rules import Rules
 from headrace.heartbeats.state import State, StreamState
 from headrace.kernels.instants.promises import matured, put
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
-
-Mask = NDArray[np.bool_]
 
 
 def generate(
@@ -84,7 +81,7 @@ def start(rules: Rules) -> State:
     return State.of([StreamState()] * rules.matrix.size, rules.granule, rules.width)
 
 
-def next_due(rules: Rules, state: State, caught_up: Mask) -> int | None:
+def next_due(rules: Rules, state: State, caught_up: BoolArray) -> int | None:
     """How much time has to count until some heartbeat moves if nothing arrives (microseconds), or None.
 
     A heartbeat that moves may make others move later; ask again then.
@@ -150,7 +147,7 @@ def _put(rules: Rules, state: State, second: Int64Array, wait: Int64Array, promi
     put(state.heartbeats, state.pending, state.clocks, second, wait, promise, rules.granule)
 
 
-def _apply_timed(rules: Rules, state: State, news: Int64Array, caught_up: Mask) -> None:
+def _apply_timed(rules: Rules, state: State, news: Int64Array, caught_up: BoolArray) -> None:
     """Line 4 of figure 2, for all bounds at once; writes to the state's arrays."""
     timed = rules.timed
     promises = timed.steps.promised(news)
@@ -176,7 +173,7 @@ def _reached(rules: Rules, state: State) -> tuple[State, dict[int, int]]:
     return replace(state, counting=tuple(counting)), reached
 
 
-def _begun(rules: Rules, state: State, news: Int64Array, caught_up: Mask) -> State:
+def _begun(rules: Rules, state: State, news: Int64Array, caught_up: BoolArray) -> State:
     """The state with what tuple-based bounds say of the epoch's rows."""
     counted = rules.counted
     promises = counted.steps.promised(news).tolist()
@@ -189,7 +186,7 @@ def _begun(rules: Rules, state: State, news: Int64Array, caught_up: Mask) -> Sta
     return replace(state, counting=tuple(map(tuple, counting)))
 
 
-def _apply_policies(rules: Rules, state: State, caught_up: Mask) -> None:
+def _apply_policies(rules: Rules, state: State, caught_up: BoolArray) -> None:
     """Timeouts, then streams that are idle; writes to the state's heartbeats. Rows that wait are no
     silence."""
     heartbeats = state.heartbeats

@@ -14,15 +14,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headrace.elements import Int64Array
+from headrace.elements import BoolArray, Int64Array
 from headrace.heartbeats.timing import PerValue, Timing
 from headrace.kernels.instants.disorder import late_by_value, suffix_candidates, suffix_minima
 from headrace.kernels.rows.sorting import stable_order
 from headrace.time import BEGINNING, INFINITY
-
-Mask = NDArray[np.bool_]
 
 _STEPS: Final = 32
 """How many rises of a heartbeat are foreseen at most; others come with the next of these."""
@@ -88,7 +85,7 @@ class ValuesState:
         new = ValuesState.listed(values, clock)
         return ValuesState(np.append(self.newest, new.newest), np.append(self.heard, new.heard))
 
-    def without(self, forgotten: Mask) -> ValuesState:
+    def without(self, forgotten: BoolArray) -> ValuesState:
         """The same without some values; the others are numbered anew in their order."""
         return ValuesState(self.newest[~forgotten], self.heard[~forgotten])
 
@@ -137,7 +134,7 @@ def heartbeat_after(
     return max(heartbeat, reached)
 
 
-def forgettable(rules: ValueRules, state: ValuesState, heartbeat: int, clock: int) -> Mask:
+def forgettable(rules: ValueRules, state: ValuesState, heartbeat: int, clock: int) -> BoolArray:
     """bool[values], those that a row would find the same if they were new: idle, and no further than the
     stream."""
     come = state.newest > BEGINNING
@@ -193,7 +190,7 @@ def _some(steps: Int64Array) -> Int64Array:
     return steps[np.linspace(0, len(steps) - 1, _STEPS).astype(np.int64)]
 
 
-def _idle(rules: ValueRules, state: ValuesState, clock: int) -> Mask:
+def _idle(rules: ValueRules, state: ValuesState, clock: int) -> BoolArray:
     limit = INFINITY if rules.idle_after is None else rules.idle_after
-    idle: Mask = clock - state.heard >= limit
+    idle: BoolArray = clock - state.heard >= limit
     return idle

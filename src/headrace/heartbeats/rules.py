@@ -8,16 +8,13 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from headrace.elements import Int64Array
+from headrace.elements import BoolArray, Int64Array
 from headrace.heartbeats.counting import Counting
 from headrace.heartbeats.groups import GroupedMatrix
 from headrace.heartbeats.steps import Steps
 from headrace.heartbeats.together import Together
 from headrace.time import INFINITY
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ class Timed(NamedTuple):
     steps: Steps
     second: Int64Array
     wait: Int64Array
-    own: Mask
+    own: BoolArray
 
 
 class Counted(NamedTuple):

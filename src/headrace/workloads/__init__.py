@@ -1,1 +1,1 @@
-"""Workloads: events of well-known benchmarks, with their queries, and simulated sources that send at odd times."""
+"""Workloads: well-known benchmarks, with their queries, and simulated sources that send at odd times."""

@@ -33,8 +33,8 @@ from headrace.expressions.functions import pattern_rules
 from headrace.expressions.functions import text_rules as texts
 from headrace.expressions.functions import time_rules as times
 from headrace.expressions.functions import typing_rules as rules
-from headrace.expressions.functions.typing_rules import Arguments, make_case
-from headrace.expressions.tree import Expression
+from headrace.expressions.functions.typing_rules import make_case
+from headrace.expressions.tree import Arguments, Expression
 from headrace.schema import BIGINT, BINARY, BOOLEAN, STRING
 from headrace.suggestions import did_you_mean
 

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 from headrace.errors import LanguageError
 from headrace.expressions.coercion import common_type_of, make_cast
 from headrace.expressions.functions.pattern_rules import check_regex
-from headrace.expressions.functions.typing_rules import Arguments, of_types, strings, whole
+from headrace.expressions.functions.typing_rules import of_types, strings, whole
 from headrace.expressions.json_paths import steps_of
-from headrace.expressions.tree import Call, Expression, Literal
+from headrace.expressions.tree import Arguments, Call, Expression, Literal
 from headrace.nested import is_nested, is_sequence, part_types
 from headrace.schema import BIGINT, BOOLEAN, STRING, check_compared, quote, sql_type, widen
 from headrace.suggestions import did_you_mean

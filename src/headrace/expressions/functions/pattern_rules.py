@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from headrace.errors import LanguageError
 from headrace.expressions.coercion import literal, make_cast
 from headrace.expressions.functions.time_rules import from_unix, instant
-from headrace.expressions.functions.typing_rules import Arguments, strings
+from headrace.expressions.functions.typing_rules import strings
 from headrace.expressions.patterns import grouped, reading, time_parts, unusual_class
-from headrace.expressions.tree import Call, Expression, Literal
+from headrace.expressions.tree import Arguments, Call, Expression, Literal
 from headrace.schema import BIGINT, BOOLEAN, DATE, STRING, TIMESTAMP, UNKNOWN, sql_type
 
 

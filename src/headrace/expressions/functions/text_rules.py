@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from headrace.errors import LanguageError
 from headrace.expressions.coercion import make_cast
-from headrace.expressions.functions.typing_rules import Arguments, of_types, strings
-from headrace.expressions.tree import Call, Expression, Literal
+from headrace.expressions.functions.typing_rules import of_types, strings
+from headrace.expressions.tree import Arguments, Call, Expression, Literal
 from headrace.schema import BIGINT, BINARY, BOOLEAN, STRING
 
 

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from headrace.errors import LanguageError
 from headrace.expressions import intervals
 from headrace.expressions.coercion import literal, make_cast
-from headrace.expressions.functions.typing_rules import Arguments, arithmetic, of_types, truncation, whole
+from headrace.expressions.functions.typing_rules import arithmetic, of_types, truncation, whole
 from headrace.expressions.time_zones import fixed_distance
-from headrace.expressions.tree import Call, Expression, Literal
+from headrace.expressions.tree import Arguments, Call, Expression, Literal
 from headrace.schema import BIGINT, DATE, DOUBLE, INTERVAL, STRING, TIMESTAMP
 from headrace.suggestions import did_you_mean
 

@@ -21,7 +21,7 @@ from headrace.expressions.coercion import (
     make_cast,
 )
 from headrace.expressions.decimal_digits import result_type
-from headrace.expressions.tree import Call, Case, Expression, Literal
+from headrace.expressions.tree import Arguments, Call, Case, Expression, Literal
 from headrace.schema import (
     BIGINT,
     BOOLEAN,
@@ -35,8 +35,6 @@ from headrace.schema import (
     most_digits,
     sql_type,
 )
-
-Arguments = tuple[Expression, ...]
 
 
 def make_case(branches: tuple[tuple[Expression, Expression], ...], otherwise: Expression | None) -> Case:

@@ -31,7 +31,7 @@ from headrace.algebra.nodes import (
     WindowBounds,
     inputs_of,
 )
-from headrace.algebra.predicates import conjuncts
+from headrace.algebra.predicates import Equality, conjuncts
 from headrace.algebra.properties import is_stateful, parameters_of
 from headrace.expressions.tree import AggregateCall, Column, Expression, transform_call, transform_columns
 from headrace.operators.aggregates.accumulation import Accumulation
@@ -43,8 +43,6 @@ START, END = -1, -2
 
 NUMBER = -3
 """The column of `Nested` that says of which window a row is."""
-
-Equality = tuple[Expression, Expression]
 
 
 @dataclass(frozen=True)

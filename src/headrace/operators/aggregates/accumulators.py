@@ -2,12 +2,12 @@
 
 Counts, sums, averages, variances and covariances are invertible: a retraction subtracts what an insertion
 added. Everything is summed exactly, as 32-bit limbs in 64-bit counters (`headrace.kernels.numbers.limbs`),
-so that only the *result* can overflow, never an intermediate sum. The result is rounded once (`sum_values`), so it
-does not depend on the order of rows, nor on rows that have left. Integers and decimals have a fixed number of
-limbs, doubles and products those that their values need. NaN and infinities are counted apart. MIN, MAX and
-other aggregates that depend on which values there are keep the live values instead (`live_values`). An
-aggregate of distinct values adds up the intervals in which a value is present (`distinct_values`).
-"""
+so that only the *result* can overflow, never an intermediate sum. The result is rounded once
+(`sum_values`), so it does not depend on the order of rows, nor on rows that have left. Integers and
+decimals have a fixed number of limbs, doubles and products those that their values need. NaN and infinities
+are counted apart. MIN, MAX and other aggregates that depend on which values there are keep the live values
+instead (`live_values`). An aggregate of distinct values adds up the intervals in which a value is present
+(`distinct_values`). """
 
 from __future__ import annotations
 

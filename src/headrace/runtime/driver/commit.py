@@ -20,8 +20,8 @@ from headrace.lowering.graph import Graph
 from headrace.runtime.driver.kept.letters import LetterKeeper
 from headrace.runtime.driver.kept.rows import RowKeeper
 from headrace.runtime.driver.query_set import QuerySet, Reason
-from headrace.runtime.driver.state import Outcome, RunState, Streams
-from headrace.runtime.intake.streams import Incoming, Intake
+from headrace.runtime.driver.state import Outcome, RunState
+from headrace.runtime.intake.streams import Incoming, Intake, Streams
 from headrace.runtime.journal.by_query import ByQuery
 from headrace.runtime.journal.description import Description, Paused
 from headrace.runtime.journal.records import (

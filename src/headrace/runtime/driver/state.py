@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from headrace.algebra.arrival import Past
 from headrace.lowering.graph import Graph, Node
 from headrace.runtime.driver.query_set import QuerySet
-from headrace.runtime.intake.streams import Incoming
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.records import (
     Commit,
@@ -21,8 +20,6 @@ from headrace.runtime.tasks.messages import (
     Manifest,
     StateKey,
 )
-
-Streams = Mapping[str, Incoming]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from typing import Final
 from headrace.runtime.intake.streams import (
     BoundedRelation,
     BoundedStream,
-    Incoming,
     Intake,
     LiveStream,
+    Streams,
     is_read,
 )
 from headrace.runtime.journal.records import StreamPoint
@@ -32,8 +32,6 @@ _PARTS: Final = 2**16
 
 _NEAR: Final = 8
 """A cut is moved to a border of blocks that is at most such a part of its stretch away."""
-
-Streams = Mapping[str, Incoming]
 
 
 def next_share(

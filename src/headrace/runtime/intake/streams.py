@@ -204,6 +204,8 @@ _FOLLOWS: Final = Timing(disorder=None, idle_after=0)
 Incoming = BoundedStream | LiveStream | BoundedRelation | LetterStream
 """What a run reads."""
 
+Streams = Mapping[str, Incoming]
+
 
 @dataclass(frozen=True)
 class Replay:

@@ -15,13 +15,12 @@ from headrace.runtime.intake.shares import (
     FIRST_ROWS,
     MOST_HELD,
     MOST_PASSED,
-    Streams,
     assignments,
     grown_rows,
     next_share,
     rows_left,
 )
-from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream
+from headrace.runtime.intake.streams import BoundedStream, Intake, LiveStream, Streams
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources import SplitSource, open_source, write_arrow
 from headrace.time import INFINITY

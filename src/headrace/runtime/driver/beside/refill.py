@@ -20,7 +20,7 @@ from headrace.runtime.driver.change.caught_up import Joining
 from headrace.runtime.driver.change.content.answer import begins_with, reader_of, said_instead
 from headrace.runtime.driver.change.replace import Replacement
 from headrace.runtime.driver.epoch.run import Run
-from headrace.runtime.driver.state import Streams
+from headrace.runtime.intake.streams import Streams
 from headrace.runtime.results.carried import held_from
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.store.segments import SegmentWriter

@@ -32,9 +32,8 @@ from headrace.runtime.driver.change.wanted import Join, Redefine, Wanted
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.kept.letters import all_columns
 from headrace.runtime.driver.query_set import Adoption
-from headrace.runtime.driver.state import Streams
 from headrace.runtime.intake.retained import RetainedSource, read_retained
-from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream
+from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream, Streams
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.journal.retained import Retained
 from headrace.runtime.tasks.messages import ResultRef, RetainedFile

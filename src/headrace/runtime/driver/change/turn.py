@@ -12,7 +12,8 @@ from headrace.runtime.driver.change.content.merge import Merging
 from headrace.runtime.driver.change.wanted import Wanted
 from headrace.runtime.driver.query_set import Adoption, QuerySet
 from headrace.runtime.driver.settings import RunSettings
-from headrace.runtime.driver.state import Holding, RunState, Streams
+from headrace.runtime.driver.state import Holding, RunState
+from headrace.runtime.intake.streams import Streams
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.store.segments import Store

@@ -11,7 +11,7 @@ from headrace.runtime.driver.change.caught_up import Joining
 from headrace.runtime.driver.change.pause import Known
 from headrace.runtime.driver.change.warm import Derivation
 from headrace.runtime.driver.settings import RunSettings
-from headrace.runtime.driver.state import Streams
+from headrace.runtime.intake.streams import Streams
 from headrace.runtime.journal.description import Description
 
 

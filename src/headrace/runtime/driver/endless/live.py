@@ -30,9 +30,8 @@ from headrace.runtime.driver.facts.reports import LOG
 from headrace.runtime.driver.facts.self_report import Epoch, describe
 from headrace.runtime.driver.kept.replay import Choose, Replayed, carried_out
 from headrace.runtime.driver.settings import RunSettings
-from headrace.runtime.driver.state import Streams
 from headrace.runtime.intake.feed import Feed
-from headrace.runtime.intake.streams import Intake, LiveStream, ReadAgain
+from headrace.runtime.intake.streams import Intake, LiveStream, ReadAgain, Streams
 from headrace.runtime.intake.system_feed import SystemFeed
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.exchanges import Exchange

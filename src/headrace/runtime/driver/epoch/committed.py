@@ -24,9 +24,9 @@ from headrace.runtime.driver.kept.results import Kept
 from headrace.runtime.driver.kept.rows import RowKeeper, keeping_all
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.driver.settings import RunSettings
-from headrace.runtime.driver.state import Outcome, RunState, Streams
+from headrace.runtime.driver.state import Outcome, RunState
 from headrace.runtime.intake.shares import rows_left
-from headrace.runtime.intake.streams import Incoming, Intake, check_unchanged
+from headrace.runtime.intake.streams import Incoming, Intake, Streams, check_unchanged
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.journal.records import (

@@ -10,8 +10,14 @@ from headrace.heartbeats.timing import Timing
 from headrace.runtime.driver.clock.timekeeper import values_of
 from headrace.runtime.driver.kept.letters import all_columns
 from headrace.runtime.driver.query_set import QuerySet
-from headrace.runtime.driver.state import Streams
-from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Incoming, Intake, LiveStream
+from headrace.runtime.intake.streams import (
+    BoundedRelation,
+    BoundedStream,
+    Incoming,
+    Intake,
+    LiveStream,
+    Streams,
+)
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import RelationInput, StreamInput
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT

@@ -38,11 +38,11 @@ from headrace.runtime.driver.kept.replay import Choose, Found, letters_for
 from headrace.runtime.driver.kept.results import Kept
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.driver.settings import RunSettings
-from headrace.runtime.driver.state import Streams
 from headrace.runtime.intake.streams import (
     BoundedRelation,
     Intake,
     ReadAgain,
+    Streams,
     check_not_rewritten,
 )
 from headrace.runtime.journal.description import Description, Differences

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numba
 import numpy as np
-import numpy.typing as npt
 from llvmlite import ir
 from numba.extending import intrinsic
 
-from headrace.elements import Int64Array
+from headrace.elements import BytesArray, Int64Array
 from headrace.kernels.jit import INT1, INT1_OUT, inner, kernel
-
-BytesArray: TypeAlias = npt.NDArray[np.uint8]
 
 END_OF_PARTITION: Final = -191
 """The error of what is no message, but says that there are no more for now."""

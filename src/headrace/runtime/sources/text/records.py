@@ -12,12 +12,9 @@ from typing import Final
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
-from headrace.elements import Int64Array
+from headrace.elements import BytesArray, Int64Array
 from headrace.kernels.jit import BYTES, INT1, inner, kernel
-
-BytesArray = npt.NDArray[np.uint8]
 
 GOOD: Final = 0
 UNCLOSED: Final = 1

@@ -24,7 +24,7 @@ from headrace.algebra.nodes import Relation, Source
 from headrace.lowering.costs import sent, stored
 from headrace.lowering.graph import Graph
 from headrace.optimizer.cost.machine import Constants, Machine
-from headrace.optimizer.cost.work import Counts, Kind, Work, reading, work_of
+from headrace.optimizer.cost.work import NodeCounts, Work, WorkKind, reading, work_of
 from headrace.runtime.driver.facts.status import OperatorStatus
 from headrace.runtime.tasks.task import label
 from headrace.workloads.nexmark import TABLES
@@ -132,7 +132,7 @@ def ran(name: str, text: str, folder: Path, epoch_rows: int) -> Ran:
         graph, result = db.status.graph, db.status.query(query.name).chain[0].node
     given = [part.rows_out for part in seen[-1]]
     counts = {
-        node.number: Counts(
+        node.number: NodeCounts(
             sum(given[edge.producer] for edge in node.inputs),
             given[node.number],
             mean(part[node.number].state_rows for part in seen),
@@ -149,7 +149,7 @@ def ran(name: str, text: str, folder: Path, epoch_rows: int) -> Ran:
 
 
 def _groups(
-    graph: Graph, counts: Mapping[int, Counts], took: Mapping[str, float]
+    graph: Graph, counts: Mapping[int, NodeCounts], took: Mapping[str, float]
 ) -> Iterator[tuple[tuple[Work, ...], float]]:
     """What was measured together, and its seconds."""
     sources = [node for node in graph.nodes if isinstance(node.plan, Source | Relation)]
@@ -172,7 +172,7 @@ def _groups(
 
 def fitted(runs: Sequence[Ran]) -> Machine:
     """The constants by which works take the seconds that runs have taken, as nearly as can be."""
-    columns = [(kind, feature) for kind in Kind for feature in _FEATURES]
+    columns = [(kind, feature) for kind in WorkKind for feature in _FEATURES]
     lines: list[list[float]] = []
     seconds: list[float] = []
     floors: list[float] = []
@@ -193,7 +193,7 @@ def fitted(runs: Sequence[Ran]) -> Machine:
         nearest = _not_negative(table * weight[:, None], took * weight)
         near = table @ nearest
     found = dict(zip(columns, nearest, strict=True))
-    constants = {kind: Constants(*(found[kind, feature] for feature in _FEATURES)) for kind in Kind}
+    constants = {kind: Constants(*(found[kind, feature] for feature in _FEATURES)) for kind in WorkKind}
     return Machine(f"{machine()}, Headrace {version('headrace')}", constants)
 
 

@@ -31,7 +31,7 @@ from headrace.heartbeats.per_value import (
     judge_by_value,
     least,
 )
-from headrace.heartbeats.rules import Policy, Rules, granule_for
+from headrace.heartbeats.rules import Rules, SilencePolicy, granule_for
 from headrace.heartbeats.skew import Bound, SkewMatrix
 from headrace.time import BEGINNING, MAX_INSTANT
 from results import Section
@@ -120,7 +120,7 @@ def timed(steps: Iterator[Callable[[], None]]) -> float:
 
 def generation(matrix: GroupedMatrix, arrivals: list[Epoch]) -> tuple[float, float]:
     """Seconds per epoch, with idle streams and timeouts; and how many of them read what came of each."""
-    policies = (Policy(60 * SECOND, 300 * SECOND),) * matrix.size
+    policies = (SilencePolicy(60 * SECOND, 300 * SECOND),) * matrix.size
     read = Spent()
     rules = Rules(matrix, policies, granule_for(matrix), together=(tuple(range(matrix.size)),))
     state = start(rules)

@@ -20,7 +20,7 @@ from headrace.language.statements.statements import (
     Select,
     SetDialect,
 )
-from headrace.language.syntax import Query
+from headrace.language.syntax import QuerySyntax
 
 STREAMS = """
 CREATE STREAM Bid (itemID INT, bid_price REAL, bidderID INT, ts TIMESTAMP)
@@ -63,7 +63,7 @@ def plan_of(text: str) -> Plan:
     return define(text, CATALOG)[1][-1]
 
 
-def query_of(text: str) -> Query:
+def query_of(text: str) -> QuerySyntax:
     """The syntax tree of a text of one query."""
     (statement,) = parse(text)
     assert isinstance(statement, Select)

@@ -24,10 +24,10 @@ from headrace.history import normalise
 from headrace.lowering.graph import Graph, Node
 from headrace.lowering.lower import lower
 from headrace.operators.before_exchange import part_for, reduction_for
-from headrace.operators.contract import Operator, Progress
+from headrace.operators.contract import Operator, OperatorProgress
 from headrace.operators.create import create_operator, create_timeline_operator
 from headrace.operators.early import Reach, Speaker
-from headrace.operators.state.runs import Part, Run, RunRef, stored_run
+from headrace.operators.state.runs import RunPart, RunRef, SortedRun, stored_run
 from headrace.operators.stateless import apply
 from headrace.reference.contents import Element
 from headrace.time import BEGINNING, INFINITY, Duration
@@ -66,7 +66,7 @@ def over(plan: Plan, inputs: Mapping[str, Plan]) -> Plan:
     return with_inputs(plan, tuple(over(below, inputs) for below in inputs_of(plan)))
 
 
-State = dict[int, dict[str, list[Run]]]
+State = dict[int, dict[str, list[SortedRun]]]
 """The runs of each node's areas, by its number and the area's name; the largest number is the plan's node."""
 
 
@@ -189,7 +189,7 @@ class _Epoch:
                 taken.append((port, sent))
                 operator.process(port, sent)
         producers = [edge.producer for edge in node.inputs]
-        progress = Progress(
+        progress = OperatorProgress(
             tuple(self.before[producer] for producer in producers),
             tuple(self.after[producer] for producer in producers),
         )
@@ -232,10 +232,10 @@ def _sent(node: Node, batch: Batch) -> Batch:
     return part_for(node.plan, reduced_for, reduction_for(reduced_for).reduce(batch, no_failure))
 
 
-def _reloaded(run: Run) -> Run:
+def _reloaded(run: SortedRun) -> SortedRun:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, run.batch.schema) as writer:
         writer.write_batch(run.batch)
     stored = sink.getvalue()
-    ref = RunRef(Part("s", 0, stored.size, 0), run.rows, run.first, run.last, run.reach)
+    ref = RunRef(RunPart("s", 0, stored.size, 0), run.rows, run.first, run.last, run.reach)
     return stored_run(ref, lambda _: pa.ipc.open_stream(stored).read_next_batch())

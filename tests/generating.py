@@ -10,7 +10,7 @@ from headrace.heartbeats.bounded import Arrivals, judge_in_order
 from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.generation import generate, start
 from headrace.heartbeats.groups import GroupedMatrix
-from headrace.heartbeats.rules import Policy, Rules
+from headrace.heartbeats.rules import Rules, SilencePolicy
 from headrace.heartbeats.skew import SkewMatrix
 from headrace.heartbeats.state import State
 from headrace.time import BEGINNING, MAX_INSTANT
@@ -22,12 +22,14 @@ Rows = Sequence[tuple[int, int]]
 def rules_of(
     matrix: SkewMatrix | GroupedMatrix,
     granule: int = 1,
-    policies: Sequence[Policy] = (),
+    policies: Sequence[SilencePolicy] = (),
     follows_on: bool = True,
     together: Sequence[tuple[int, ...]] = (),
 ) -> Rules:
     found = matrix if isinstance(matrix, GroupedMatrix) else GroupedMatrix.single(matrix)
-    return Rules(found, tuple(policies) or (Policy(),) * found.size, granule, follows_on, tuple(together))
+    return Rules(
+        found, tuple(policies) or (SilencePolicy(),) * found.size, granule, follows_on, tuple(together)
+    )
 
 
 def arrived(rows: Iterable[tuple[int, int]]) -> dict[int, Arrivals]:

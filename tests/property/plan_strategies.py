@@ -56,7 +56,7 @@ from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey
 from headrace.heartbeats.timing import Timing
 from headrace.language.binding.selection.empty_row import with_empty_row
 from headrace.optimizer import optimize
-from headrace.optimizer.joins.join_graph import Order, inputs_named, mapped
+from headrace.optimizer.joins.join_graph import JoinOrder, inputs_named, mapped
 from headrace.optimizer.joins.order_joins import order_joins
 from headrace.reference.contents import Element, Payload, Stream
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream
@@ -269,9 +269,9 @@ def _turned(plan: Plan) -> Plan:
     return Project(turned, tuple((name, column(turned, places[at])) for at, name in enumerate(names)))
 
 
-def _backwards(order: Order) -> Order:
+def _backwards(order: JoinOrder) -> JoinOrder:
     """An order in which each input but the last is joined with all that follow: `(2, (1, 0))`."""
-    found: Order
+    found: JoinOrder
     found, *others = inputs_named(order)
     for number in others:
         found = number, found

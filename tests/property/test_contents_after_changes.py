@@ -12,7 +12,7 @@ from headrace.elements import from_rows
 from headrace.heartbeats.timing import Timing
 from headrace.history import equivalent
 from headrace.optimizer import optimize
-from headrace.reference.changes import Change, history_after
+from headrace.reference.changes import RowChange, history_after
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream
 from headrace.schema import BIGINT, DOUBLE, STRING, Field, Schema
 from headrace.time import TimeDomain
@@ -35,10 +35,10 @@ ROWS = st.lists(
 )
 
 
-def defined(rows: list[Row], by: Changes) -> list[Change]:
+def defined(rows: list[Row], by: Changes) -> list[RowChange]:
     """The changes, as the definition takes them."""
     return [
-        Change(ts, (k,), v if by.version else None, op.upper() in ("D", "DELETE"), (x, k, v, ts))
+        RowChange(ts, (k,), v if by.version else None, op.upper() in ("D", "DELETE"), (x, k, v, ts))
         for x, op, k, v, ts in rows
     ]
 

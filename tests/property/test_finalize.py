@@ -9,20 +9,20 @@ from headrace.elements import from_rows, to_rows
 from headrace.history import canonical
 from headrace.reference.contents import Element
 from headrace.reference.events import Cti, Event, Insert, Retraction, table_of
-from headrace.reference.finalize import ExternalCti, Finalize
+from headrace.reference.finalize import FinalizeDefinition, ReferenceCti
 from headrace.schema import BIGINT, STRING, Field, Schema
 
 SCHEMA = Schema((Field("vs", BIGINT), Field("p", STRING)))
 P0, P1 = ("P0",), ("P1",)
 
 
-def run(events: list[Insert | Retraction | ExternalCti]) -> list[list[Event]]:
+def run(events: list[Insert | Retraction | ReferenceCti]) -> list[list[Event]]:
     """What Finalize yields after each event."""
-    operator = Finalize()
+    operator = FinalizeDefinition()
     return [operator.process(event) for event in events]
 
 
-TABLE_5: list[Insert | Retraction | ExternalCti] = [
+TABLE_5: list[Insert | Retraction | ReferenceCti] = [
     Retraction(0, 10, 8, P0),
     Retraction(0, 6, 4, P0),
     Retraction(0, 8, 6, P0),
@@ -31,14 +31,14 @@ TABLE_5: list[Insert | Retraction | ExternalCti] = [
 
 
 def test_the_worked_example() -> None:
-    found = run([*TABLE_5, ExternalCti(0, 9, 5), Insert(1, 5, P1)])
+    found = run([*TABLE_5, ReferenceCti(0, 9, 5), Insert(1, 5, P1)])
     assert found == [[], [], [], [Insert(0, 4, P0)], [], [Insert(1, 5, P1), Cti(9)]]
 
 
 def test_the_printed_count_is_one_too_many() -> None:
-    found = run([*TABLE_5, ExternalCti(0, 8, 5), Insert(1, 5, P1)])
+    found = run([*TABLE_5, ReferenceCti(0, 8, 5), Insert(1, 5, P1)])
     assert found[4:] == [[], [Insert(1, 5, P1)]]
-    assert run([*TABLE_5, ExternalCti(0, 8, 4), Insert(1, 5, P1)])[5] == [Insert(1, 5, P1), Cti(8)]
+    assert run([*TABLE_5, ReferenceCti(0, 8, 4), Insert(1, 5, P1)])[5] == [Insert(1, 5, P1), Cti(8)]
 
 
 @st.composite

@@ -12,7 +12,7 @@ from headrace.algebra.nodes import Source
 from headrace.elements import concat, from_rows
 from headrace.history import equivalent
 from headrace.optimizer import optimize
-from headrace.reference.changes import Change, content_after, history_after
+from headrace.reference.changes import RowChange, content_after, history_after
 from headrace.schema import BIGINT, STRING, Field, Schema
 from headrace.time import TimeDomain
 
@@ -37,7 +37,9 @@ def test_state_follows_the_keys_that_are_there(changes: list[list[tuple[str, int
         Arriving({"r": [(row, at, at + 1, 1) for row in some]}, {"r": at + 1}) for at, some in enumerate(rows)
     ]
     known = [
-        Change(at, (key,), None, op == "D", (key, value, at)) for some in rows for op, key, value, at in some
+        RowChange(at, (key,), None, op == "D", (key, value, at))
+        for some in rows
+        for op, key, value, at in some
     ]
     plan = optimize(content_of(LEAF, Changes("op", ("k",))))
     state: State = {}

@@ -14,7 +14,7 @@ from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.generation import generate, next_due, start
 from headrace.heartbeats.groups import GroupedMatrix, Skew
 from headrace.heartbeats.skew import Bound, Bounds, SkewMatrix, within, within_rows, without_redundant
-from headrace.heartbeats.steps import Kind, Steps
+from headrace.heartbeats.steps import BoundKind, BoundSteps
 from headrace.heartbeats.together import Together
 from headrace.reference.groups import grouped, weaker
 from headrace.reference.skew import Triple
@@ -197,12 +197,12 @@ def test_the_least_and_the_largest_of_what_is_read_together(
 def test_what_the_rows_of_groups_promise(kinds: Kinds, skews: list[Skew], newest: list[int | None]) -> None:
     """Line 4 of figure 2, for each bound of the full matrix."""
     in_groups, full = both(kinds, skews)
-    steps = Steps.of(in_groups, lambda bound: True)
+    steps = BoundSteps.of(in_groups, lambda bound: True)
     news = np.array([BEGINNING if one is None else one for one in newest], dtype=np.int64)
-    expected: dict[Kind, int] = {}
+    expected: dict[BoundKind, int] = {}
     for (i, j), bounds in full.bounds.items():
         for bound in bounds:
-            kind, seen = Kind(j, bound.wait + full.latencies[j], bound.rows, i == j), newest[i]
+            kind, seen = BoundKind(j, bound.wait + full.latencies[j], bound.rows, i == j), newest[i]
             promise = BEGINNING if seen is None else seen - bound.delta + 1
             expected[kind] = max(expected.get(kind, BEGINNING), promise)
     assert dict(zip(steps.kinds, steps.promised(news).tolist(), strict=True)) == expected

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from generating import Driven, arrived, rules_of
 from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.generation import generate, next_due, start
-from headrace.heartbeats.rules import Policy
+from headrace.heartbeats.rules import SilencePolicy
 from headrace.heartbeats.skew import Bound, SkewMatrix
 from headrace.heartbeats.state import State, StreamState
-from headrace.reference.generation import Bounds, Row, figure_2, least_later, obeys
+from headrace.reference.generation import ArrivedRow, DeclaredBounds, figure_2, least_later, obeys
 from headrace.time import BEGINNING
 from headrace.workloads.simulated import Behaviour, SentRow, Sources
 
@@ -96,7 +96,7 @@ def test_what_is_inferred_without_closure_comes_later(matrix: SkewMatrix, seed: 
         assert all(one <= other for one, other in zip(less, more, strict=True))
 
 
-def as_pairs(matrix: SkewMatrix) -> Bounds:
+def as_pairs(matrix: SkewMatrix) -> DeclaredBounds:
     return {pair: [(bound.wait, bound.delta) for bound in bounds] for pair, bounds in matrix.bounds.items()}
 
 
@@ -104,7 +104,7 @@ def as_pairs(matrix: SkewMatrix) -> Bounds:
 def test_the_array_is_that_of_figure_2(matrix: SkewMatrix, seed: int) -> None:
     random = Random(seed)
     sent = Sources(matrix, Behaviour(), random).run(20)
-    driven, seen = Driven(rules_of(matrix)), list[Row]()
+    driven, seen = Driven(rules_of(matrix)), list[ArrivedRow]()
     for now, rows in epochs(sent, random, 22):
         seen += [(now, stream, instant) for stream, instant in rows]
         expected = figure_2(as_pairs(matrix), matrix.latencies, seen, now)
@@ -130,7 +130,7 @@ def test_no_larger_heartbeat_could_be_inferred(matrix: SkewMatrix, seed: int) ->
     """Property 2 of section 3.3, against all ways in which what came can have been sent."""
     behaviour = Behaviour(activity=0.5, lost=0.3, spread=2)
     sent = Sources(matrix, behaviour, Random(seed)).run(3)[:4]
-    bounds, driven, seen = as_pairs(matrix), Driven(rules_of(matrix.closure())), list[Row]()
+    bounds, driven, seen = as_pairs(matrix), Driven(rules_of(matrix.closure())), list[ArrivedRow]()
     lowest = min([row.instant for row in sent], default=0) - 6
     for now in range(4):
         rows = [(row.stream, row.instant) for row in sent if row.arrives == now]
@@ -151,7 +151,7 @@ def test_simulated_sources_obey(matrix: SkewMatrix, seed: int, rate: int) -> Non
 
 Meeting = list[tuple[int, ...]]
 POLICY = st.builds(
-    Policy,
+    SilencePolicy,
     st.none() | st.integers(1, 6),
     st.none() | st.integers(1, 6),
 )
@@ -167,7 +167,12 @@ MEETING = st.lists(st.sampled_from([(0,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]), m
     st.integers(0, 5),
 )
 def test_the_driver_knows_when_something_moves(
-    matrix: SkewMatrix, policies: tuple[Policy, ...], meeting: Meeting, seed: int, granule: int, stopped: int
+    matrix: SkewMatrix,
+    policies: tuple[SilencePolicy, ...],
+    meeting: Meeting,
+    seed: int,
+    granule: int,
+    stopped: int,
 ) -> None:
     """From each state on, heartbeats first move when it says, looked at every moment or only then."""
     rules = rules_of(matrix, granule, policies, together=meeting)
@@ -194,7 +199,7 @@ def test_the_driver_knows_when_something_moves(
 
 @given(matrices(ANY, 3), st.tuples(POLICY, POLICY, POLICY), MEETING, st.integers(0, 1000), st.integers(1, 3))
 def test_a_state_that_was_written_down_goes_on_as_before(
-    matrix: SkewMatrix, policies: tuple[Policy, ...], meeting: Meeting, seed: int, granule: int
+    matrix: SkewMatrix, policies: tuple[SilencePolicy, ...], meeting: Meeting, seed: int, granule: int
 ) -> None:
     rules = rules_of(matrix, granule, policies, together=meeting)
     driven = Driven(rules)

@@ -50,10 +50,10 @@ from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey
 from headrace.expressions.user import UserAggregate
 from headrace.history import canonical, clip, equivalent
-from headrace.operators.contract import Holder, Progress
+from headrace.operators.contract import Holder, OperatorProgress
 from headrace.operators.create import create_operator
 from headrace.operators.early import unreported
-from headrace.operators.state.runs import Run
+from headrace.operators.state.runs import SortedRun
 from headrace.operators.top_k import standings, top_k
 from headrace.reference.contents import Element, Stream
 from headrace.reference.operators import evaluate
@@ -202,7 +202,7 @@ def check(
     return steps
 
 
-def _held_by(plan: Aggregate | Distinct, state: Mapping[str, list[Run]], heartbeat: int) -> Batch:
+def _held_by(plan: Aggregate | Distinct, state: Mapping[str, list[SortedRun]], heartbeat: int) -> Batch:
     """What an operator says that it has said of the instants from its heartbeat on, made from its state."""
     operator = create_operator(plan, reduced=False, report=unreported)
     assert isinstance(operator, Holder)
@@ -635,7 +635,7 @@ def test_first_rows_that_stay_are_one_element(reduced: bool) -> None:
     operator = top_k.TopKOperator(plan, reduced)
     rows = [(("a", 1, None), 0, 20, 1), (("b", 2, None), 3, 9, 1), (("a", 0, None), 5, 7, 1)]
     operator.process(0, from_rows(SCHEMA, rows))
-    found = operator.advance(Progress((BEGINNING,), (INFINITY,)))
+    found = operator.advance(OperatorProgress((BEGINNING,), (INFINITY,)))
     spans = [(row[1], ts, te, w) for row, ts, te, w in to_rows(found)]
     assert spans == [(1, 0, 5, 1), (0, 5, 7, 1), (1, 7, 20, 1)]
 

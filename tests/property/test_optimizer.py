@@ -35,7 +35,7 @@ from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Expression, shift_columns
 from headrace.optimizer import CHOSEN_RULES, LAST_RULES, RULES, optimize, optimize_by, rewrites
 from headrace.optimizer.decisions import Decisions
-from headrace.optimizer.joins.join_graph import JoinGraph, Order
+from headrace.optimizer.joins.join_graph import JoinGraph, JoinOrder
 from headrace.optimizer.joins.order_joins import in_orders, join_orders
 from headrace.reference.contents import History
 from headrace.reference.operators import evaluate
@@ -278,8 +278,8 @@ def crowded_chains(draw: st.DrawFn) -> Case:
 @settings(max_examples=20)
 @given(crowded_chains(), st.randoms(use_true_random=False))
 def test_joins_in_any_order_have_the_same_answer(case: Case, random: Random) -> None:
-    def any_order(graph: JoinGraph) -> Order:
-        parts: list[Order] = random.sample(range(len(graph.inputs)), len(graph.inputs))
+    def any_order(graph: JoinGraph) -> JoinOrder:
+        parts: list[JoinOrder] = random.sample(range(len(graph.inputs)), len(graph.inputs))
         while len(parts) > 1:
             left, right = (parts.pop(random.randrange(len(parts))) for _ in range(2))
             parts.append((left, right))

@@ -30,8 +30,8 @@ from headrace.lowering.lower import identity
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.runtime.driver.beside.refill import refill_of
-from headrace.runtime.driver.beside.starting_at import CatchUp, Start, brought, join
-from headrace.runtime.driver.change.wanted import Join, Redefine, Replace, Wanted
+from headrace.runtime.driver.beside.starting_at import AnswerStart, CatchUp, brought, join
+from headrace.runtime.driver.change.wanted import JoinRun, Redefine, Replace, Wanted
 from headrace.runtime.driver.change.warm import derivation
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, RunSettings
@@ -275,7 +275,7 @@ class Script:
                 known.end = self.run.totals.epochs + 1
                 self._register(name, plan, known.end, {})
                 self.live[name].answers_from = until
-            self.run.change(Join(self._wanted(), brought(refill)))
+            self.run.change(JoinRun(self._wanted(), brought(refill)))
             self.filled += 1
             return
         said = self.run.replacement_of(name, plan, alike=True, waits=False)
@@ -333,8 +333,8 @@ class Script:
     def _add_past(self, plan: Plan) -> None:
         """A query that answers over the rows from before it, as far as they are kept."""
         name, epoch = next(self.names), self.run.totals.epochs + 1
-        ago = st.integers(0, 9).map(lambda back: Start(back=back))
-        start = self.data.draw(st.just(Start()) | st.integers(-2, 60).map(Start) | ago)
+        ago = st.integers(0, 9).map(lambda back: AnswerStart(back=back))
+        start = self.data.draw(st.just(AnswerStart()) | st.integers(-2, 60).map(AnswerStart) | ago)
         self._register(name, plan, epoch, {})
         dies = self.data.draw(st.integers(0, MOST_STEPS)) if self.journal is not None else 0
         try:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from headrace.heartbeats.skew import Bound
 from headrace.heartbeats.timing import Follow, Timing
-from headrace.reference.generation import Row, figure_2, least_later
+from headrace.reference.generation import ArrivedRow, figure_2, least_later
 from headrace.time import BEGINNING
 from headrace.workloads.simulated import Behaviour, SentRow, Sources
 from property.whole_runs import whole_runs
@@ -106,7 +106,7 @@ def test_heartbeats_are_what_figure_2_makes_of_the_closure(timings: list[Timing]
     random = Random(seed)
     matrix = declared(timings)
     sent = Sources(matrix, Behaviour(), random).run(12)
-    bounds, run, seen = inferred(matrix), SimulatedRun(timings, SINGLE), list[Row]()
+    bounds, run, seen = inferred(matrix), SimulatedRun(timings, SINGLE), list[ArrivedRow]()
     for now, rows in readings(sent, random, 24):
         before, epochs = run.heartbeats, run.run.totals.epochs
         seen += [(now, stream, instant) for stream, instant in rows]
@@ -125,7 +125,7 @@ def test_no_larger_heartbeat_could_be_inferred(timings: list[Timing], seed: int)
     matrix = declared(timings)
     bounds = {pair: [(bound.wait, bound.delta) for bound in found] for pair, found in matrix.bounds.items()}
     sent = Sources(matrix, Behaviour(activity=0.4, lost=0.3, spread=2), Random(seed)).run(3)[:3]
-    run, seen = SimulatedRun(timings, SINGLE), list[Row]()
+    run, seen = SimulatedRun(timings, SINGLE), list[ArrivedRow]()
     lowest = min([row.instant for row in sent], default=0) - 12
     for now in range(4):
         rows = [(row.stream, row.instant) for row in sent if row.arrives == now]

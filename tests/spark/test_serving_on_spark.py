@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from headrace.server.limits import Limits
+from headrace.server.limits import RequestLimits
 from unit.server.killing_for_tests import check_a_kill
 from unit.server.serving_for_tests import running
 from unit.server.sse_for_tests import Received, read_events
@@ -23,7 +23,7 @@ CREATE QUERY total AS SELECT k, SUM(v) AS v FROM r [RANGE 10] GROUP BY k"""
 
 def test_rows_are_answered_and_their_changes_sent(spark: Any, tmp_path: Path) -> None:
     with (
-        running(tmp_path, Limits(part_rows=1), runner="spark") as url,
+        running(tmp_path, RequestLimits(part_rows=1), runner="spark") as url,
         httpx.Client(base_url=url, timeout=300) as client,
     ):
         assert client.post("/statements", json={"text": TEXT}).status_code == 200

@@ -15,7 +15,7 @@ from auctions import plan_of
 from headrace.algebra.nodes import Aggregate
 from headrace.algebra.properties import has_unbounded_state, walk
 from headrace.expressions.aggregates.aggregates import AGGREGATES, is_aggregate
-from headrace.expressions.aggregates.functions import FUNCTIONS, SYNONYMS, Kept, Order, function_of
+from headrace.expressions.aggregates.functions import FUNCTIONS, SYNONYMS, KeptValues, OrderUse, function_of
 from headrace.expressions.tree import AggregateCall
 from headrace.operators.aggregates.accumulation import Accumulation
 from headrace.operators.aggregates.aggregate import AggregateOperator
@@ -102,8 +102,8 @@ def test_a_call_is_one_of_an_aggregate_with_a_record(name: str) -> None:
     record, call = FUNCTIONS[name], call_of(name)
     assert call.function == (record.means or name)
     assert function_of(call).kept is record.kept
-    assert (record.place is not None) == (record.kept is Kept.ENDS)
-    assert bool(call.order) == (record.order is Order.NEEDED or "DESC" in CALLS[name])
+    assert (record.place is not None) == (record.kept is KeptValues.ENDS)
+    assert bool(call.order) == (record.order is OrderUse.NEEDED or "DESC" in CALLS[name])
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -134,7 +134,7 @@ def test_state_is_what_the_record_says(name: str) -> None:
     assert has_unbounded_state(node) == keeps_values
     (sums,) = Accumulation.of(node).sums.sums or [None]
     products = 0 if sums is None else sums.products
-    assert products == {Kept.SQUARES: 1, Kept.PRODUCTS: 3}.get(FUNCTIONS[name].kept, 0)
+    assert products == {KeptValues.SQUARES: 1, KeptValues.PRODUCTS: 3}.get(FUNCTIONS[name].kept, 0)
 
 
 def no_report(*_: object) -> None:

@@ -46,7 +46,7 @@ from headrace.lowering.lower import lower
 from headrace.lowering.memory import remembering
 from headrace.optimizer import optimize
 from headrace.optimizer.cost.machine import MACHINE
-from headrace.optimizer.cost.work import Counts, reading, work_of
+from headrace.optimizer.cost.work import NodeCounts, reading, work_of
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.time import ALWAYS, INFINITY, Duration
@@ -181,7 +181,7 @@ def test_every_node_has_a_definition_and_operators_that_keep_it(name: str) -> No
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_work_of_every_node_takes_time(name: str) -> None:
-    counts = Counts(taken=1e6, given=1e6, kept=1e6, epochs=2)
+    counts = NodeCounts(taken=1e6, given=1e6, kept=1e6, epochs=2)
     for node in lower({"q": example(name)}).nodes:
         works = work_of(node.plan, counts) if node.inputs else reading(node.plan.schema, counts)
         assert MACHINE.seconds(works) > 0

@@ -14,9 +14,9 @@ from headrace.cli.errors import reported
 from headrace.cli.output import Format, check_output, chosen_format, print_answers
 from headrace.cli.remote import Url, client_of
 from headrace.cli.run import Parameters
-from headrace.engine.asking.question import Limits
+from headrace.engine.asking.question import QuestionLimits
 from headrace.errors import UserError
-from headrace.language.named_values import Value, value_of
+from headrace.language.named_values import ParameterValue, value_of
 from headrace.runtime.writing.tables import write_table
 
 
@@ -51,7 +51,7 @@ def ask(
     with reported():
         chosen = chosen_format(format_, output, 1)
         check_output(chosen, output, ["answer"])
-        limits = Limits(seconds, memory, threads, rows)
+        limits = QuestionLimits(seconds, memory, threads, rows)
         table = _asked(place, question, url, limits, dict(map(value_of, parameters or ())))
         if output is None:
             print_answers([("answer", table)], chosen, several=False, head=None)
@@ -60,7 +60,11 @@ def ask(
 
 
 def _asked(
-    place: str, question: str | None, url: str | None, limits: Limits, values: Mapping[str, Value]
+    place: str,
+    question: str | None,
+    url: str | None,
+    limits: QuestionLimits,
+    values: Mapping[str, ParameterValue],
 ) -> pa.Table:
     """The answer; with a URL the first argument is the question.
 
@@ -70,7 +74,7 @@ def _asked(
     if url is not None:
         if question is not None:
             raise UserError("there are a folder and --url", hint="leave one of them out")
-        if limits != Limits():
+        if limits != QuestionLimits():
             options = "--seconds, --memory, --threads and --rows"
             raise UserError(f"{options} are for a folder", hint="the server sets its own limits")
         return client_of(url).ask(place, parameters=values)

@@ -37,7 +37,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """What a check has found.
 
     Attributes:
@@ -66,66 +66,66 @@ def doctor(
         raise typer.Exit(USER_ERROR)
 
 
-def python(found: tuple[int, int] = sys.version_info[:2]) -> Finding:
+def python(found: tuple[int, int] = sys.version_info[:2]) -> CheckResult:
     """Whether Python is one that Headrace runs on."""
     oldest, beyond = _PYTHONS
     text = f"Python {platform.python_version()} in {sys.executable}"
     if oldest <= found < beyond:
-        return Finding(Verdict.FINE, text)
+        return CheckResult(Verdict.FINE, text)
     newest = f"{beyond[0]}.{beyond[1] - 1}"
-    return Finding(Verdict.BAD, text, f"use a Python from {oldest[0]}.{oldest[1]} to {newest}")
+    return CheckResult(Verdict.BAD, text, f"use a Python from {oldest[0]}.{oldest[1]} to {newest}")
 
 
-def packages() -> Iterator[Finding]:
+def packages() -> Iterator[CheckResult]:
     """Which versions of the libraries below are installed."""
     for name in ("headrace", "pyspark", "pyarrow", "numba"):
         try:
-            yield Finding(Verdict.FINE, f"{name} {version(name)}")
+            yield CheckResult(Verdict.FINE, f"{name} {version(name)}")
         except PackageNotFoundError:
-            yield Finding(Verdict.BAD, f"{name} is not installed", "pip install headrace")
+            yield CheckResult(Verdict.BAD, f"{name} is not installed", "pip install headrace")
 
 
-def java() -> Finding:
+def java() -> CheckResult:
     """Whether there is a Java that Spark runs on; Spark takes that of JAVA_HOME, or the one in PATH."""
     hint = f"install Java {_OLDEST_JAVA} or newer and set JAVA_HOME, or use --runner inline, which needs none"
     home = os.environ.get("JAVA_HOME")
     command = shutil.which(str(Path(home, "bin", "java"))) if home else shutil.which("java")
     if command is None:
         where = f"there is no bin/java in JAVA_HOME, {home}" if home else "there is no java in PATH"
-        return Finding(Verdict.BAD, where, hint)
+        return CheckResult(Verdict.BAD, where, hint)
     try:
         done = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:
-        return Finding(Verdict.BAD, f"{command} does not run: {error}", hint)
+        return CheckResult(Verdict.BAD, f"{command} does not run: {error}", hint)
     said = re.search(r'version "(\d+)(?:\.(\d+))?[^"]*"', done.stderr)
     if said is None:
-        return Finding(Verdict.DOUBTFUL, f"{command} does not say its version", hint)
+        return CheckResult(Verdict.DOUBTFUL, f"{command} does not say its version", hint)
     major = int(said[2] or 0) if said[1] == "1" else int(said[1])
     verdict = Verdict.FINE if major >= _OLDEST_JAVA else Verdict.BAD
-    return Finding(verdict, f"Java {major}: {command}", "" if verdict is Verdict.FINE else hint)
+    return CheckResult(verdict, f"Java {major}: {command}", "" if verdict is Verdict.FINE else hint)
 
 
-def memory() -> Finding:
+def memory() -> CheckResult:
     """Whether there is memory for a local Spark."""
     try:
         size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (OSError, ValueError):
-        return Finding(Verdict.DOUBTFUL, "the size of the memory is not known")
+        return CheckResult(Verdict.DOUBTFUL, "the size of the memory is not known")
     text = f"{readable_bytes(size)} of memory, {os.cpu_count()} processors"
     if size >= _MEMORY:
-        return Finding(Verdict.FINE, text)
-    return Finding(Verdict.DOUBTFUL, text, "give --epoch-bytes a smaller number, or use --runner inline")
+        return CheckResult(Verdict.FINE, text)
+    return CheckResult(Verdict.DOUBTFUL, text, "give --epoch-bytes a smaller number, or use --runner inline")
 
 
-def room(folder: Path) -> Finding:
+def room(folder: Path) -> CheckResult:
     """Whether files can be written to a folder, and how many."""
     try:
         with tempfile.NamedTemporaryFile(dir=folder, prefix=".headrace-doctor-"):
             free = shutil.disk_usage(folder).free
     except OSError as error:
-        return Finding(
+        return CheckResult(
             Verdict.BAD, f"{folder.absolute()} cannot be written: {error.strerror}", "choose another folder"
         )
     verdict = Verdict.FINE if free >= _ROOM else Verdict.DOUBTFUL
     hint = "" if verdict is Verdict.FINE else "make room, or choose another folder"
-    return Finding(verdict, f"{readable_bytes(free)} free in {folder.absolute()}", hint)
+    return CheckResult(verdict, f"{readable_bytes(free)} free in {folder.absolute()}", hint)

@@ -13,7 +13,7 @@ from headrace.cli.errors import reported, script_of, show_notes
 from headrace.errors import LanguageError
 
 
-class Stage(StrEnum):
+class StageOption(StrEnum):
     """Which plan to show."""
 
     LOGICAL = "logical"
@@ -30,8 +30,8 @@ def explain(
         str | None, typer.Option("-e", metavar="SQL", help="The text itself, in place of a file.")
     ] = None,
     stage: Annotated[
-        Stage, typer.Option(help="The plan as written, as rewritten, or as it will run.")
-    ] = Stage.OPTIMIZED,
+        StageOption, typer.Option(help="The plan as written, as rewritten, or as it will run.")
+    ] = StageOption.OPTIMIZED,
 ) -> None:
     """Show the plans of the file's queries; reads no input."""
     script = script_of(file, text)

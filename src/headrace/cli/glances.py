@@ -23,7 +23,7 @@ One = StreamSeen | QuerySeen | OperatorSeen
 Count = Callable[[Any], float]
 
 
-class Order(StrEnum):
+class OperatorOrder(StrEnum):
     """What operators are in order of, the largest first."""
 
     SECONDS = "seconds"
@@ -32,7 +32,7 @@ class Order(StrEnum):
 
 
 @dataclass(frozen=True)
-class Look:
+class StatusGlance:
     """What was seen, and when (seconds of a clock that only goes forward)."""
 
     seen: Seen
@@ -54,7 +54,7 @@ class Rates:
     passed: float = 0.0
 
     @classmethod
-    def between(cls, before: Look | None, now: Look) -> Rates:
+    def between(cls, before: StatusGlance | None, now: StatusGlance) -> Rates:
         """The rates of a look."""
         if before is None:
             return cls({})
@@ -85,7 +85,9 @@ def _key(one: One) -> tuple[type, str]:
     return type(one), one.identity if isinstance(one, OperatorSeen) else one.name
 
 
-def picture(before: Look | None, now: Look, most: int, order: Order, *, fills: bool = False) -> Group:
+def picture(
+    before: StatusGlance | None, now: StatusGlance, most: int, order: OperatorOrder, *, fills: bool = False
+) -> Group:
     """Everything that is shown.
 
     Args:
@@ -123,7 +125,7 @@ def _queries(seen: Seen, rates: Rates, most: int) -> Table:
     return _cut(table, len(seen.queries), most)
 
 
-def _operators(seen: Seen, rates: Rates, most: int, order: Order) -> Table:
+def _operators(seen: Seen, rates: Rates, most: int, order: OperatorOrder) -> Table:
     numbers = ("rows in/s", "rows out/s", "seconds", "rows kept", "size")
     table = _listing(f"operator, by {order.value}", numbers, ("heartbeat",))
     for one in _ordered(seen.operators, rates, order)[:most]:
@@ -138,16 +140,16 @@ def _operators(seen: Seen, rates: Rates, most: int, order: Order) -> Table:
     return _cut(table, len(seen.operators), most)
 
 
-def _ordered(operators: Iterable[OperatorSeen], rates: Rates, order: Order) -> Sequence[OperatorSeen]:
+def _ordered(operators: Iterable[OperatorSeen], rates: Rates, order: OperatorOrder) -> Sequence[OperatorSeen]:
     """Operators by what they have done since the look before, or hold; the largest first."""
 
     def weight(one: OperatorSeen) -> float:
         match order:
-            case Order.SIZE:
+            case OperatorOrder.SIZE:
                 return one.state_bytes
-            case Order.ROWS:
+            case OperatorOrder.ROWS:
                 return rates.grown(one, _rows_in)
-            case Order.SECONDS:
+            case OperatorOrder.SECONDS:
                 return rates.grown(one, _seconds)
             case _:
                 assert_never(order)

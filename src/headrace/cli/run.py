@@ -29,7 +29,7 @@ from headrace.cli.progress import progress_bar, show_profile, show_summary, wait
 from headrace.engine import Database, Query, Summary
 from headrace.engine.views.readable import Readable
 from headrace.errors import DeadLetterError, ExecutionError, LanguageError, UserError
-from headrace.language.named_values import Value, value_of
+from headrace.language.named_values import ParameterValue, value_of
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES
 from headrace.runtime.results.instants import form_of, stream_instants
 from headrace.runtime.tasks.heap import keep_freed_memory
@@ -37,7 +37,7 @@ from headrace.runtime.writing.tables import write_table
 from headrace.runtime.writing.texts import count
 
 
-class View(StrEnum):
+class ViewOption(StrEnum):
     """In which form an answer is shown."""
 
     HISTORY = "history"
@@ -45,7 +45,7 @@ class View(StrEnum):
     STREAM = "stream"
 
 
-class Runner(StrEnum):
+class RunnerChoice(StrEnum):
     """Where the queries run."""
 
     SPARK = "spark"
@@ -56,8 +56,8 @@ class Runner(StrEnum):
 class _Wanted:
     """What runs the queries, and what is to become of the answers, as the options say."""
 
-    runner: Runner
-    view: View
+    runner: RunnerChoice
+    view: ViewOption
     format: Format | None
     output: Path | None
     head: int | None
@@ -72,7 +72,7 @@ _File = Annotated[
 ]
 _Text = Annotated[str | None, typer.Option("-e", metavar="SQL", help="The text itself, in place of a file.")]
 _View = Annotated[
-    View,
+    ViewOption,
     typer.Option(
         "--as",
         help="history: final intervals; changes: elements as emitted; stream: rows of ISTREAM, "
@@ -94,7 +94,7 @@ _Output = Annotated[
         help="A file for the answer, or a folder when there are several, or when they never end.",
     ),
 ]
-_Runner = Annotated[Runner, typer.Option(help="On Spark, or in this process.")]
+_Runner = Annotated[RunnerChoice, typer.Option(help="On Spark, or in this process.")]
 _Storage = Annotated[
     Path | None,
     typer.Option(metavar="DIR", help="A folder that makes the run durable: started again, it goes on."),
@@ -151,10 +151,10 @@ _Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show 
 def run(
     file: _File = None,
     text: _Text = None,
-    view: _View = View.HISTORY,
+    view: _View = ViewOption.HISTORY,
     format_: _Format = None,
     output: _Output = None,
-    runner: _Runner = Runner.SPARK,
+    runner: _Runner = RunnerChoice.SPARK,
     storage: _Storage = None,
     sync: _Sync = False,
     epoch_rows: _EpochRows = None,
@@ -174,7 +174,7 @@ def run(
     """
     wanted = _Wanted(runner, view, format_, output, head, dead_letters, profile, progress)
     with reported():
-        if master and runner is not Runner.SPARK:
+        if master and runner is not RunnerChoice.SPARK:
             raise UserError("--master is for --runner spark")
         values = dict(map(value_of, parameters)) if parameters else None
         if strict and max_dead_letters is not None:
@@ -248,10 +248,10 @@ def _run_to_the_end(db: Database, queries: Sequence[Query], wanted: _Wanted) -> 
     with reported():
         format_ = chosen_format(wanted.format, wanted.output, len(queries))
         check_output(format_, wanted.output, [query.name for query in queries])
-        if wanted.view is View.STREAM:
+        if wanted.view is ViewOption.STREAM:
             for query in queries:
                 stream_instants(query.name, form_of(query.plan))
-    with waiting(wanted.progress and wanted.runner is Runner.SPARK, "starting Spark"):
+    with waiting(wanted.progress and wanted.runner is RunnerChoice.SPARK, "starting Spark"):
         db.prepare()
     with progress_bar(wanted.progress) as show:
         summary = db.run(progress=show)
@@ -273,7 +273,7 @@ def _check_endless(db: Database, read: Collection[str], wanted: _Wanted) -> None
 
 
 def _register(
-    db: Database, script: Script, values: Mapping[str, Value] | None, *, sync: bool
+    db: Database, script: Script, values: Mapping[str, ParameterValue] | None, *, sync: bool
 ) -> Sequence[Query]:
     """Execute the statements, and print what EXPLAIN and SHOW give and the notes on queries.
 
@@ -327,13 +327,13 @@ def _show_failed(file: Path, summary: Summary) -> None:
         raise typer.Exit(USER_ERROR)
 
 
-def rows_of(query: Readable, view: View, format_: Format, as_of: int | str | None = None) -> pa.Table:
+def rows_of(query: Readable, view: ViewOption, format_: Format, as_of: int | str | None = None) -> pa.Table:
     """A view of an answer, after an epoch if one is named; in a table for people its open ends are empty."""
     match view:
-        case View.HISTORY:
+        case ViewOption.HISTORY:
             answer, end = query.history(as_of), -1
-        case View.CHANGES:
+        case ViewOption.CHANGES:
             answer, end = query.changes(as_of), -2
-        case View.STREAM:
+        case ViewOption.STREAM:
             return query.stream(as_of)
     return with_open_ends(answer, end) if format_ is Format.TABLE else answer

@@ -58,7 +58,7 @@ class QuerySeen:
 
 
 @dataclass(frozen=True)
-class Work:
+class OperatorWork:
     """What an operator has done since its process began.
 
     Attributes:
@@ -90,7 +90,7 @@ class OperatorSeen:
     title: str
     state_rows: int
     state_bytes: int
-    work: Work | None = None
+    work: OperatorWork | None = None
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _paused(name: str, final: str, changes: int = 0) -> QuerySeen:
 
 def _operator(one: Mapping[str, Any]) -> OperatorSeen:
     rates = None if one["rates"] is None else (one["rates"][0], one["rates"][1])
-    work = Work(one["rows_in"], one["rows_out"], one["seconds"], _text(one["heartbeat"]), rates)
+    work = OperatorWork(one["rows_in"], one["rows_out"], one["seconds"], _text(one["heartbeat"]), rates)
     return OperatorSeen(
         one["identity"], f"#{one['number']} {one['text']}", one["state_rows"], one["state_bytes"], work
     )

@@ -10,7 +10,7 @@ import typer
 
 import headrace as hr
 from headrace.cli.errors import reported, script_of
-from headrace.cli.run import Runner
+from headrace.cli.run import RunnerChoice
 from headrace.engine import Policy
 from headrace.engine.views.frames import optional
 from headrace.language.statements.formats import FILE_FORMATS
@@ -19,7 +19,7 @@ from headrace.runtime.tasks.heap import keep_freed_memory
 from headrace.server.access import Door, hosts_of
 from headrace.server.address import Address
 from headrace.server.keys import FILE_NAME, KeyFile
-from headrace.server.limits import Limits
+from headrace.server.limits import RequestLimits
 from headrace.server.logs import log_as_json
 from headrace.server.session import Session
 
@@ -34,7 +34,7 @@ def serve(
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 7878,
-    runner: Annotated[Runner, typer.Option(help="On Spark, or in this process.")] = Runner.SPARK,
+    runner: Annotated[RunnerChoice, typer.Option(help="On Spark, or in this process.")] = RunnerChoice.SPARK,
     retain_epochs: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Of how many epochs changes are kept.", show_default="all"),
@@ -68,7 +68,7 @@ def serve(
     script = None if file is None else script_of(file, None)
     with reported(file):
         serving = _serving()
-        limits = Limits(
+        limits = RequestLimits(
             request_bytes=max_request * 2**20,
             result_bytes=max_result * 2**20,
             seconds=seconds,

@@ -16,7 +16,7 @@ from headrace.cli.errors import USER_ERROR, reported
 from headrace.cli.output import Format, check_output, chosen_format, print_answers, with_open_ends
 from headrace.cli.progress import readable_bytes
 from headrace.cli.remote import Url, client_of, folder_or_url
-from headrace.cli.run import View, rows_of
+from headrace.cli.run import ViewOption, rows_of
 from headrace.client import Client
 from headrace.engine.catalog.texts import catalog_text
 from headrace.errors import UserError
@@ -49,7 +49,9 @@ def store(
     query: Annotated[
         str | None, typer.Option(metavar="NAME", help="Print the answer of this query instead.")
     ] = None,
-    view: Annotated[View, typer.Option("--as", help="With --query: in which form.")] = View.HISTORY,
+    view: Annotated[
+        ViewOption, typer.Option("--as", help="With --query: in which form.")
+    ] = ViewOption.HISTORY,
     at: Annotated[
         str | None,
         typer.Option(
@@ -89,8 +91,8 @@ def store(
     Nothing is run or changed, and a run may be at work on the store.
     """
     with reported():
-        asked = Asked(view, at, _named(as_of), _named(since), epochs)
-        if query is None and (asked != Asked() or output is not None):
+        asked = AnswerRequest(view, at, _named(as_of), _named(since), epochs)
+        if query is None and (asked != AnswerRequest() or output is not None):
             options = "--as, --at, --as-of, --since, --epochs and --output"
             raise UserError(f"{options} are for --query", hint="name one: --query NAME")
         place = folder_or_url(folder, url)
@@ -112,7 +114,7 @@ def store(
             typer.echo("\n".join(_lines(contents(place), place)))
 
 
-def _rows(place: Path | str, query: str, asked: Asked, format_: Format) -> pa.Table:
+def _rows(place: Path | str, query: str, asked: AnswerRequest, format_: Format) -> pa.Table:
     """The answer of a query in a store, or at a server."""
     if isinstance(place, str):
         return answer_at(client_of(place), query, asked, format_)
@@ -130,7 +132,7 @@ def _show_server(url: str, check: bool) -> None:
 
 
 @dataclass(frozen=True)
-class Asked:
+class AnswerRequest:
     """What is asked for of a query's answer.
 
     Attributes:
@@ -141,7 +143,7 @@ class Asked:
         epochs: the epochs are asked for that can be named.
     """
 
-    view: View = View.HISTORY
+    view: ViewOption = ViewOption.HISTORY
     at: str | None = None
     as_of: int | str | None = None
     since: int | str | None = None
@@ -182,13 +184,13 @@ class Asked:
                 "--at latest is the answer now, and --as-of and --since are for earlier ones",
                 hint="give an instant: --at 2024-01-01T00:00:00Z",
             )
-        if self.since is not None and self.view is not View.HISTORY:
+        if self.since is not None and self.view is not ViewOption.HISTORY:
             raise UserError("--since compares histories or snapshots", hint="leave out --as")
-        if self.epochs and self != Asked(epochs=True):
+        if self.epochs and self != AnswerRequest(epochs=True):
             raise UserError("--epochs goes with no view of the answer", hint="leave out the other options")
 
 
-def answer_at(client: Client, query: str, asked: Asked, format_: Format) -> pa.Table:
+def answer_at(client: Client, query: str, asked: AnswerRequest, format_: Format) -> pa.Table:
     """What is asked for of a query's answer at a server.
 
     Raises:
@@ -203,11 +205,11 @@ def answer_at(client: Client, query: str, asked: Asked, format_: Format) -> pa.T
     if asked.at is not None:
         return client.snapshot(query, None if asked.is_latest else asked.at, asked.as_of)
     match asked.view:
-        case View.HISTORY:
+        case ViewOption.HISTORY:
             answer, end = client.history(query, asked.as_of), -1
-        case View.CHANGES:
+        case ViewOption.CHANGES:
             answer, end = client.changes(query, asked.as_of), -2
-        case View.STREAM:
+        case ViewOption.STREAM:
             return client.stream(query, asked.as_of)
     return with_open_ends(answer, end) if format_ is Format.TABLE else answer
 

@@ -15,7 +15,7 @@ from rich.console import Console, Group
 from rich.live import Live
 
 from headrace.cli.errors import reported
-from headrace.cli.glances import Look, Order, picture
+from headrace.cli.glances import OperatorOrder, StatusGlance, picture
 from headrace.cli.remote import Url, client_of, folder_or_url
 from headrace.cli.seen import Seen, seen_in_status, seen_in_store
 from headrace.errors import UserError
@@ -37,7 +37,9 @@ def top(
     url: Url = None,
     interval: Annotated[float, typer.Option(metavar="S", help="Seconds between two looks.")] = 1.0,
     rows: Annotated[int, typer.Option(metavar="N", help="So many streams, queries and operators each.")] = 12,
-    by: Annotated[Order, typer.Option(help="What operators are in order of.")] = Order.SECONDS,
+    by: Annotated[
+        OperatorOrder, typer.Option(help="What operators are in order of.")
+    ] = OperatorOrder.SECONDS,
     once: Annotated[bool, typer.Option("--once", help="Look once, print it, and exit.")] = False,
 ) -> None:
     """Show the streams, queries and operators of a durable store or a server, again and again until Ctrl-C.
@@ -58,7 +60,7 @@ def top(
 
 
 @contextmanager
-def _looking_at(folder: Path | None, url: str | None) -> Iterator[Callable[[], Look]]:
+def _looking_at(folder: Path | None, url: str | None) -> Iterator[Callable[[], StatusGlance]]:
     """What looks each time.
 
     Raises:
@@ -67,10 +69,10 @@ def _looking_at(folder: Path | None, url: str | None) -> Iterator[Callable[[], L
     place = folder_or_url(folder, url)
     if isinstance(place, str):
         client = client_of(place)
-        yield lambda: Look(seen_in_status(client.url, client.status()), time.monotonic())
+        yield lambda: StatusGlance(seen_in_status(client.url, client.status()), time.monotonic())
         return
     with closing(StoreWatcher(place)) as store:
-        yield lambda: Look(store.look(), time.monotonic())
+        yield lambda: StatusGlance(store.look(), time.monotonic())
 
 
 class StoreWatcher:
@@ -131,8 +133,10 @@ def _has_process(folder: Path) -> bool:
     return True
 
 
-def _watch(first: Look, look: Callable[[], Look], interval: float, rows: int, by: Order) -> None:
-    before: Look | None = None
+def _watch(
+    first: StatusGlance, look: Callable[[], StatusGlance], interval: float, rows: int, by: OperatorOrder
+) -> None:
+    before: StatusGlance | None = None
     now, console = first, Console()
     with Live(
         _fitting(None, first, rows, by, console), console=console, screen=True, auto_refresh=False
@@ -146,7 +150,9 @@ def _watch(first: Look, look: Callable[[], Look], interval: float, rows: int, by
             return
 
 
-def _fitting(before: Look | None, now: Look, rows: int, by: Order, console: Console) -> Group:
+def _fitting(
+    before: StatusGlance | None, now: StatusGlance, rows: int, by: OperatorOrder, console: Console
+) -> Group:
     """A picture that is no higher than the terminal."""
     room = (console.height - 1 - len(now.seen.notes)) // 3 - _AROUND
     return picture(before, now, max(1, min(rows, room)), by, fills=True)

@@ -15,7 +15,7 @@ from headrace.client.connection import Connection, UnreachableError
 from headrace.client.errors import error_of
 from headrace.client.subscription import RemoteSubscription
 from headrace.errors import UserError
-from headrace.language.named_values import Value
+from headrace.language.named_values import ParameterValue
 from headrace.language.sent_values import sent_values
 from headrace.runtime.intake.given_rows import table_of_dictionaries
 from headrace.runtime.sources.composed.tables import to_arrow_table
@@ -77,7 +77,7 @@ class Client:
 
     # --- definitions -------------------------------------------------------------------------------------
 
-    def execute(self, text: str, *, parameters: Mapping[str, Value] | None = None) -> list[str]:
+    def execute(self, text: str, *, parameters: Mapping[str, ParameterValue] | None = None) -> list[str]:
         """Carry out statements separated by semicolons.
 
         Args:
@@ -93,7 +93,9 @@ class Client:
         results = self.carry_out(text, parameters)
         return [found.get("name") or found["text"] for found in results if found["kind"] != "none"]
 
-    def carry_out(self, text: str, parameters: Mapping[str, Value] | None = None) -> list[dict[str, Any]]:
+    def carry_out(
+        self, text: str, parameters: Mapping[str, ParameterValue] | None = None
+    ) -> list[dict[str, Any]]:
         """Carry out statements; for each what it has given, as the server says it."""
         body = {"text": text, "parameters": sent_values(parameters)}
         return list(self._server.json("POST", "/statements", body)["results"])
@@ -240,7 +242,7 @@ class Client:
         """The epochs as of which the answer can be asked for; see `Query.epochs`."""
         return self._view(query, "epochs")
 
-    def ask(self, question: str, *, parameters: Mapping[str, Value] | None = None) -> pa.Table:
+    def ask(self, question: str, *, parameters: Mapping[str, ParameterValue] | None = None) -> pa.Table:
         """The answer of a question that is asked once; see `Database.ask`. The server sets its limits."""
         found = {"sql": question, "parameters": sent_values(parameters)}
         body, headers = json.dumps(found).encode(), {"Content-Type": "application/json"}

@@ -25,7 +25,7 @@ class UnreachableError(UserError):
     """A server that cannot be reached, or has gone before its answer was complete."""
 
 
-class Stream:
+class ResponseStream:
     """A response that is read as it comes.
 
     Args:
@@ -131,7 +131,9 @@ class Connection:
         except ValueError:
             raise error_of(200, b"") from None
 
-    def stream(self, path: str, headers: dict[str, str], query: dict[str, Any] | None = None) -> Stream:
+    def stream(
+        self, path: str, headers: dict[str, str], query: dict[str, Any] | None = None
+    ) -> ResponseStream:
         """A response that is read as it comes.
 
         Raises:
@@ -142,7 +144,7 @@ class Connection:
         try:
             response, sock = self._send(connection, "GET", self._path(path, query), None, headers)
             if response.status < _FIRST_ERROR:
-                return Stream(connection, response, sock)
+                return ResponseStream(connection, response, sock)
             answer = response.read()
         except (OSError, HTTPException) as error:
             connection.close()

@@ -12,7 +12,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from headrace.client.connection import Connection, Stream, UnreachableError
+from headrace.client.connection import Connection, ResponseStream, UnreachableError
 from headrace.client.errors import GoneError
 from headrace.client.rows import rows_of
 from headrace.errors import UserError
@@ -79,7 +79,7 @@ class RemoteSubscription(Iterator[RemoteChange]):
         self._types = types
         self._known: list[pa.DataType] | None = None
         self._patience = patience
-        self._stream: Stream | None = None
+        self._stream: ResponseStream | None = None
         self._closed = threading.Event()
         self._reading = threading.RLock()
         self.last_id = after
@@ -182,7 +182,7 @@ class RemoteSubscription(Iterator[RemoteChange]):
             stream.close()
         return stream is not None
 
-    def _connect(self) -> Stream:
+    def _connect(self) -> ResponseStream:
         headers = {"Accept": "text/event-stream"}
         if self.last_id is None or self.last_id == "now":
             stream = self._connection.stream(self._path, headers, {"since": self.last_id})
@@ -193,7 +193,7 @@ class RemoteSubscription(Iterator[RemoteChange]):
         return stream
 
 
-def _read(stream: Stream) -> _Event | None:
+def _read(stream: ResponseStream) -> _Event | None:
     """The next complete event; None where the response ends, and then what has come of one is nothing."""
     event, begun = _Event(), False
     while True:

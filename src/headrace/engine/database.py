@@ -14,7 +14,7 @@ from typing import Any, Literal, overload
 import pyarrow as pa
 
 from headrace.engine.access.policy import Policy
-from headrace.engine.asking.question import Limits
+from headrace.engine.asking.question import QuestionLimits
 from headrace.engine.asking.tables import ask
 from headrace.engine.catalog import texts
 from headrace.engine.inputs.changes import handed_over
@@ -41,9 +41,9 @@ from headrace.errors import LanguageError, UserError
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
-from headrace.language.named_values import Value, with_values
+from headrace.language.named_values import ParameterValue, with_values
 from headrace.language.parsing.pieces import Piece
-from headrace.language.statements.catalog import Kind
+from headrace.language.statements.catalog import CatalogKind
 from headrace.language.statements.statements import ByArrival, CreateQuery, Select, Shown
 from headrace.runtime.delivery.contract import STOP_TIMEOUT
 from headrace.runtime.driver.change.refresh import Refreshed
@@ -180,7 +180,7 @@ class Database(UserCode):
         base: Path | None = None,
         policy: Policy | None = None,
         *,
-        parameters: Mapping[str, Value] | None = None,
+        parameters: Mapping[str, ParameterValue] | None = None,
     ) -> list[Query | Any]:
         """Carry out statements separated by semicolons.
 
@@ -227,7 +227,7 @@ class Database(UserCode):
         name: str | None = None,
         policy: Policy | None = None,
         *,
-        parameters: Mapping[str, Value] | None = None,
+        parameters: Mapping[str, ParameterValue] | None = None,
     ) -> Query:
         """Register one continuous query, given as SELECT or CREATE QUERY.
 
@@ -303,7 +303,7 @@ class Database(UserCode):
             raise UserError("a table has its columns", hint="leave out columns")
         else:
             stream = in_memory(name, data, said, disorder, self._core.folders)
-        self._core.take_in(stream, texts.handed_over(Kind.STREAM, name))
+        self._core.take_in(stream, texts.handed_over(CatalogKind.STREAM, name))
 
     def relation(
         self,
@@ -351,7 +351,7 @@ class Database(UserCode):
         """
         changes = changes_by, timestamp, version
         table = handed_over(name, data, key, valid, changes, self._core.folders, refresh)
-        self._core.take_in(table, texts.handed_over(Kind.RELATION, name))
+        self._core.take_in(table, texts.handed_over(CatalogKind.RELATION, name))
 
     def refresh(self, name: str, data: Any = None) -> Refreshed:
         """Read a relation again, as REFRESH RELATION does; returns when what was read counts.
@@ -393,11 +393,11 @@ class Database(UserCode):
             hint = f"execute DROP QUERY or DROP {kind.upper()} with the name"
             raise UserError(f"{name} is a query and a {kind}", hint=hint)
         if isinstance(stream, RelationInfo):
-            self._core.drop(Kind.RELATION, name, None)
+            self._core.drop(CatalogKind.RELATION, name, None)
         elif stream is not None:
-            self._core.drop(Kind.STREAM, name, None)
+            self._core.drop(CatalogKind.STREAM, name, None)
         else:
-            self._core.drop(Kind.QUERY, name, None)
+            self._core.drop(CatalogKind.QUERY, name, None)
 
     @overload
     def push(
@@ -559,7 +559,7 @@ class Database(UserCode):
         memory: int = 1_000,
         threads: int = 2,
         rows: int = 10_000_000,
-        parameters: Mapping[str, Value] | None = None,
+        parameters: Mapping[str, ParameterValue] | None = None,
     ) -> pa.Table:
         """The answer of a question that is asked once, over what has been committed; DuckDB answers it.
 
@@ -582,7 +582,7 @@ class Database(UserCode):
                 cannot be read.
             PolicyError: it reaches for something else than rows that Headrace keeps.
         """
-        return ask(self, question, Limits(seconds, memory, threads, rows), parameters)
+        return ask(self, question, QuestionLimits(seconds, memory, threads, rows), parameters)
 
     def why(self, query: str) -> Why:
         """Why a query has no output, or no newer one: what its answer waits for, and where rows are lost.

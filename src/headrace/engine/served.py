@@ -19,14 +19,14 @@ from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
 from headrace.engine.statements.statements import carry_out, move_of
 from headrace.errors import UserError
-from headrace.language.named_values import Value, with_values
-from headrace.language.statements.catalog import Kind
+from headrace.language.named_values import ParameterValue, with_values
+from headrace.language.statements.catalog import CatalogKind
 from headrace.runtime.driver.endless.withdrawal import check_wanted
 from headrace.runtime.journal.inspect import Check, verify
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptAnswer:
     """Which epochs of a query can be read, and how far its answer is.
 
     Attributes:
@@ -55,7 +55,7 @@ class Served:
         self._core = core
 
     def carry_out(
-        self, text: str, base: Path, policy: Policy, parameters: Mapping[str, Value] | None = None
+        self, text: str, base: Path, policy: Policy, parameters: Mapping[str, ParameterValue] | None = None
     ) -> list[Query | str | None]:
         """Carry out statements as `Database.execute` does.
 
@@ -99,7 +99,7 @@ class Served:
         if self._core.running:
             self._core.started.stop(timeout)
 
-    def drop(self, kind: Kind, name: str, *, cascade: bool = False) -> None:
+    def drop(self, kind: CatalogKind, name: str, *, cascade: bool = False) -> None:
         """Drop a stream, a relation, a query or a sink.
 
         Args:
@@ -181,7 +181,7 @@ class Served:
         """Whether there are such rows; takes no time to speak of."""
         return self._core.started.has_letters_after(epoch)
 
-    def kept(self, query: Query) -> Kept:
+    def kept(self, query: Query) -> KeptAnswer:
         """Which epochs of a query can be read.
 
         Raises:
@@ -189,4 +189,4 @@ class Served:
         """
         reader = self._core.reader(query)
         last = reader.epochs[-1].epoch if reader.epochs else reader.start - 1
-        return Kept(reader.start, reader.first, last, reader.heartbeat, reader.horizon)
+        return KeptAnswer(reader.start, reader.first, last, reader.heartbeat, reader.horizon)

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from headrace.engine.asking.question import Limits
+from headrace.engine.asking.question import QuestionLimits
 from headrace.engine.asking.tables import ask
 from headrace.engine.query.query_list import QueryList
 from headrace.engine.shown.display import html_of_rows
 from headrace.engine.views.readable import Readable
 from headrace.errors import StoreError, UserError
-from headrace.language.named_values import Value
+from headrace.language.named_values import ParameterValue
 from headrace.runtime.intake.letters import read_letters
 from headrace.runtime.intake.retained import not_kept, read_retained
 from headrace.runtime.journal.forms import Form
 from headrace.runtime.journal.gap import Gap
-from headrace.runtime.journal.inspect import Committed, committed
+from headrace.runtime.journal.inspect import CommittedStore, committed
 from headrace.runtime.results.dead_letters import dead_letters
 from headrace.runtime.results.reader import ResultReader
 from headrace.schema import Schema
@@ -112,14 +112,14 @@ class StoredDatabase:
         memory: int = 1_000,
         threads: int = 2,
         rows: int = 10_000_000,
-        parameters: Mapping[str, Value] | None = None,
+        parameters: Mapping[str, ParameterValue] | None = None,
     ) -> pa.Table:
         """The answer of a question that is asked once, over what has been committed; see `Database.ask`.
 
         Raises:
             UserError: as `Database.ask` does.
         """
-        return ask(self, question, Limits(seconds, memory, threads, rows), parameters)
+        return ask(self, question, QuestionLimits(seconds, memory, threads, rows), parameters)
 
 
 class StoredQuery(Readable):
@@ -165,7 +165,7 @@ class StoredQuery(Readable):
         return max((seen[name].latest for name in self._form.reads if name in seen), default=BEGINNING)
 
 
-def _form_of(found: Committed, name: str) -> Form:
+def _form_of(found: CommittedStore, name: str) -> Form:
     form = found.description.readable.get(name)
     if form is None:
         raise StoreError(

@@ -11,12 +11,12 @@ from headrace.errors import LanguageError
 _STEP: Final = re.compile(r"\.([^.\[\]'\"*\s]+)|\['([^']*)'\]|\[\"([^\"]*)\"\]|\[(\d+)\]")
 
 
-class Number(float):
+class NumberText(float):
     """A number of a JSON text with the text itself, which is what is handed out."""
 
     text: str
 
-    def __new__(cls, text: str) -> Number:
+    def __new__(cls, text: str) -> NumberText:
         """A number by its text."""
         found = super().__new__(cls, "nan")
         found.text = text
@@ -49,7 +49,7 @@ def steps_of(path: str) -> tuple[str | int, ...]:
 def follow(text: str, steps: tuple[str | int, ...]) -> str | None:
     """What a path leads to in a JSON text, as a text: strings without quotes; None if it is not there."""
     try:
-        found: Any = json.loads(text, parse_float=Number, parse_int=Number)
+        found: Any = json.loads(text, parse_float=NumberText, parse_int=NumberText)
     except (ValueError, RecursionError):
         return None
     for step in steps:
@@ -63,7 +63,7 @@ def follow(text: str, steps: tuple[str | int, ...]) -> str | None:
 def written(value: object) -> str:
     """A value that was read as compact JSON again, numbers as they were."""
     match value:
-        case Number():
+        case NumberText():
             return value.text
         case dict():
             return (

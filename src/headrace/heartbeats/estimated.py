@@ -19,7 +19,7 @@ from headrace.heartbeats.estimation import (
     estimate,
     start,
 )
-from headrace.heartbeats.share import Lateness, ShareState, Target, after
+from headrace.heartbeats.share import Lateness, LateTarget, ShareState, after
 from headrace.heartbeats.timing import Estimated, Timing
 from headrace.time import MAX_INSTANT
 
@@ -106,7 +106,7 @@ def follow(
     known = None if before is None else before.known
     found: ShareState | EstimationState
     match rule:
-        case Target():
+        case LateTarget():
             state = known if isinstance(known, ShareState) else ShareState()
             found = after(rule, state, arrivals, lateness)
             disorder = found.disorder if found.disorder < MAX_INSTANT else None

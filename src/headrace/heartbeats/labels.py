@@ -19,17 +19,17 @@ from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from typing import Generic, TypeVar
 
-Name = TypeVar("Name", bound=Hashable)
+OperatorName = TypeVar("OperatorName", bound=Hashable)
 
 Label = frozenset[str]
 """Names of streams."""
 
-Waits = dict[Name, frozenset[Name]]
+Waits = dict[OperatorName, frozenset[OperatorName]]
 """Per operator those whose heartbeats it waits for besides its inputs."""
 
 
 @dataclass(frozen=True)
-class LabelledOperator(Generic[Name]):
+class LabelledOperator(Generic[OperatorName]):
     """An operator of a query plan.
 
     Attributes:
@@ -38,21 +38,21 @@ class LabelledOperator(Generic[Name]):
         selectivity: how many rows it yields for each that it takes, as measured.
     """
 
-    inputs: Sequence[Name] = ()
+    inputs: Sequence[OperatorName] = ()
     streams: frozenset[str] = field(default_factory=frozenset)
     selectivity: float = 1.0
 
 
-Plan = Mapping[Name, LabelledOperator[Name]]
+LabelledPlan = Mapping[OperatorName, LabelledOperator[OperatorName]]
 """The operators of a plan by name; outputs are those that nothing reads. Several may read one."""
 
 
-def common_waits(plan: Plan[Name]) -> Waits[Name]:
+def common_waits(plan: LabelledPlan[OperatorName]) -> Waits[OperatorName]:
     """One heartbeat for all operators (7.1; 5.2, as if all streams were one group)."""
     return _waits(plan, lambda _: True)
 
 
-def memory_aware_waits(plan: Plan[Name]) -> Waits[Name]:
+def memory_aware_waits(plan: LabelledPlan[OperatorName]) -> Waits[OperatorName]:
     """The memory-aware strategy (figure 6).
 
     A memory-link leads from an operator that yields more rows than it takes up to the lowest operator at
@@ -60,32 +60,34 @@ def memory_aware_waits(plan: Plan[Name]) -> Waits[Name]:
     the heartbeat of its upper end.
     """
     # How many rows the longest link through an operator yields for each that its lower end takes.
-    rows: dict[Name, float] = {}
+    rows: dict[OperatorName, float] = {}
     for name in _bottom_up(plan):
         one = plan[name]
         rows[name] = max((1.0, *(rows[child] for child in one.inputs))) * one.selectivity
     return _waits(plan, lambda name: rows[name] > 1)
 
 
-def labels(plan: Plan[Name], waits: Waits[Name]) -> dict[Name, Label]:
+def labels(plan: LabelledPlan[OperatorName], waits: Waits[OperatorName]) -> dict[OperatorName, Label]:
     """Per operator the streams of its own inputs and of those that it waits for.
 
     Where it waits for none, that is operator-level heartbeats (7.2).
     """
-    own: dict[Name, Label] = {}
+    own: dict[OperatorName, Label] = {}
     for name in _bottom_up(plan):
         own[name] = plan[name].streams.union(*(own[child] for child in plan[name].inputs))
     return {name: own[name].union(*(own[other] for other in waits[name])) for name in plan}
 
 
-def _waits(plan: Plan[Name], is_linked: Callable[[Name], bool]) -> Waits[Name]:
+def _waits(
+    plan: LabelledPlan[OperatorName], is_linked: Callable[[OperatorName], bool]
+) -> Waits[OperatorName]:
     """What operators wait for of which some have to wait as long as what reads them."""
     bottom_up = _bottom_up(plan)
-    above: dict[Name, set[Name]] = {name: set() for name in plan}
+    above: dict[OperatorName, set[OperatorName]] = {name: set() for name in plan}
     for name in bottom_up:
         for child in plan[name].inputs:
             above[child].add(name)
-    found: Waits[Name] = {}
+    found: Waits[OperatorName] = {}
     for name in reversed(bottom_up):
         found[name] = frozenset()
         if len(above[name]) == 1 and is_linked(name):
@@ -94,5 +96,5 @@ def _waits(plan: Plan[Name], is_linked: Callable[[Name], bool]) -> Waits[Name]:
     return found
 
 
-def _bottom_up(plan: Plan[Name]) -> list[Name]:
+def _bottom_up(plan: LabelledPlan[OperatorName]) -> list[OperatorName]:
     return list(TopologicalSorter({name: one.inputs for name, one in plan.items()}).static_order())

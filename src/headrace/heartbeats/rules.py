@@ -12,13 +12,13 @@ import numpy as np
 from headrace.elements import BoolArray, Int64Array
 from headrace.heartbeats.counting import Counting
 from headrace.heartbeats.groups import GroupedMatrix
-from headrace.heartbeats.steps import Steps
+from headrace.heartbeats.steps import BoundSteps
 from headrace.heartbeats.together import Together
 from headrace.time import INFINITY
 
 
 @dataclass(frozen=True)
-class Policy:
+class SilencePolicy:
     """What is assumed of a stream that sends nothing, though no bound says it.
 
     Attributes:
@@ -32,7 +32,7 @@ class Policy:
     timeout: int | None = None
 
 
-class Timed(NamedTuple):
+class TimedBounds(NamedTuple):
     """Time-based bounds as arrays.
 
     Attributes:
@@ -42,7 +42,7 @@ class Timed(NamedTuple):
         own: bool[kinds], whether the bounds are from that stream to itself.
     """
 
-    steps: Steps
+    steps: BoundSteps
     second: Int64Array
     wait: Int64Array
     own: BoolArray
@@ -56,7 +56,7 @@ class Counted(NamedTuple):
         starts: per kind the stream it is to, and its counting with nothing counted yet.
     """
 
-    steps: Steps
+    steps: BoundSteps
     starts: tuple[tuple[int, Counting], ...]
 
 
@@ -75,23 +75,23 @@ class Rules:
     """
 
     matrix: GroupedMatrix
-    policies: tuple[Policy, ...]
+    policies: tuple[SilencePolicy, ...]
     granule: int
     follows_on: bool = True
     together: tuple[tuple[int, ...], ...] = ()
 
     @cached_property
-    def timed(self) -> Timed:
+    def timed(self) -> TimedBounds:
         """The time-based bounds."""
-        steps = Steps.of(self.matrix, lambda bound: not bound.rows)
+        steps = BoundSteps.of(self.matrix, lambda bound: not bound.rows)
         columns = np.array(steps.kinds, dtype=np.int64).reshape(-1, 4)
         second, wait, _, own = np.ascontiguousarray(columns.T)
-        return Timed(steps, second, wait, own.astype(bool))
+        return TimedBounds(steps, second, wait, own.astype(bool))
 
     @cached_property
     def counted(self) -> Counted:
         """The tuple-based bounds."""
-        steps = Steps.of(self.matrix, lambda bound: bound.rows > 0)
+        steps = BoundSteps.of(self.matrix, lambda bound: bound.rows > 0)
         starts = ((kind.second, Counting(kind.wait, kind.rows, kind.own)) for kind in steps.kinds)
         return Counted(steps, tuple(starts))
 

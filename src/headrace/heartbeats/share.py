@@ -100,7 +100,7 @@ def _histogram(behind: Int64Array) -> Lateness:
 
 
 @dataclass(frozen=True)
-class Target:
+class LateTarget:
     """How many rows may be late.
 
     Attributes:
@@ -118,10 +118,10 @@ class Target:
         return f"for {self.share}"
 
 
-def target(share: float) -> Target:
+def target(share: float) -> LateTarget:
     """A target whose window holds enough rows to say something of the share."""
     window = max(10_000, int(100 / share) if share else 1_000_000)
-    return Target(share, window, min(1_000, window // 10))
+    return LateTarget(share, window, min(1_000, window // 10))
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class ShareState:
         return cls(disorder, rows, late, latest, furthest, *parts)
 
 
-def after(rule: Target, state: ShareState, arrivals: Arrivals, lateness: Lateness) -> ShareState:
+def after(rule: LateTarget, state: ShareState, arrivals: Arrivals, lateness: Lateness) -> ShareState:
     """The state after an epoch.
 
     While the share of late rows is at most the target, the disorder is the one that would have kept the

@@ -15,7 +15,7 @@ from headrace.heartbeats.skew import Bound
 from headrace.kernels.instants.promises import promised
 
 
-class Kind(NamedTuple):
+class BoundKind(NamedTuple):
     """Bounds that promise something of the same stream at the same time.
 
     Attributes:
@@ -32,7 +32,7 @@ class Kind(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class BoundSteps:
     """Bounds as arrays, for `kernels.promises.promised`, which says what most of them hold.
 
     A stream's own bounds look at its own newest row; those from others of its group at the newest row of
@@ -46,7 +46,7 @@ class Steps:
         crossing, first, behind: the bounds between groups.
     """
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[BoundKind, ...]
     begins: Int64Array
     source: Int64Array
     delta: Int64Array
@@ -57,14 +57,14 @@ class Steps:
     behind: Int64Array
 
     @classmethod
-    def of(cls, matrix: GroupedMatrix, taken: Callable[[Bound], bool]) -> Steps:
+    def of(cls, matrix: GroupedMatrix, taken: Callable[[Bound], bool]) -> BoundSteps:
         """The bounds of a matrix that are taken."""
         size, latencies = matrix.size, matrix.latencies.tolist()
         beside, crossing = _between(matrix, taken)
-        found: list[tuple[Kind, int, int]] = []
+        found: list[tuple[BoundKind, int, int]] = []
 
         def add(stream: int, wait: int, rows: int, own: bool, source: int, delta: int) -> None:
-            found.append((Kind(stream, wait + latencies[stream], rows, own), source, delta))
+            found.append((BoundKind(stream, wait + latencies[stream], rows, own), source, delta))
 
         for number, group in enumerate(matrix.groups):
             for bound in filter(taken, matrix.own(number)):

@@ -16,7 +16,7 @@ from headrace.heartbeats.bounded import Arrivals, judge_in_order, judge_together
 from headrace.heartbeats.counting import Counting
 from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.generation import generate, next_due, start
-from headrace.heartbeats.rules import Policy, Rules
+from headrace.heartbeats.rules import Rules, SilencePolicy
 from headrace.heartbeats.state import State
 from headrace.heartbeats.timing import Timing
 
@@ -59,7 +59,7 @@ class Move(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Timeline:
+class ArrivalTimeline:
     """What became of some arrivals.
 
     Attributes:
@@ -79,7 +79,7 @@ IDLE: Final = "idle"
 TIMEOUT: Final = "timeout"
 
 
-def timeline(rules: Rules, timings: Mapping[str, Timing], arrivals: Sequence[Arrival]) -> Timeline:
+def timeline(rules: Rules, timings: Mapping[str, Timing], arrivals: Sequence[Arrival]) -> ArrivalTimeline:
     """Let rows arrive, and after the last of them time pass until it moves nothing any more.
 
     Args:
@@ -110,7 +110,7 @@ def timeline(rules: Rules, timings: Mapping[str, Timing], arrivals: Sequence[Arr
     while (due := next_due(rules, state, everybody)) is not None:
         counted += due
         state = step(counted, {})
-    return Timeline(tuple(rows), tuple(moves), began + counted)
+    return ArrivalTimeline(tuple(rows), tuple(moves), began + counted)
 
 
 def _judge(
@@ -143,7 +143,7 @@ def _cause(
     rules: Rules, names: Sequence[str], before: State, after: State, seen: Mapping[int, Arrivals], place: int
 ) -> str:
     """What moved a heartbeat: the first of time, rows and policies that is enough for it."""
-    bare = replace(rules, policies=(Policy(),) * rules.matrix.size)
+    bare = replace(rules, policies=(SilencePolicy(),) * rules.matrix.size)
     patient = replace(rules, policies=tuple(replace(policy, timeout=None) for policy in rules.policies))
     tries: list[tuple[str, Rules, Mapping[int, Arrivals]]] = [(DUE, bare, {})]
     for other in sorted(seen, key=lambda other: other != place):

@@ -9,10 +9,10 @@ from typing import Final, TypeAlias
 
 from headrace.heartbeats.bounded import STRICT
 from headrace.heartbeats.estimation import Adaptivity
-from headrace.heartbeats.share import Target
+from headrace.heartbeats.share import LateTarget
 from headrace.heartbeats.skew import Bounds
 
-Estimated: TypeAlias = Target | Adaptivity
+Estimated: TypeAlias = LateTarget | Adaptivity
 """How a disorder is estimated: so that a share of the rows is late at most, or from the largest of late."""
 
 

@@ -10,7 +10,7 @@ from headrace.algebra.changes import Changes
 from headrace.algebra.debezium import path_in_record
 from headrace.algebra.events import Events
 from headrace.errors import LanguageError, Position
-from headrace.language.statements.formats import Records
+from headrace.language.statements.formats import ChangeRecords
 from headrace.language.statements.statements import CreateStream, EventsClause
 from headrace.language.syntax import Name
 from headrace.schema import BIGINT, STRING, Field, Schema, sql_type
@@ -80,7 +80,7 @@ def changes_of_stream(statement: CreateStream, columns: Schema, timestamp: Field
     clause = statement.events
     if clause is None:
         return None
-    if statement.records is Records.BY_ROW:
+    if statement.records is ChangeRecords.BY_ROW:
         _check_rows_alone(clause, columns, timestamp, statement.timestamp_position)
     if statement.key:
         assert clause.change is not None, "the parser sees to it"

@@ -9,7 +9,7 @@ from typing import Final
 from headrace.algebra.nodes import Dstream, Istream, Plan, Rstream
 from headrace.algebra.properties import is_monotonic
 from headrace.errors import Position
-from headrace.language.syntax import RangeFrame, WindowClause
+from headrace.language.syntax import RangeWindowFrame, WindowClause
 from headrace.time import INFINITY, Duration
 
 
@@ -23,7 +23,7 @@ class Defaults(Enum):
     (*Query Processing ... in a Data Stream Management System*, 2.2)."""
 
 
-_UNBOUNDED: Final = RangeFrame(Duration(INFINITY), None)
+_UNBOUNDED: Final = RangeWindowFrame(Duration(INFINITY), None)
 
 
 def as_answer(plan: Plan, defaults: Defaults) -> Plan:

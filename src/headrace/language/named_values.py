@@ -26,7 +26,7 @@ from headrace.language.dialect import Headrace
 from headrace.language.text import SourceText
 from headrace.suggestions import did_you_mean
 
-Value = bool | int | float | Decimal | str | date | datetime | timedelta | None
+ParameterValue = bool | int | float | Decimal | str | date | datetime | timedelta | None
 """What a parameter may be."""
 
 _WORD: Final = re.compile(r"[^\W\d]\w*")
@@ -78,7 +78,7 @@ class ValuedText:
         return Position(position.line, column)
 
 
-def with_values(text: str, values: Mapping[str, Value] | None) -> ValuedText:
+def with_values(text: str, values: Mapping[str, ParameterValue] | None) -> ValuedText:
     """The text with a constant in the place of each `:name`.
 
     Args:
@@ -108,7 +108,7 @@ def with_values(text: str, values: Mapping[str, Value] | None) -> ValuedText:
     return ValuedText("".join([*pieces, text[end:]]), tuple(changes))
 
 
-def value_of(text: str) -> tuple[str, Value]:
+def value_of(text: str) -> tuple[str, ParameterValue]:
     """The name and the value of `name=value`, as a command line has it.
 
     A number, TRUE, FALSE, NULL, or a text in quotes is what it is in SQL; anything else is a text.
@@ -174,7 +174,7 @@ def _written(name: str, value: Any) -> str:
     return f" ({constant}) " if constant.startswith("-") else f" {constant} "
 
 
-def _missing(name: str, position: Position, values: Mapping[str, Value]) -> LanguageError:
+def _missing(name: str, position: Position, values: Mapping[str, ParameterValue]) -> LanguageError:
     hint = (
         did_you_mean(name, values)
         or f"give it: parameters={{'{name}': ...}}, -D {name}=..., or \\set in the shell"

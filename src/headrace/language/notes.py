@@ -26,7 +26,7 @@ from headrace.language.syntax import (
     FromItem,
     JoinedTable,
     NamedTable,
-    Query,
+    QuerySyntax,
     Scalar,
     ScalarItem,
     SelectQuery,
@@ -61,7 +61,7 @@ class Note:
         return f"{self.position.line}:{self.position.column}: {self.message} (hint: {self.hint})"
 
 
-def notes_of(query: Query, catalog: Catalog) -> tuple[Note, ...]:
+def notes_of(query: QuerySyntax, catalog: Catalog) -> tuple[Note, ...]:
     """The notes on a query that can be bound.
 
     Args:
@@ -133,7 +133,7 @@ class _Reader:
     catalog: Catalog
     notes: dict[Note, None] = field(default_factory=dict)
 
-    def query(self, query: Query, defined: _Defined) -> _Bares:
+    def query(self, query: QuerySyntax, defined: _Defined) -> _Bares:
         """The streams without a window whose rows the query yields at their instants."""
         match query:
             case SelectQuery():

@@ -10,12 +10,12 @@ from sqlglot import exp
 
 from headrace.expressions.parameters import Parameter
 from headrace.language.dialect import Nested
-from headrace.language.syntax import Query, Scalar, SelectQuery
+from headrace.language.syntax import QuerySyntax, Scalar, SelectQuery
 
 _META: Final = "parameter"
 
 
-def open_constants(query: Query) -> dict[int, Any]:
+def open_constants(query: QuerySyntax) -> dict[int, Any]:
     """The constants in WHERE and HAVING that the parser has passed on unread, by the offset in the text.
 
     Elsewhere the parser or the binder reads constants that are no expressions: the length of a window, a

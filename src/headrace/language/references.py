@@ -8,10 +8,10 @@ from dataclasses import fields, is_dataclass
 from sqlglot import exp
 
 from headrace.language.dialect import Nested
-from headrace.language.syntax import NamedTable, Query, WithQuery
+from headrace.language.syntax import NamedTable, QuerySyntax, WithQuery
 
 
-def streams_named(query: Query) -> frozenset[str]:
+def streams_named(query: QuerySyntax) -> frozenset[str]:
     """The streams in FROM, in lower case, those of inner queries included; what WITH defines is none."""
     return frozenset(_named(query, frozenset()))
 

@@ -13,10 +13,10 @@ from decimal import Decimal
 from typing import Any, Final
 
 from headrace.errors import UserError
-from headrace.language.named_values import Value
+from headrace.language.named_values import ParameterValue
 
 _MICROSECOND: Final = timedelta(microseconds=1)
-_READ: Final[dict[str, Callable[[Any], Value]]] = {
+_READ: Final[dict[str, Callable[[Any], ParameterValue]]] = {
     "decimal": lambda text: Decimal(_text(text)),
     "double": lambda text: float(_text(text)),
     "date": lambda text: date.fromisoformat(_text(text)),
@@ -26,12 +26,12 @@ _READ: Final[dict[str, Callable[[Any], Value]]] = {
 """How values are read that are no values of JSON, by the field that they are in."""
 
 
-def sent_values(values: Mapping[str, Value] | None) -> dict[str, Any] | None:
+def sent_values(values: Mapping[str, ParameterValue] | None) -> dict[str, Any] | None:
     """Values as JSON; None where there are none."""
     return None if values is None else {name: _sent(value) for name, value in values.items()}
 
 
-def received_values(found: Any) -> dict[str, Value] | None:
+def received_values(found: Any) -> dict[str, ParameterValue] | None:
     """The values that a client has sent; None where it has sent none.
 
     Args:
@@ -48,7 +48,7 @@ def received_values(found: Any) -> dict[str, Value] | None:
     return {name: _received(name, value) for name, value in found.items()}
 
 
-def _sent(value: Value) -> Any:
+def _sent(value: ParameterValue) -> Any:
     match value:
         case float() if not math.isfinite(value):
             return {"double": str(value)}
@@ -64,7 +64,7 @@ def _sent(value: Value) -> Any:
             return value
 
 
-def _received(name: str, value: Any) -> Value:
+def _received(name: str, value: Any) -> ParameterValue:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     kind, written = next(iter(value.items()), (None, None)) if isinstance(value, dict) else (None, None)

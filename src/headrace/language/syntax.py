@@ -37,7 +37,7 @@ class ColumnName:
 
 
 @dataclass(frozen=True)
-class RangeFrame:
+class RangeWindowFrame:
     """`RANGE size [SLIDE slide]`."""
 
     size: Duration
@@ -45,7 +45,7 @@ class RangeFrame:
 
 
 @dataclass(frozen=True)
-class RowsFrame:
+class RowsWindowFrame:
     """`ROWS rows [SLIDE slide]`."""
 
     rows: int
@@ -85,7 +85,7 @@ class LifetimeFrame:
     unit: Duration
 
 
-Frame: TypeAlias = RangeFrame | RowsFrame | NowFrame | SpanFrame | LifetimeFrame
+WindowFrame: TypeAlias = RangeWindowFrame | RowsWindowFrame | NowFrame | SpanFrame | LifetimeFrame
 """What a window is made of."""
 
 
@@ -97,7 +97,7 @@ class WindowClause:
     (CQL). `SAMPLE(percent)` and `GRANULARITY(granule)` follow it or come alone.
     """
 
-    frame: Frame | None
+    frame: WindowFrame | None
     partition: tuple[ColumnName, ...]
     condition: Scalar | None
     position: Position
@@ -157,7 +157,7 @@ class NamedTable:
 class DerivedTable:
     """`(query) [alias [(columns)]] [window]` in FROM."""
 
-    query: Query
+    query: QuerySyntax
     alias: Name | None
     window: WindowClause | None
     position: Position
@@ -288,7 +288,7 @@ class TopQuery:
         position: where these clauses start.
     """
 
-    query: Query
+    query: QuerySyntax
     order: tuple[SortItem, ...]
     limit: int | None
     offset: int
@@ -300,7 +300,7 @@ class TopQuery:
 class UnionQuery:
     """`query UNION ALL query ...`."""
 
-    queries: tuple[Query, ...]
+    queries: tuple[QuerySyntax, ...]
     position: Position
 
 
@@ -309,8 +309,8 @@ class SetQuery:
     """`query EXCEPT query` and its like; all set operations but UNION ALL."""
 
     kind: SetKind
-    left: Query
-    right: Query
+    left: QuerySyntax
+    right: QuerySyntax
     position: Position
 
 
@@ -319,7 +319,7 @@ class StreamQuery:
     """`ISTREAM(query)`, `DSTREAM(query)` or `RSTREAM(query)`; `operator` is the word in upper case."""
 
     operator: str
-    query: Query
+    query: QuerySyntax
     position: Position
 
 
@@ -334,8 +334,8 @@ class TableQuery:
 class WithQuery:
     """`WITH name [(columns)] AS (query), ... query`; each name is known to the queries after it."""
 
-    definitions: tuple[tuple[Name, Query], ...]
-    query: Query
+    definitions: tuple[tuple[Name, QuerySyntax], ...]
+    query: QuerySyntax
 
 
-Query = SelectQuery | TopQuery | UnionQuery | SetQuery | StreamQuery | TableQuery | WithQuery
+QuerySyntax = SelectQuery | TopQuery | UnionQuery | SetQuery | StreamQuery | TableQuery | WithQuery

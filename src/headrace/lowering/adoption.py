@@ -21,7 +21,7 @@ from headrace.optimizer.migration import Migration
 Adopted = Mapping[str, str]
 """By the identity of an operator, that of the one whose state it goes on with."""
 
-Names = Mapping[int, str]
+StateNames = Mapping[int, str]
 """What names the state of each part of a plan, by its `id`."""
 
 
@@ -62,7 +62,7 @@ def adoptions(migration: Migration, start: int, merges: Iterable[Merge]) -> Adop
     return Adoptions(_renamed(begin, names[0], names[1]), _renamed(end, names[1], names[2]))
 
 
-def _renamed(pairs: Iterable[tuple[Plan, Plan]], before: Names, after: Names) -> Adopted:
+def _renamed(pairs: Iterable[tuple[Plan, Plan]], before: StateNames, after: StateNames) -> Adopted:
     """The new names of what holds state, where they are others; what is read whole keeps its own."""
     names = ((after[id(new)], before[id(old)]) for old, new in pairs if is_stateful(new))
     return {new: old for new, old in names if new != old}

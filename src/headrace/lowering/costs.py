@@ -9,11 +9,11 @@ from headrace.algebra.nodes import Relation, Source
 from headrace.algebra.properties import is_stateful
 from headrace.lowering.graph import Graph, Node
 from headrace.optimizer.cost.expected import Expectation, expected
-from headrace.optimizer.cost.flow import Sample, flow_of
+from headrace.optimizer.cost.flow import FlowSample, flow_of
 from headrace.optimizer.cost.machine import MACHINE
 from headrace.optimizer.cost.work import (
     EPOCH_ROWS,
-    Counts,
+    NodeCounts,
     Work,
     epochs_of,
     reading,
@@ -35,7 +35,7 @@ def selectivities(graph: Graph, found: Sequence[Expectation]) -> dict[int, float
 
 
 def expectations(
-    graph: Graph, samples: Mapping[str, Sample], sizes: Mapping[str, int], elapsed: float
+    graph: Graph, samples: Mapping[str, FlowSample], sizes: Mapping[str, int], elapsed: float
 ) -> tuple[Expectation, ...]:
     """What is expected of every node.
 
@@ -81,7 +81,7 @@ def sent(graph: Graph, node: Node, rows: Mapping[int, float], epochs: float) -> 
             yield from sending(schema, rows[edge.producer], edge.exchange.reduced_for is not None, epochs)
 
 
-def stored(node: Node, counts: Counts) -> Iterator[Work]:
+def stored(node: Node, counts: NodeCounts) -> Iterator[Work]:
     """What it takes to load and store the state of a node."""
     if is_stateful(node.plan):
         yield storing(counts)
@@ -104,7 +104,7 @@ def seconds(
     for node in graph.nodes:
         taken = sum(rows[edge.producer] for edge in node.inputs)
         kept = _mean_state(node, found, elapsed)
-        counts = Counts(taken, rows[node.number], kept, epochs)
+        counts = NodeCounts(taken, rows[node.number], kept, epochs)
         works = reading(node.plan.schema, counts) if not node.inputs else work_of(node.plan, counts)
         taking.append(MACHINE.seconds((*works, *sent(graph, node, rows, epochs), *stored(node, counts))))
     return tuple(taking)

@@ -22,7 +22,7 @@ from headrace.lowering.graph import Exchange, Node, Panes
 from headrace.schema import Schema
 from headrace.time import INFINITY
 
-Channel = tuple[int, Exchange]
+ExchangeUse = tuple[int, Exchange]
 
 
 def panes_of(nodes: Sequence[Node]) -> tuple[Panes, ...]:
@@ -115,7 +115,7 @@ def _in_widest(reading: _Reading, nodes: Sequence[Node], sources: Mapping[Source
 
 
 def _panes(
-    channel: Channel, window: TimeWindow, nodes: Sequence[Node], widest: Mapping[int, _Reading]
+    channel: ExchangeUse, window: TimeWindow, nodes: Sequence[Node], widest: Mapping[int, _Reading]
 ) -> Panes:
     """The panes of one window, over the widest node that has its input."""
     number, exchange = channel

@@ -20,7 +20,7 @@ Report = Callable[[Batch, BoolArray, str], None]
 
 
 @dataclass(frozen=True)
-class Progress:
+class OperatorProgress:
     """How far an operator's inputs have come, the same in every bucket.
 
     Attributes:
@@ -54,7 +54,7 @@ class Operator(Protocol):
         """Take in elements of an input; they may be in any order, and below no heartbeat of their port."""
         ...
 
-    def advance(self, progress: Progress) -> Batch:
+    def advance(self, progress: OperatorProgress) -> Batch:
         """What the epoch's input and the new heartbeats yield; the operator takes in nothing after that."""
         ...
 

@@ -21,15 +21,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from headrace.elements import Batch, BoolArray, concat
-from headrace.operators.contract import Operator, Progress
+from headrace.operators.contract import Operator, OperatorProgress
 from headrace.operators.early_regions import Span, TimelineOperator, differences, waiting
 from headrace.operators.state.counts import copy_values
 from headrace.operators.state.netting import netted
-from headrace.operators.state.runs import Run
+from headrace.operators.state.runs import SortedRun
 from headrace.operators.state.sweep_area import SweepArea
 from headrace.schema import Schema
 
-Runs = Mapping[str, Sequence[Run]]
+Runs = Mapping[str, Sequence[SortedRun]]
 """The state of an operator by the names of its areas."""
 
 FAR: Final = 4
@@ -133,7 +133,7 @@ def beyond(make: Callable[[], Operator], reach: Reach) -> Batch:
     """What an operator would say if its heartbeat were at the horizon."""
     operator = make()
     _restore(operator, reach.runs)
-    return operator.advance(Progress(reach.heartbeats, reach.horizons))
+    return operator.advance(OperatorProgress(reach.heartbeats, reach.horizons))
 
 
 def hand_over(source: Operator, target: Operator, heartbeat: int) -> None:

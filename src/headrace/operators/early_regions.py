@@ -26,10 +26,10 @@ import pyarrow as pa
 from headrace.elements import Batch, BoolArray, integers
 from headrace.operators.contract import Operator
 from headrace.operators.state.keys import encode_keys, hash_rows
-from headrace.operators.state.region_values import RegionValues, Values, none
-from headrace.operators.state.regions import Content, Regions, content_of, part_of, schedule_of
+from headrace.operators.state.region_values import RegionValues, ValuedElements, none
+from headrace.operators.state.regions import RegionContent, Regions, content_of, part_of, schedule_of
 from headrace.operators.state.runs import HASH
-from headrace.operators.state.timeline import Changes, Timeline, append_changes
+from headrace.operators.state.timeline import Timeline, TimelineInput, append_changes
 from headrace.time import BEGINNING, INFINITY
 
 
@@ -41,7 +41,7 @@ class TimelineOperator(Operator, Protocol):
         """Its state."""
         ...
 
-    def entered(self) -> Changes:
+    def entered(self) -> TimelineInput:
         """What has been processed."""
         ...
 
@@ -49,11 +49,13 @@ class TimelineOperator(Operator, Protocol):
         """What it holds of regions beside the timeline: the values of each ordering."""
         ...
 
-    def entered_values(self) -> list[Values]:
+    def entered_values(self) -> list[ValuedElements]:
         """The same of what has been processed."""
         ...
 
-    def answer(self, changes: Changes, window: tuple[int, int], values: Sequence[Values]) -> Batch:
+    def answer(
+        self, changes: TimelineInput, window: tuple[int, int], values: Sequence[ValuedElements]
+    ) -> Batch:
         """What it says when elements enter and the horizon moves (instants).
 
         Args:
@@ -109,7 +111,7 @@ def differences(
     return said, make().answer(after, (BEGINNING, span.new), values)
 
 
-def _regions(timeline: Timeline, entering: Changes, span: Span) -> tuple[Regions, BoolArray]:
+def _regions(timeline: Timeline, entering: TimelineInput, span: Span) -> tuple[Regions, BoolArray]:
     """The regions of an epoch, and of which of their keys something changes below the old horizon."""
     schedule, count = schedule_of(timeline), len(entering.ts)
     keys, hashes = entering.keys, hash_rows(entering.keys, count)
@@ -145,7 +147,7 @@ def _regions(timeline: Timeline, entering: Changes, span: Span) -> tuple[Regions
     return regions, stirred
 
 
-def _before(content: Content, regions: Regions, stirred: BoolArray) -> Changes:
+def _before(content: RegionContent, regions: Regions, stirred: BoolArray) -> TimelineInput:
     """What the answers that were given of the regions come from.
 
     Of a key of which nothing changed above the heartbeat, they are what was said below it.
@@ -159,7 +161,7 @@ def _before(content: Content, regions: Regions, stirred: BoolArray) -> Changes:
     )
 
 
-def _after(content: Content, regions: Regions) -> Changes:
+def _after(content: RegionContent, regions: Regions) -> TimelineInput:
     """What the operator held of the regions."""
     kept = np.flatnonzero(content.at_starts.sums.values.any(axis=1))
     return append_changes(part_of(content.at_starts, kept, regions.ends[kept]), content.later)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from headrace.elements import Batch
-from headrace.operators.contract import Operator, Progress
+from headrace.operators.contract import Operator, OperatorProgress
 from headrace.operators.state.held import Held
 from headrace.operators.state.runs import Area
 
@@ -64,7 +64,7 @@ class HoldingOperator:
             batch = batch.filter(early)
         self._operator.process(port, batch)
 
-    def advance(self, progress: Progress) -> Batch:
+    def advance(self, progress: OperatorProgress) -> Batch:
         """What the operator yields.
 
         Args:

@@ -11,9 +11,9 @@ from headrace.algebra.nodes import Join
 from headrace.elements import Batch, Int64Array, concat, integers, record_batch
 from headrace.expressions.tree import Column, Expression
 from headrace.kernels.rows.joins import join_intervals
-from headrace.operators.contract import Progress, Report, evaluate_all, evaluate_predicate
+from headrace.operators.contract import OperatorProgress, Report, evaluate_all, evaluate_predicate
 from headrace.operators.state.keys import equal_rows, hash_rows, normalise
-from headrace.operators.state.runs import END, HASH, TIME, WEIGHT, Run, new_run
+from headrace.operators.state.runs import END, HASH, TIME, WEIGHT, SortedRun, new_run
 from headrace.operators.state.sweep_area import Layout, SweepArea
 from headrace.schema import DOUBLE, Schema
 
@@ -33,7 +33,7 @@ class _Side:
         self.area = SweepArea(Layout(self._keys, same, (WEIGHT,)))
         self.inputs: list[Batch] = []
 
-    def entered(self) -> Run | None:
+    def entered(self) -> SortedRun | None:
         """This epoch's elements as a run; elements with a NULL key join nothing and are left out."""
         batch, keys = evaluate_all(self._expressions, concat(self.schema, self.inputs), self._report)
         if any(key.null_count for key in keys):
@@ -52,7 +52,7 @@ class _Side:
         columns |= dict(zip(self.payload, batch.payload.columns, strict=True))
         return new_run(columns | dict(zip(self._keys, keys, strict=True)), indexed=False)
 
-    def keep(self, run: Run | None, heartbeat: int) -> None:
+    def keep(self, run: SortedRun | None, heartbeat: int) -> None:
         """Store what may still meet later elements of the other input; forget the rest."""
         if run is not None:
             alive = np.flatnonzero(run.expiries > heartbeat)
@@ -61,7 +61,7 @@ class _Side:
             self.area.insert({name: rows.column(name) for name in names})
         self.area.expire(heartbeat)
 
-    def found(self, run: Run, rows: Int64Array) -> pa.RecordBatch:
+    def found(self, run: SortedRun, rows: Int64Array) -> pa.RecordBatch:
         """Rows of a run of this side, without their intervals."""
         return run.take(rows, tuple(dict.fromkeys((*self._keys, *self.payload, WEIGHT))))
 
@@ -110,7 +110,7 @@ class JoinOperator:
         """Take in elements: port 0 is the left input, port 1 the right."""
         (self._right if port else self._left).inputs.append(batch)
 
-    def advance(self, progress: Progress) -> Batch:
+    def advance(self, progress: OperatorProgress) -> Batch:
         """The pairs in which at least one element is new."""
         left, right = self._left.entered(), self._right.entered()
         pairs = []
@@ -124,7 +124,7 @@ class JoinOperator:
         self._right.keep(right, left_heartbeat)
         return concat(self._node.schema, pairs)
 
-    def _pair(self, left: Run, right: Run) -> Batch:
+    def _pair(self, left: SortedRun, right: SortedRun) -> Batch:
         if left.last <= right.first or right.last <= left.first:
             return concat(self._node.schema, [])
         ours, theirs = join_intervals(

@@ -35,7 +35,7 @@ _NONE: Final = -1
 
 
 @dataclass(frozen=True)
-class Asked:
+class ComparedPart:
     """A part of a predicate that compares an expression with constants.
 
     Attributes:
@@ -56,10 +56,10 @@ class Asked:
         return [*bounds, *(() if self.other is None else (self.other,))]
 
 
-_ANY_ROW: Final = Asked(Literal(0, BIGINT), low=(0, True))
+_ANY_ROW: Final = ComparedPart(Literal(0, BIGINT), low=(0, True))
 
 
-def asked(part: Expression) -> Asked | None:
+def asked(part: Expression) -> ComparedPart | None:
     """What a part of a predicate compares with constants; None if it is something else.
 
     Args:
@@ -68,7 +68,7 @@ def asked(part: Expression) -> Asked | None:
     match part:
         case Call(function="BETWEEN", arguments=(of, Literal() as low, Literal() as high)):
             found = _compared(">=", of, low), _compared("<=", of, high)
-            return None if None in found else Asked(of, (low.value, True), (high.value, True))
+            return None if None in found else ComparedPart(of, (low.value, True), (high.value, True))
         case Call(function=operator, arguments=(Literal() as constant, of)) if operator in _TURNED:
             return _compared(_TURNED[operator], of, constant)
         case Call(function=operator, arguments=(of, Literal() as constant)) if operator in _TURNED:
@@ -76,19 +76,19 @@ def asked(part: Expression) -> Asked | None:
     return None
 
 
-def _compared(operator: str, of: Expression, constant: Literal) -> Asked | None:
+def _compared(operator: str, of: Expression, constant: Literal) -> ComparedPart | None:
     value = constant.value
     if value is None or isinstance(of, Literal) or not _is_sorted(of) or constant.type != of.type:
         return None
     match operator:
         case "=":
-            return Asked(of, (value, True), (value, True))
+            return ComparedPart(of, (value, True), (value, True))
         case "<" | "<=":
-            return Asked(of, high=(value, operator == "<="))
+            return ComparedPart(of, high=(value, operator == "<="))
         case ">" | ">=":
-            return Asked(of, low=(value, operator == ">="))
+            return ComparedPart(of, low=(value, operator == ">="))
         case _:
-            return Asked(of, other=value)
+            return ComparedPart(of, other=value)
 
 
 def _is_sorted(of: Expression) -> bool:
@@ -105,7 +105,7 @@ class _Parts:
         rest: what has to be true besides, whichever way it is; None if nothing.
     """
 
-    ways: tuple[tuple[Asked, ...], ...]
+    ways: tuple[tuple[ComparedPart, ...], ...]
     rest: Expression | None
 
 
@@ -122,7 +122,7 @@ def is_indexed(part: Expression) -> bool:
     return bool(_ways(part))
 
 
-def _ways(part: Expression) -> tuple[tuple[Asked, ...], ...]:
+def _ways(part: Expression) -> tuple[tuple[ComparedPart, ...], ...]:
     """The ways in which a part is true, one of which has to hold; none where the index cannot say.
 
     `e IN (1, 2)` is `e = 1` or `e = 2`. An OR needs comparisons on both of its sides: a row that the
@@ -148,8 +148,8 @@ def _ways(part: Expression) -> tuple[tuple[Asked, ...], ...]:
 
 def _parts(predicate: Expression) -> _Parts:
     """Cut a predicate; of its alternatives the first counts, and others are asked for the rows found."""
-    always: list[Asked] = []
-    ways: tuple[tuple[Asked, ...], ...] = ()
+    always: list[ComparedPart] = []
+    ways: tuple[tuple[ComparedPart, ...], ...] = ()
     rest: list[Expression] = []
     for part in conjuncts(predicate):
         found = _ways(part)
@@ -238,7 +238,7 @@ class PredicateIndex:
         self._attributes = [_Attribute(of, listed) for of, listed in constants.items()]
         self._ranges = self._made(ranges, {of: number for number, of in enumerate(constants)})
 
-    def _made(self, asked_by: Sequence[Sequence[Asked]], columns: dict[Expression, int]) -> Ranges:
+    def _made(self, asked_by: Sequence[Sequence[ComparedPart]], columns: dict[Expression, int]) -> Ranges:
         listed = [one for ranges in asked_by for one in ranges]
         column = np.array([columns[one.of] for one in listed], dtype=np.int64)
         largest = np.array([attribute.largest for attribute in self._attributes], dtype=np.int64)

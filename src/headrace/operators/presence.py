@@ -16,14 +16,14 @@ from headrace.algebra.kinds import SetKind
 from headrace.algebra.nodes import Coalesce, Distinct, Dstream, Finalize, Istream, SetOperation, inputs_of
 from headrace.algebra.properties import is_append_only
 from headrace.elements import Batch, Int64Array, concat, record_batch
-from headrace.operators.contract import Progress
+from headrace.operators.contract import OperatorProgress
 from headrace.operators.state.keys import normalise
-from headrace.operators.state.region_values import RegionValues, Values
+from headrace.operators.state.region_values import RegionValues, ValuedElements
 from headrace.operators.state.regions import Regions
 from headrace.operators.state.runs import Area
 from headrace.operators.state.segments import emit_segments, previous_rows
 from headrace.operators.state.sum_columns import SumColumns
-from headrace.operators.state.timeline import Changes, Points, Timeline
+from headrace.operators.state.timeline import Points, Timeline, TimelineInput
 from headrace.schema import Schema
 
 
@@ -56,7 +56,7 @@ class _PresenceOperator:
         """Take in elements."""
         self._inputs[port].append(batch)
 
-    def advance(self, progress: Progress) -> Batch:
+    def advance(self, progress: OperatorProgress) -> Batch:
         """The elements that the new horizon yields."""
         return self.answer(self.entered(), progress.window)
 
@@ -65,7 +65,7 @@ class _PresenceOperator:
         """How often each payload is there, and what is to come."""
         return self._timeline
 
-    def entered(self) -> Changes:
+    def entered(self) -> TimelineInput:
         """What has been processed."""
         entered = [
             concat(self._schema, [_named(batch, self._schema) for batch in part]) for part in self._inputs
@@ -74,17 +74,19 @@ class _PresenceOperator:
         batch = concat(self._schema, entered)
         keys = [normalise(column) for column in batch.payload.columns]
         own = [np.where(ports == port, batch.w, 0) for port in range(1, len(entered))]
-        return Changes(keys, batch.ts, batch.te, SumColumns(np.column_stack([batch.w, *own])))
+        return TimelineInput(keys, batch.ts, batch.te, SumColumns(np.column_stack([batch.w, *own])))
 
     def held_values(self, regions: Regions) -> list[RegionValues | None]:
         """None: a payload has no values beside the timeline."""
         return []
 
-    def entered_values(self) -> list[Values]:
+    def entered_values(self) -> list[ValuedElements]:
         """None, as well."""
         return []
 
-    def answer(self, changes: Changes, window: tuple[int, int], values: Sequence[Values] = ()) -> Batch:
+    def answer(
+        self, changes: TimelineInput, window: tuple[int, int], values: Sequence[ValuedElements] = ()
+    ) -> Batch:
         """What is said when elements enter and the horizon moves (instants); there are no values."""
         assert not values
         points = self._timeline.step(changes, *window)

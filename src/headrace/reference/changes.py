@@ -10,7 +10,7 @@ from headrace.reference.contents import Content, History, Payload, history_of, o
 
 
 @dataclass(frozen=True)
-class Change:
+class RowChange:
     """A row that is inserted, updated or deleted.
 
     Attributes:
@@ -28,25 +28,25 @@ class Change:
     row: Payload
 
 
-def content_after(changes: Iterable[Change], instant: int) -> Content:
+def content_after(changes: Iterable[RowChange], instant: int) -> Content:
     """The content of a relation: per key its last change up to an instant, unless that deletes.
 
     The last one is by instant, then by version; of one version a deletion comes before the others, and rows
     that nothing else orders are ordered column by column.
     """
-    last: dict[Payload, Change] = {}
+    last: dict[Payload, RowChange] = {}
     for change in sorted(changes, key=_place):
         if change.instant <= instant:
             last[payload(change.key)] = change
     return Counter(payload(change.row) for change in last.values() if not change.deletes)
 
 
-def history_after(changes: Iterable[Change]) -> History:
+def history_after(changes: Iterable[RowChange]) -> History:
     """The canonical history of a relation."""
     known = list(changes)
     return history_of({change.instant: content_after(known, change.instant) for change in known})
 
 
-def _place(change: Change) -> tuple[object, ...]:
+def _place(change: RowChange) -> tuple[object, ...]:
     row = tuple(map(order, change.row))
     return change.instant, order(change.version), not change.deletes, row

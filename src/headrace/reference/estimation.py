@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class Estimate:
+class PairEstimate:
     """The numbers of figure 4 for one pair of streams and one wait."""
 
     delta: float = 0
@@ -40,7 +40,7 @@ def estimated(
         window: `W`, in rows; infinite for estimates that are never lowered (section 6.1).
         alpha: the weight of the former estimate.
     """
-    found = Estimate()
+    found = PairEstimate()
     compared = False
     for place, (_, stream, instant) in enumerate(rows):
         # What holds when a row comes was concluded at the one before it.

@@ -15,7 +15,7 @@ from headrace.time import BEGINNING
 
 
 @dataclass(frozen=True)
-class ExternalCti:
+class ReferenceCti:
     """The promise that a stream has so many events with a sync time from `start` to before `end`."""
 
     start: int
@@ -24,7 +24,7 @@ class ExternalCti:
 
 
 @dataclass
-class Finalize:
+class FinalizeDefinition:
     """The operator.
 
     Attributes:
@@ -36,14 +36,14 @@ class Finalize:
     """
 
     last: int = BEGINNING
-    promises: list[ExternalCti] = field(default_factory=list)
+    promises: list[ReferenceCti] = field(default_factory=list)
     received: list[int] = field(default_factory=list)
     broken: list[Retraction] = field(default_factory=list)
     inserts: list[Insert] = field(default_factory=list)
 
-    def process(self, event: Insert | Retraction | ExternalCti) -> list[Event]:
+    def process(self, event: Insert | Retraction | ReferenceCti) -> list[Event]:
         """What an event makes it yield."""
-        if isinstance(event, ExternalCti):
+        if isinstance(event, ReferenceCti):
             self.promises = sorted([*self.promises, event], key=lambda promise: promise.start)
             return self._issued()
         if sync(event) < self.last:

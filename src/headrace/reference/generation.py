@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
-Bounds = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
+DeclaredBounds = Mapping[tuple[int, int], Sequence[tuple[int, int]]]
 """By pair of streams, from and to: pairs of a wait and how far behind."""
 
-Row = tuple[int, int, int]
+ArrivedRow = tuple[int, int, int]
 """A row that came: when, on which stream, and its timestamp."""
 
 Sent = tuple[int, int, int]
 """A row that was sent: when, on which stream, and its timestamp."""
 
 
-def figure_2(bounds: Bounds, latencies: Sequence[int], rows: Sequence[Row], now: int) -> list[int | None]:
+def figure_2(
+    bounds: DeclaredBounds, latencies: Sequence[int], rows: Sequence[ArrivedRow], now: int
+) -> list[int | None]:
     """Figure 2 as printed: per stream `tau` at a moment, None for nothing; of one array entry per instant."""
     tau: list[dict[int, int]] = [{} for _ in latencies]
     for when, first, instant in rows:
@@ -29,7 +31,7 @@ def figure_2(bounds: Bounds, latencies: Sequence[int], rows: Sequence[Row], now:
     return [max((value for when, value in array.items() if when <= now), default=None) for array in tau]
 
 
-def obeys(bounds: Bounds, sent: Sequence[Sent], end: int) -> bool:
+def obeys(bounds: DeclaredBounds, sent: Sequence[Sent], end: int) -> bool:
     """Whether rows obey the bounds, which hold between the clocks of the sources.
 
     A clock that has reached `tau` at some time makes others reach `tau - delta` after the wait; a row sets
@@ -55,7 +57,7 @@ def obeys(bounds: Bounds, sent: Sequence[Sent], end: int) -> bool:
     )
 
 
-def _ways(latencies: Sequence[int], rows: Sequence[Row]) -> Iterator[list[Sent]]:
+def _ways(latencies: Sequence[int], rows: Sequence[ArrivedRow]) -> Iterator[list[Sent]]:
     """All ways in which rows can have been sent."""
     moments = [range(max(when - latencies[stream], 0), when + 1) for when, stream, _ in rows]
     for chosen in product(*moments):
@@ -63,9 +65,9 @@ def _ways(latencies: Sequence[int], rows: Sequence[Row]) -> Iterator[list[Sent]]
 
 
 def least_later(
-    bounds: Bounds,
+    bounds: DeclaredBounds,
     latencies: Sequence[int],
-    rows: Sequence[Row],
+    rows: Sequence[ArrivedRow],
     now: int,
     stream: int,
     instants: Sequence[int],

@@ -67,7 +67,7 @@ from headrace.reference.sampling import in_sample
 from headrace.reference.scalars import RowError, equal, value
 from headrace.reference.top_k import first_rows
 from headrace.reference.windows import (
-    Past,
+    PastContents,
     bound_changes,
     frames,
     session_changes,
@@ -293,7 +293,7 @@ class _Evaluation:
         before, now = self.content(plan.input, instant - 1), self.content(plan.input, instant)
         return now - before if isinstance(plan, Istream) else before - now
 
-    def _past(self, plan: Plan, instant: int) -> Past:
+    def _past(self, plan: Plan, instant: int) -> PastContents:
         """What a stream of chronons held at every instant so far; between these its content is empty."""
         return {past: self.content(plan, past) for past in self.instants(plan) if past <= instant}
 

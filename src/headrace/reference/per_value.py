@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-Epoch = tuple[int, Sequence[tuple[Hashable, int]]]
+ArrivedEpoch = tuple[int, Sequence[tuple[Hashable, int]]]
 """When it was, in counted time, and its rows: value and timestamp."""
 
 
 def per_value(
-    epochs: Sequence[Epoch], disorder: int, idle_after: int | None, wait: int, listed: Sequence[Hashable]
+    epochs: Sequence[ArrivedEpoch],
+    disorder: int,
+    idle_after: int | None,
+    wait: int,
+    listed: Sequence[Hashable],
 ) -> tuple[list[list[int]], list[int | None]]:
     """Per epoch the places of its late rows, and the stream's heartbeat after it, None for nothing promised.
 

@@ -89,11 +89,11 @@ def _is_nan(number: Any) -> bool:
     return isinstance(number, float) and math.isnan(number)
 
 
-Part = Callable[[], Any]
+ArgumentValue = Callable[[], Any]
 """The value of an argument, computed when it is asked for."""
 
 
-def _and(left: Part, right: Part) -> bool | None:
+def _and(left: ArgumentValue, right: ArgumentValue) -> bool | None:
     first = left()
     if first is False:
         return False
@@ -101,7 +101,7 @@ def _and(left: Part, right: Part) -> bool | None:
     return False if second is False else None if None in (first, second) else True
 
 
-def _or(left: Part, right: Part) -> bool | None:
+def _or(left: ArgumentValue, right: ArgumentValue) -> bool | None:
     first = left()
     if first is True:
         return True
@@ -109,7 +109,7 @@ def _or(left: Part, right: Part) -> bool | None:
     return True if second is True else None if None in (first, second) else False
 
 
-def _coalesce(*parts: Part) -> Any:
+def _coalesce(*parts: ArgumentValue) -> Any:
     return next((found for part in parts if (found := part()) is not None), None)
 
 

@@ -12,11 +12,11 @@ from headrace.algebra.nodes import LiveRow, Over, Plan, RowWindow, SessionWindow
 from headrace.reference.contents import Content, Payload, order
 from headrace.schema import BIGINT
 
-Past = Mapping[int, Content]
+PastContents = Mapping[int, Content]
 """The content of a stream of chronons at every instant at which it is not empty, up to some instant."""
 
 
-def window_content(plan: RowWindow | SessionWindow, instant: int, past: Past) -> Content:
+def window_content(plan: RowWindow | SessionWindow, instant: int, past: PastContents) -> Content:
     """The content at an instant, from those of its input up to it."""
     match plan:
         case RowWindow():
@@ -34,7 +34,7 @@ def with_bounds(plan: WindowBounds, instant: int, below: Content) -> Content:
     return Counter({row + bounds: count for row, count in below.items()})
 
 
-def frames(plan: Over, instant: int, past: Past) -> Iterator[tuple[Payload, list[list[Payload]]]]:
+def frames(plan: Over, instant: int, past: PastContents) -> Iterator[tuple[Payload, list[list[Payload]]]]:
     """Every row of an instant, with the rows of its partition that the frame of each aggregate holds."""
     for rows in _partitions(plan, {then: past[then] for then in past if then <= instant}).values():
         before = sum(then < instant for then, _ in rows)
@@ -54,7 +54,7 @@ def _framed(frame: Frame, rows: list[tuple[int, Payload]], place: int) -> list[P
             assert_never(frame)
 
 
-def _partitions(plan: RowWindow | Over, past: Past) -> dict[Payload, list[tuple[int, Payload]]]:
+def _partitions(plan: RowWindow | Over, past: PastContents) -> dict[Payload, list[tuple[int, Payload]]]:
     """The rows of each partition with their instants, in the order of instant and payload."""
     partitions: dict[Payload, list[tuple[int, Payload]]] = defaultdict(list)
     for then in sorted(past):
@@ -69,7 +69,7 @@ def bound_changes(plan: WindowBounds, start: int, end: int) -> range:
     return range(start + (plan.offset.length - 1 - start) % slide, end, slide)
 
 
-def _row_window_content(plan: RowWindow, past: Past) -> Content:
+def _row_window_content(plan: RowWindow, past: PastContents) -> Content:
     """The last rows of each partition, numbered by instant and payload, up to the last slide, if live."""
     content: Content = Counter()
     for rows in _partitions(plan, past).values():
@@ -80,7 +80,7 @@ def _row_window_content(plan: RowWindow, past: Past) -> Content:
     return Counter({row: count for row, count in content.items() if row[plan.live.index] is True})
 
 
-def _session_content(plan: SessionWindow, instant: int, past: Past) -> Content:
+def _session_content(plan: SessionWindow, instant: int, past: PastContents) -> Content:
     """The rows of the sessions that ended at this instant or less than a gap before it."""
     gap = plan.gap.length
     by_key: dict[Payload, dict[int, Content]] = defaultdict(lambda: defaultdict(Counter))

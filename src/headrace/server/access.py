@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from headrace.engine import Policy
 from headrace.server.errors import RequestError, not_found
-from headrace.server.keys import Key, KeyFile, Role
+from headrace.server.keys import KeyFile, Role, ServerKey
 
 _LOCAL: Final = frozenset(["localhost", "127.0.0.1", "::1"])
 
@@ -98,7 +98,7 @@ class Door:
         if self.keys.lets_all_in:
             return Caller("local", Role.ADMIN)
         scheme, _, sent = (authorization or "").partition(" ")
-        key: Key | None = self.keys.find(sent.strip()) if scheme.lower() == "bearer" else None
+        key: ServerKey | None = self.keys.find(sent.strip()) if scheme.lower() == "bearer" else None
         if key is None:
             raise RequestError(
                 "unauthorized", 401, "a key is needed" if not sent else "this key is not known",

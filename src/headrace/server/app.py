@@ -16,9 +16,9 @@ from starlette.responses import JSONResponse
 
 from headrace.errors import DeliveryError, UserError
 from headrace.server.access import Door
-from headrace.server.context import STATUS_SECONDS, Context
+from headrace.server.context import STATUS_SECONDS, ServerContext
 from headrace.server.errors import RequestError, response_of
-from headrace.server.guard import App, Guard
+from headrace.server.guard import App, RequestGuard
 from headrace.server.looks import Looks
 from headrace.server.metrics import Metrics
 from headrace.server.routes import (
@@ -72,7 +72,9 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
         redoc_url=None,
         description="Continuous queries over streams: statements, rows, answers and changes.",
     )
-    app.state.context = Context(session, session.limits, metrics, tails, workshop, Looks(STATUS_SECONDS))
+    app.state.context = ServerContext(
+        session, session.limits, metrics, tails, workshop, Looks(STATUS_SECONDS)
+    )
     # What is asked of a query by a word of its own comes before its views, which have the same form of path.
     for part in (page, health, statements, completions, events, recent, rows, answers, resources):
         app.include_router(part.router)
@@ -80,7 +82,7 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
     app.add_exception_handler(Exception, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _unknown)
-    return Guard(app, door, metrics), tails
+    return RequestGuard(app, door, metrics), tails
 
 
 async def _refused(_: Request, error: Exception) -> JSONResponse:

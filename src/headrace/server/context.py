@@ -9,7 +9,7 @@ from typing import Annotated, Final, ParamSpec, TypeVar, cast
 from fastapi import Depends, Request
 
 from headrace.server.access import Caller
-from headrace.server.limits import Limits
+from headrace.server.limits import RequestLimits
 from headrace.server.looks import Looks
 from headrace.server.metrics import Metrics
 from headrace.server.session import Session
@@ -24,7 +24,7 @@ STATUS_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True)
-class Context:
+class ServerContext:
     """What the routes share.
 
     Attributes:
@@ -37,7 +37,7 @@ class Context:
     """
 
     session: Session
-    limits: Limits
+    limits: RequestLimits
     metrics: Metrics
     tails: Tails
     workshop: Workshop
@@ -53,13 +53,13 @@ class Context:
 
 
 # As coroutines these two are called at once; functions would be given to a thread, and wait for it.
-async def _context(request: Request) -> Context:
-    return cast(Context, request.app.state.context)
+async def _context(request: Request) -> ServerContext:
+    return cast(ServerContext, request.app.state.context)
 
 
 async def _caller(request: Request) -> Caller:
     return cast(Caller, request.state.caller)
 
 
-Ctx = Annotated[Context, Depends(_context)]
+Ctx = Annotated[ServerContext, Depends(_context)]
 By = Annotated[Caller, Depends(_caller)]

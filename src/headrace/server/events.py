@@ -25,7 +25,7 @@ _ID: Final = re.compile(r"(\d{1,18})\.(\d{1,18})\.(\d{1,18})(\.end)?")
 
 
 @dataclass(frozen=True)
-class Place:
+class ClientPlace:
     """Up to where a client has a query's changes.
 
     Attributes:
@@ -50,7 +50,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Part:
+class EventPart:
     """An event with some rows of an epoch, or a comment where it has none.
 
     Attributes:
@@ -60,25 +60,27 @@ class Part:
     """
 
     begin: int
-    after: Place
+    after: ClientPlace
     data: bytes
 
-    def follows(self, place: Place) -> bool:
+    def follows(self, place: ClientPlace) -> bool:
         """Whether it is what a client at a place needs next, or something later."""
         epoch = self.after.epoch
         return epoch > place.epoch or (epoch == place.epoch and not place.whole and self.begin >= place.part)
 
 
-def place_of(text: str) -> Place | None:
+def place_of(text: str) -> ClientPlace | None:
     """The place that an id names; None where it is not one."""
     found = _ID.fullmatch(text.strip())
     if found is None:
         return None
     start, epoch, part = (int(found[group]) for group in (1, 2, 3))
-    return Place(start, epoch, part, found[4] is not None)
+    return ClientPlace(start, epoch, part, found[4] is not None)
 
 
-def parts_of(change: Change, start: int, domain: TimeDomain, part_rows: int, part: int = 0) -> Iterator[Part]:
+def parts_of(
+    change: Change, start: int, domain: TimeDomain, part_rows: int, part: int = 0
+) -> Iterator[EventPart]:
     """What an epoch changed, as events, made one by one; a comment where it changed nothing.
 
     Args:
@@ -91,21 +93,21 @@ def parts_of(change: Change, start: int, domain: TimeDomain, part_rows: int, par
     final = instant_text(change.heartbeat, domain) or "nothing"
     count = change.rows.num_rows
     if part >= count:
-        after = Place(start, change.epoch, count, True)
-        yield Part(part, after, f": final below {final}\nid: {after}\n\n".encode())
+        after = ClientPlace(start, change.epoch, count, True)
+        yield EventPart(part, after, f": final below {final}\nid: {after}\n\n".encode())
         return
     fitting = _PART_BYTES * count // max(1, change.rows.nbytes)
     step = max(1, min(part_rows, fitting))
     for begin in range(part, count, step):
         lines = _json_lines(change.rows.slice(begin, step))
         done = begin + len(lines)
-        after = Place(start, change.epoch, done, done == count)
+        after = ClientPlace(start, change.epoch, done, done == count)
         head = json.dumps({"epoch": change.epoch, "final_below": final, "last": after.whole})[:-1]
         text = f'id: {after}\nevent: changes\ndata: {head}, "rows": [{", ".join(lines)}]}}\n\n'
-        yield Part(begin, after, text.encode())
+        yield EventPart(begin, after, text.encode())
 
 
-def greeting(place: Place) -> bytes:
+def greeting(place: ClientPlace) -> bytes:
     """What a client gets at once: that it is connected, and the id that it continues after.
 
     Without the id a client that began with the next epoch, and is cut off before it, would begin with a later

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from headrace.runtime.writing.tables import write_table
 from headrace.server.errors import RequestError, too_large
-from headrace.server.limits import Limits
+from headrace.server.limits import RequestLimits
 
 JSON_LINES: Final = "application/x-ndjson"
 CSV: Final = "text/csv"
@@ -66,7 +66,7 @@ def written(table: pa.Table, form: str) -> bytes:
     return text.getvalue()
 
 
-def check_size(table: pa.Table, limits: Limits) -> pa.Table:
+def check_size(table: pa.Table, limits: RequestLimits) -> pa.Table:
     """The table, if it is not over a limit.
 
     Raises:

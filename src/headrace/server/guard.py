@@ -13,10 +13,10 @@ from headrace.server.access import Door
 from headrace.server.errors import response_of
 from headrace.server.metrics import Metrics
 
-Scope = MutableMapping[str, Any]
+AsgiScope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+App = Callable[[AsgiScope, Receive, Send], Awaitable[None]]
 
 OPEN: Final = frozenset(["/", "/healthz", "/readyz"])
 """What needs no key: it says nothing but that the server is there, and the page asks for one."""
@@ -24,7 +24,7 @@ _METHODS: Final = frozenset(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "O
 LOG: Final = logging.getLogger("headrace.server")
 
 
-class Guard:
+class RequestGuard:
     """Lets requests in or refuses them, and logs them; the outermost part of the application.
 
     Args:
@@ -38,14 +38,14 @@ class Guard:
         self._door = door
         self._metrics = metrics
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Answer a request; see ASGI."""
         if scope["type"] == "http":
             await self._request(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._app(scope, receive, send)
 
-    async def _request(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _request(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         began, status, whole = time.perf_counter(), 0, False
 
         async def noted(message: MutableMapping[str, Any]) -> None:
@@ -71,14 +71,14 @@ class Guard:
         finally:
             self._note(scope, status, time.perf_counter() - began)
 
-    def _let_in(self, scope: Scope) -> None:
+    def _let_in(self, scope: AsgiScope) -> None:
         headers = {name.lower(): value.decode("latin-1") for name, value in scope["headers"]}
         self._door.check_host(headers.get(b"host"))
         self._door.check_origin(headers.get(b"origin"), headers.get(b"host"))
         if scope["path"] not in OPEN and not scope["path"].startswith("/page/"):
             scope.setdefault("state", {})["caller"] = self._door.caller(headers.get(b"authorization"))
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+    def _note(self, scope: AsgiScope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", "other")
         # Methods are whatever clients send; each that is counted apart takes memory for good.
         method = scope["method"] if scope["method"] in _METHODS else "other"

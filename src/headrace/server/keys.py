@@ -35,7 +35,7 @@ class Role(StrEnum):
 
 
 @dataclass(frozen=True)
-class Key:
+class ServerKey:
     """A key, without what its holder sends.
 
     Attributes:
@@ -61,11 +61,11 @@ class KeyFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._read: tuple[object, tuple[Key, ...]] = (None, ())
+        self._read: tuple[object, tuple[ServerKey, ...]] = (None, ())
         self._seen = False
 
     @property
-    def keys(self) -> tuple[Key, ...]:
+    def keys(self) -> tuple[ServerKey, ...]:
         """All keys.
 
         Raises:
@@ -92,7 +92,7 @@ class KeyFile:
         """
         return not self.keys and not self._seen
 
-    def find(self, sent: str) -> Key | None:
+    def find(self, sent: str) -> ServerKey | None:
         """The key that somebody sends, or None."""
         digest = _digest(sent)
         matching = [key for key in self.keys if hmac.compare_digest(key.digest, digest)]
@@ -120,7 +120,7 @@ class KeyFile:
             raise UserError(f"there is a key {name} already", hint=f"headrace keys drop {name}")
         sent = _PREFIX + secrets.token_urlsafe(32)
         names = None if only is None else tuple(one.lower() for one in only)
-        self._write((*self.keys, Key(name, _digest(sent), role, names)))
+        self._write((*self.keys, ServerKey(name, _digest(sent), role, names)))
         return sent
 
     def drop(self, name: str) -> None:
@@ -134,7 +134,7 @@ class KeyFile:
             raise UserError(f"there is no key {name}", hint="headrace keys list shows them")
         self._write(left)
 
-    def _write(self, keys: tuple[Key, ...]) -> None:
+    def _write(self, keys: tuple[ServerKey, ...]) -> None:
         """Replace the file; nobody but its owner can read it."""
         unfinished = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         try:
@@ -155,7 +155,7 @@ def _digest(sent: str) -> str:
     return hashlib.sha256(sent.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def _parsed(path: Path) -> tuple[Key, ...]:
+def _parsed(path: Path) -> tuple[ServerKey, ...]:
     try:
         return tuple(map(_key, json.loads(path.read_text(encoding="utf-8"))["keys"]))
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -164,7 +164,7 @@ def _parsed(path: Path) -> tuple[Key, ...]:
         ) from error
 
 
-def _key(found: dict[str, Any]) -> Key:
-    key = Key(**found)
+def _key(found: dict[str, Any]) -> ServerKey:
+    key = ServerKey(**found)
     only = None if key.only is None else tuple(str(name) for name in key.only)
     return replace(key, role=Role(key.role), only=only)

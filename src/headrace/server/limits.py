@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Limits:
+class RequestLimits:
     """What one request may take.
 
     Attributes:

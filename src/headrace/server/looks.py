@@ -10,7 +10,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Look:
+class StatusLook:
     """The status at a moment.
 
     Attributes:
@@ -31,11 +31,11 @@ class Looks:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._newest: dict[frozenset[str] | None, tuple[float, asyncio.Task[Look]]] = {}
+        self._newest: dict[frozenset[str] | None, tuple[float, asyncio.Task[StatusLook]]] = {}
 
     async def newest(
         self, names: frozenset[str] | None, look: Callable[[], Awaitable[dict[str, Any]]]
-    ) -> Look:
+    ) -> StatusLook:
         """The newest look, made now if there is none.
 
         Args:
@@ -54,7 +54,7 @@ class Looks:
         return await asyncio.shield(known[names][1])
 
 
-async def _made(look: Callable[[], Awaitable[dict[str, Any]]]) -> Look:
+async def _made(look: Callable[[], Awaitable[dict[str, Any]]]) -> StatusLook:
     found = await look()
     version = json.dumps([found["running"], found["epoch"], found["problems"]])
-    return Look(version, f"event: status\ndata: {json.dumps(found)}\n\n".encode())
+    return StatusLook(version, f"event: status\ndata: {json.dumps(found)}\n\n".encode())

@@ -14,19 +14,19 @@ import pyarrow as pa
 
 from headrace.algebra.properties import names_read
 from headrace.engine import Database, Policy, Query
-from headrace.engine.asking.question import Limits as QuestionLimits
+from headrace.engine.asking.question import QuestionLimits
 from headrace.engine.asking.tables import ask
 from headrace.engine.shown.status import Status
 from headrace.engine.views.readable import Readable
 from headrace.errors import PolicyError, SourceError, UserError
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
-from headrace.language.named_values import Value
+from headrace.language.named_values import ParameterValue
 from headrace.runtime.delivery.contract import STOP_TIMEOUT
 from headrace.runtime.writing.texts import row_texts
 from headrace.schema import Schema, sql_type
 from headrace.server.access import Caller
 from headrace.server.errors import RequestError, not_found
-from headrace.server.limits import Limits
+from headrace.server.limits import RequestLimits
 from headrace.server.visible import sees_inputs, shown_letter, shown_letters
 
 _LETTERS_SHOWN: Final = 1_000
@@ -47,10 +47,10 @@ class Session:
     db: Database
     policy: Policy
     base: Path
-    limits: Limits
+    limits: RequestLimits
 
     def carry_out(
-        self, text: str, caller: Caller, parameters: Mapping[str, Value] | None = None
+        self, text: str, caller: Caller, parameters: Mapping[str, ParameterValue] | None = None
     ) -> list[dict[str, Any]]:
         """Carry out statements, and begin to answer if there is something to answer now.
 
@@ -166,7 +166,9 @@ class Session:
         """The dead letters of all streams, or of one with its columns, as somebody may see them."""
         return shown_letters(self.db.dead_letters(stream), caller)
 
-    def ask(self, question: str, caller: Caller, parameters: Mapping[str, Value] | None = None) -> pa.Table:
+    def ask(
+        self, question: str, caller: Caller, parameters: Mapping[str, ParameterValue] | None = None
+    ) -> pa.Table:
         """The answer of a question that is asked once.
 
         Args:

@@ -19,13 +19,13 @@ import anyio
 import anyio.to_thread
 
 from headrace.engine import Database, Query
-from headrace.engine.served import Kept
+from headrace.engine.served import KeptAnswer
 from headrace.engine.views.subscription import Subscription
 from headrace.errors import UserError
 from headrace.runtime.results.changes import Change
 from headrace.server.errors import RequestError
-from headrace.server.events import Part, Place, event, greeting, parts_of
-from headrace.server.limits import Limits
+from headrace.server.events import ClientPlace, EventPart, event, greeting, parts_of
+from headrace.server.limits import RequestLimits
 
 _SHARED_BYTES: Final = 4 * 2**20
 """So many bytes of the newest events of a query are shared; who lacks older ones reads the store."""
@@ -40,7 +40,7 @@ _REST: Final = 2
 """So many times as long as that took, nobody is woken: all clients together take a third of the time."""
 
 _LOG: Final = logging.getLogger("headrace.server")
-_Found = tuple[bytes, Place]
+_Found = tuple[bytes, ClientPlace]
 """Events, and the place of a client that has them."""
 
 
@@ -60,7 +60,7 @@ class Tail:
         beats: how often it was time for a comment.
     """
 
-    def __init__(self, query: Query, kept: Kept, limits: Limits) -> None:
+    def __init__(self, query: Query, kept: KeptAnswer, limits: RequestLimits) -> None:
         self.query = query
         self.start = kept.start
         self.ended = self.closed = False
@@ -69,8 +69,8 @@ class Tail:
         self._base = kept.last
         self._newest = kept.last
         self._size = 0
-        self._parts: deque[Part] = deque()
-        self._read: tuple[Place, _Found] | None = None
+        self._parts: deque[EventPart] = deque()
+        self._read: tuple[ClientPlace, _Found] | None = None
         self._lock = threading.Lock()
         self._loop = asyncio.get_running_loop()
         self._news = 0
@@ -101,7 +101,7 @@ class Tail:
             self.closed = True
         self._wake()
 
-    def _share(self, epoch: int, parts: Sequence[Part]) -> None:
+    def _share(self, epoch: int, parts: Sequence[EventPart]) -> None:
         with self._lock:
             self._parts.extend(parts)
             self._newest, self._size = epoch, self._size + sum(len(part.data) for part in parts)
@@ -156,7 +156,7 @@ class Tail:
             self._waiting.append(woken)
             await woken
 
-    def read_shared(self, place: Place) -> _Found | None:
+    def read_shared(self, place: ClientPlace) -> _Found | None:
         """Some events after a place, and the place after them; None where only the store has them.
 
         Clients that keep up are at one place, and what follows it is found and joined once for all of them.
@@ -172,9 +172,9 @@ class Tail:
             self._read = place, made
             return made
 
-    def _after(self, place: Place) -> list[Part] | None:
+    def _after(self, place: ClientPlace) -> list[EventPart] | None:
         """The shared events that follow a place, if the next one is among them."""
-        found = list[Part]()
+        found = list[EventPart]()
         for part in reversed(self._parts):
             if not part.follows(place):
                 break
@@ -185,7 +185,7 @@ class Tail:
         begins = found[0].after.epoch == place.epoch and found[0].begin == place.part if found else False
         return found if begins else None
 
-    def read_stored(self, place: Place) -> _Found:
+    def read_stored(self, place: ClientPlace) -> _Found:
         """Some events after a place, from the store, and the place after them.
 
         Raises:
@@ -205,9 +205,9 @@ class Tail:
         return b"".join(pieces), place
 
 
-def _first(parts: Iterable[Part]) -> list[Part]:
+def _first(parts: Iterable[EventPart]) -> list[EventPart]:
     """As many of the first events as a client gets at once: one at least, if there is one."""
-    found, size = list[Part](), 0
+    found, size = list[EventPart](), 0
     for part in parts:
         found.append(part)
         size += len(part.data)
@@ -228,7 +228,7 @@ class Tails:
         closing: whether the server is stopping.
     """
 
-    def __init__(self, db: Database, limits: Limits) -> None:
+    def __init__(self, db: Database, limits: RequestLimits) -> None:
         self._db = db
         self._limits = limits
         # By the query itself: its name may become that of another one.
@@ -264,14 +264,14 @@ class Tails:
         finally:
             self.clients -= 1
 
-    def _of(self, query: Query, kept: Kept) -> Tail:
+    def _of(self, query: Query, kept: KeptAnswer) -> Tail:
         """The newest changes of a query, followed from now on if nobody has done so yet."""
         known = self._tails.get(query)
         if known is None or known.ended or known.closed:
             known = self._tails[query] = Tail(query, kept, self._limits)
         return known
 
-    async def events(self, query: Query, kept: Kept, place: Place) -> AsyncIterator[bytes]:
+    async def events(self, query: Query, kept: KeptAnswer, place: ClientPlace) -> AsyncIterator[bytes]:
         """What a client gets from a place on, until the query ends or the server stops.
 
         Args:
@@ -298,7 +298,7 @@ class Tails:
                         del self._tails[query]
                     tail.close()
 
-    async def _events(self, tail: Tail, place: Place) -> AsyncIterator[bytes]:
+    async def _events(self, tail: Tail, place: ClientPlace) -> AsyncIterator[bytes]:
         beats = tail.beats
         while not (self.closing or tail.closed):
             # Asked first: what was shared before the end is still read.

@@ -7,12 +7,12 @@ import pytest
 
 from fit import Ran, fitted
 from headrace.optimizer.cost.machine import Constants, Machine
-from headrace.optimizer.cost.work import Kind, Work
+from headrace.optimizer.cost.work import Work, WorkKind
 
 CONSTANTS = {
-    Kind.JOIN: Constants(2e-7, 1e-7, 3e-7, 2e-3),
-    Kind.SUMS: Constants(5e-8, 0.0, 1e-7, 1e-3),
-    Kind.STORE: Constants(1e-8, 0.0, 4e-8, 5e-4),
+    WorkKind.JOIN: Constants(2e-7, 1e-7, 3e-7, 2e-3),
+    WorkKind.SUMS: Constants(5e-8, 0.0, 1e-7, 1e-3),
+    WorkKind.STORE: Constants(1e-8, 0.0, 4e-8, 5e-4),
 }
 
 
@@ -30,4 +30,4 @@ def test_constants_are_found_from_what_runs_took() -> None:
     for kind, wanted in CONSTANTS.items():
         for name in ("taken", "given", "kept", "epoch"):
             assert getattr(found[kind], name) == pytest.approx(getattr(wanted, name), rel=1e-3, abs=1e-12)
-    assert found[Kind.OVER] == Constants()
+    assert found[WorkKind.OVER] == Constants()

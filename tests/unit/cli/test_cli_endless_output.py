@@ -41,8 +41,8 @@ def ran(folder: Path, *instants: int) -> None:
         db.start = start  # type: ignore[method-assign, assignment]
         threading.Thread(target=push, daemon=True).start()
         wanted = run._Wanted(
-            run.Runner.INLINE,
-            run.View.HISTORY,
+            run.RunnerChoice.INLINE,
+            run.ViewOption.HISTORY,
             None,
             folder / "out",
             None,

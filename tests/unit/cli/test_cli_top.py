@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 import headrace as hr
 from headrace.cli import app
 from headrace.cli import top as command
-from headrace.cli.glances import Look, Order, picture
+from headrace.cli.glances import OperatorOrder, StatusGlance, picture
 from headrace.cli.seen import Seen
 from headrace.cli.top import StoreWatcher
 from headrace.runtime.journal.inspect import contents, glance
@@ -61,7 +61,12 @@ def words(text: str) -> list[list[str]]:
     return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines() if line.strip()]
 
 
-def printed(before: Look | None, now: Look, most: int = 9, order: Order = Order.SECONDS) -> str:
+def printed(
+    before: StatusGlance | None,
+    now: StatusGlance,
+    most: int = 9,
+    order: OperatorOrder = OperatorOrder.SECONDS,
+) -> str:
     console = Console(width=160, file=io.StringIO(), record=True)
     console.print(picture(before, now, most, order))
     return console.export_text()
@@ -89,10 +94,10 @@ def test_a_process_says_what_its_operators_do(db: hr.Database, store: Path) -> N
 
 def test_rates_are_those_between_two_looks(db: hr.Database, store: Path) -> None:
     watcher = StoreWatcher(store)
-    before = Look(watcher.look(), 10.0)
+    before = StatusGlance(watcher.look(), 10.0)
     db.push("bid", [{"ts": ts, "item": "pen"} for ts in range(6, 46)])
-    now = Look(_looked_after(watcher, 4), 14.0)
-    text = printed(before, now, 2, Order.ROWS)
+    now = StatusGlance(_looked_after(watcher, 4), 14.0)
+    text = printed(before, now, 2, OperatorOrder.ROWS)
     assert "43 rows, 10/s" in text
     assert ["bid", "43", "10", "1", "0", "45", "0"] in words(text)
     assert "and 1 more" in text

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import headrace as hr
 from headrace.cli import app
-from headrace.cli.glances import Order, picture
+from headrace.cli.glances import OperatorOrder, picture
 from headrace.cli.remote import client_of
 from headrace.cli.shell.remote import RemoteTarget
 from headrace.cli.top import _looking_at
@@ -92,7 +92,7 @@ def test_top_of_a_server_has_rates(tmp_path: Path) -> None:
             assert called("shell", "--url", url, typed=f"\\push s [{rows}]\n")[0] == 0
             now = replace(look(), at=before.at + 4)
         console = Console(width=160, file=io.StringIO(), record=True)
-        console.print(picture(before, now, 9, Order.ROWS))
+        console.print(picture(before, now, 9, OperatorOrder.ROWS))
         lines = [re.split(r"\s{2,}", line.strip()) for line in console.export_text().splitlines()]
         assert ["s", "42", "10", "0", "0", "59", "0"] in lines
         [query] = [line for line in lines if line[0] == "q"]

@@ -18,7 +18,7 @@ from headrace.client import GoneError
 from headrace.client.errors import error_of
 from headrace.client.rows import rows_of
 from headrace.errors import HeadraceError, LanguageError, PolicyError, Position, SourceError
-from headrace.language.named_values import Value
+from headrace.language.named_values import ParameterValue
 from headrace.runtime.writing.tables import write_table
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 from headrace.server.keys import KeyFile, Role
@@ -60,7 +60,7 @@ def test_statements_and_what_is_defined(client: hr.Client) -> None:
 
 def test_parameters(client: hr.Client) -> None:
     text = "CREATE QUERY dear AS SELECT v, :at AS at FROM s WHERE item = :item AND v > :least;"
-    values: dict[str, Value] = {
+    values: dict[str, ParameterValue] = {
         "least": Decimal("1.5"),
         "item": "it's",
         "at": datetime(2024, 5, 1, tzinfo=UTC),

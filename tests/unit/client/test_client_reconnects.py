@@ -15,7 +15,7 @@ import pytest
 import headrace as hr
 from headrace.client import GoneError, RemoteChange, RemoteSubscription, subscription
 from headrace.client.connection import UnreachableError
-from headrace.server.limits import Limits
+from headrace.server.limits import RequestLimits
 from unit.server.serving_for_tests import running
 
 PARTS = 4
@@ -77,7 +77,7 @@ class Wire:
 @pytest.fixture
 def wire(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Wire]:
     monkeypatch.setattr(subscription, "_FIRST_WAIT", 0.0)
-    with running(tmp_path, Limits(part_rows=2)) as url, closing(Wire(url)) as wire:
+    with running(tmp_path, RequestLimits(part_rows=2)) as url, closing(Wire(url)) as wire:
         client = hr.Client(url)
         client.execute(TEXT)
         client.push("s", [{"ts": ts, "v": ts} for ts in range(6)])

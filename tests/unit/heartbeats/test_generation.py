@@ -8,7 +8,7 @@ from generating import Driven, arrived, rules_of
 from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.generation import generate, next_due, start
 from headrace.heartbeats.groups import GroupedMatrix
-from headrace.heartbeats.rules import Policy, granule_for
+from headrace.heartbeats.rules import SilencePolicy, granule_for
 from headrace.heartbeats.skew import STRICT, Bound, SkewMatrix, within, within_rows
 from headrace.heartbeats.state import State
 from headrace.time import BEGINNING, INFINITY
@@ -61,7 +61,7 @@ def test_large_numbers_of_rows_are_counted_in_steps() -> None:
 
 def paused(matrix: SkewMatrix, timeout: int | None) -> list[int]:
     """Heartbeats long after the first stream sent 105 and the second 100."""
-    policies = [Policy(timeout=timeout)] * 2
+    policies = [SilencePolicy(timeout=timeout)] * 2
     driven = Driven(rules_of(matrix, policies=policies, together=[(0, 1)]))
     driven.epoch(0, [(0, 105), (1, 100)])
     return driven.epoch(1_000)
@@ -105,7 +105,7 @@ def test_sensors_with_clocks_that_run_need_no_timeout() -> None:
 
 def test_an_idle_stream_follows_the_slowest_of_those_beside_it() -> None:
     matrix = SkewMatrix((0, 0, 0), {(place, place): (within(0),) for place in range(3)})
-    policies = (Policy(idle_after=10), Policy(), Policy())
+    policies = (SilencePolicy(idle_after=10), SilencePolicy(), SilencePolicy())
     driven = Driven(rules_of(matrix, policies=policies, together=[(0, 1), (0, 2)]))
     assert driven.epoch(0, [(0, 5), (1, 20), (2, 30)]) == [5, 20, 30]
     assert driven.epoch(9, [(1, 40)]) == [5, 40, 30]
@@ -120,7 +120,7 @@ def test_an_idle_stream_follows_the_slowest_of_those_beside_it() -> None:
 
 def test_streams_that_are_all_idle_wait_for_the_timeout() -> None:
     matrix = SkewMatrix((0, 0), {(place, place): (within(5),) for place in range(2)})
-    policies = (Policy(10, 30), Policy(10))
+    policies = (SilencePolicy(10, 30), SilencePolicy(10))
     driven = Driven(rules_of(matrix, policies=policies, together=[(0, 1)]))
     assert driven.epoch(0, [(0, 100), (1, 50)]) == [95, 45]
     assert driven.epoch(20) == [95, 45]
@@ -129,7 +129,7 @@ def test_streams_that_are_all_idle_wait_for_the_timeout() -> None:
 
 def test_a_stream_that_has_ended_is_followed_by_nobody() -> None:
     matrix = SkewMatrix((0, 0), {(place, place): (within(0),) for place in range(2)})
-    driven = Driven(rules_of(matrix, policies=(Policy(10, 30), Policy()), together=[(0, 1)]))
+    driven = Driven(rules_of(matrix, policies=(SilencePolicy(10, 30), SilencePolicy()), together=[(0, 1)]))
     assert driven.epoch(0, [(0, 5), (1, 9)], {1: INFINITY}) == [5, INFINITY]
     assert driven.epoch(20) == [5, INFINITY]
     assert driven.epoch(30) == [10, INFINITY]
@@ -146,7 +146,7 @@ def test_heartbeats_that_a_source_sends() -> None:
         driven = Driven(rules_of(matrix, follows_on=follows_on))
         assert driven.epoch(0, (), {0: 20}) == [20, other]
         assert driven.epoch(1, (), {0: 10}) == [20, other]
-    driven = Driven(rules_of(matrix, policies=(Policy(10), Policy()), together=[(0, 1)]))
+    driven = Driven(rules_of(matrix, policies=(SilencePolicy(10), SilencePolicy()), together=[(0, 1)]))
     driven.epoch(0, [(1, 90)], {0: 1, 1: 90})
     driven.epoch(9, (), {0: 1})
     assert driven.epoch(18) == [1, 90]
@@ -177,7 +177,7 @@ def test_rows_on_their_way_are_waited_for_before_and_after_counting() -> None:
 
 def test_an_epoch_that_is_repeated_gives_the_same() -> None:
     matrix = SkewMatrix((5, 7), {(0, 1): (Bound(2, 3), Bound(0, rows=2)), (1, 1): (within(2),)})
-    rules = rules_of(matrix, policies=(Policy(3, 9), Policy()), together=[(0, 1)])
+    rules = rules_of(matrix, policies=(SilencePolicy(3, 9), SilencePolicy()), together=[(0, 1)])
     before = Driven(rules)
     before.epoch(0, [(0, 3), (1, 4)])
     written = before.state.streams(1)
@@ -203,7 +203,7 @@ def test_when_clocks_are_needed() -> None:
     assert not rules_of(SkewMatrix((0, 0), own)).needs_clocks
     assert rules_of(SkewMatrix((0, 0), own | {(0, 1): (Bound(3),)})).needs_clocks
     assert rules_of(SkewMatrix((1, 0), own)).needs_clocks
-    assert rules_of(SkewMatrix((0,), own), policies=(Policy(timeout=1),)).needs_clocks
+    assert rules_of(SkewMatrix((0,), own), policies=(SilencePolicy(timeout=1),)).needs_clocks
 
 
 def test_the_granule_bounds_what_is_kept() -> None:
@@ -218,7 +218,7 @@ class Watched:
 
     def __init__(self) -> None:
         matrix = SkewMatrix((0, 0), {(0, 1): (Bound(0, 10 * SECOND),)})
-        policies = (Policy(), Policy(idle_after=20 * SECOND))
+        policies = (SilencePolicy(), SilencePolicy(idle_after=20 * SECOND))
         self.rules = rules_of(matrix, granule=SECOND, policies=policies, together=[(0, 1)])
         self.state = start(self.rules)
         self.clocks = DrainedClocks.stopped((0, 0))
@@ -239,7 +239,9 @@ def test_time_counts_second_by_second() -> None:
 def test_rows_that_wait_are_not_judged_by_those_of_others() -> None:
     """A bound without a wait holds at once, and for a stream with a backlog when that has been taken."""
     bounds = {(0, 1): (Bound(2), Bound(0, rows=1)), (1, 1): (within(3),)}
-    rules = rules_of(SkewMatrix((0, 0), bounds), policies=(Policy(), Policy(5, 5)), together=[(0, 1)])
+    rules = rules_of(
+        SkewMatrix((0, 0), bounds), policies=(SilencePolicy(), SilencePolicy(5, 5)), together=[(0, 1)]
+    )
     state, clocks = start(rules), DrainedClocks.stopped((0, 0))
     found = []
     for now, rows, caught_up in (

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from headrace.heartbeats.labels import (
     Label,
     LabelledOperator,
-    Plan,
+    LabelledPlan,
     common_waits,
     labels,
     memory_aware_waits,
@@ -26,7 +26,7 @@ def figure_5(selectivity: float) -> dict[str, LabelledOperator[str]]:
     }
 
 
-def with_leaves(plan: Plan[str]) -> dict[str, LabelledOperator[str]]:
+def with_leaves(plan: LabelledPlan[str]) -> dict[str, LabelledOperator[str]]:
     """The plan with a source for every stream that an operator reads."""
     read = frozenset[str]().union(*(one.streams for one in plan.values()))
     return {f"read {name}": LabelledOperator[str]((), frozenset({name})) for name in read} | {
@@ -38,7 +38,7 @@ def with_leaves(plan: Plan[str]) -> dict[str, LabelledOperator[str]]:
     }
 
 
-def memory_aware_labels(plan: Plan[str]) -> dict[str, Label]:
+def memory_aware_labels(plan: LabelledPlan[str]) -> dict[str, Label]:
     """The labels of figure 6."""
     whole = with_leaves(plan)
     found = labels(whole, memory_aware_waits(whole))

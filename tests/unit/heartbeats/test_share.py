@@ -14,8 +14,8 @@ from headrace.heartbeats.bounded import advance, judge_in_order
 from headrace.heartbeats.share import (
     STEPS,
     Lateness,
+    LateTarget,
     ShareState,
-    Target,
     after,
     lateness_of,
     step_of,
@@ -67,7 +67,7 @@ def test_histograms_are_a_monoid_and_add_up_over_batches(
     assert a.beside(rest) == whole
 
 
-def run(rule: Target, times: Int64Array, epoch: int, parts: int = 1) -> tuple[ShareState, float]:
+def run(rule: LateTarget, times: Int64Array, epoch: int, parts: int = 1) -> tuple[ShareState, float]:
     """The state after rows in epochs of so many, read in so many splits each, and the share that was late."""
     state, heartbeat, newest = ShareState(), BEGINNING, BEGINNING
     for first in range(0, len(times), epoch):
@@ -107,7 +107,7 @@ def test_departures_of_flights(share: float, parts: int) -> None:
 
 def test_nothing_may_be_late() -> None:
     times = departures(20_000, np.random.default_rng(1))
-    state, late = run(Target(0, 10_000, 100), times, 500)
+    state, late = run(LateTarget(0, 10_000, 100), times, 500)
     assert late < 0.01
     behind = np.maximum.accumulate(times) - times
     assert state.disorder >= behind.max()
@@ -119,7 +119,7 @@ def test_delays_that_keep_growing_and_then_stop(growth: float) -> None:
     number = 60_000
     size = np.minimum(growth ** np.arange(number), 2e3)
     times = (np.arange(number) * 1_000 - random.random(number) * size * 1_000).astype(np.int64)
-    _, late = run(Target(0.01, 5_000, 500), times, 200)
+    _, late = run(LateTarget(0.01, 5_000, 500), times, 200)
     assert late <= 0.01
 
 
@@ -127,7 +127,7 @@ def test_delays_that_keep_growing_and_then_stop(growth: float) -> None:
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=60), st.integers(1, 7))
 def test_it_does_not_stay_above_the_target(times: list[int], epoch: int) -> None:
     """However it begins: once rows have been 40 behind, no row that keeps to that is late for long."""
-    rule = Target(0.05, 20, 5)
+    rule = LateTarget(0.05, 20, 5)
     start = np.array([*times, *np.tile([100, 60], 400) + 100 * np.repeat(np.arange(400), 2)], dtype=np.int64)
     _, late = run(rule, start, epoch)
     assert late <= 0.05 + len(times) / len(start)

@@ -33,13 +33,13 @@ def heartbeats(sent: list[Sent]) -> list[int]:
 
 def printed(sent: list[Sent]) -> list[int]:
     """The last CTI of Finalize after each of them."""
-    operator, found = finalize.Finalize(), []
+    operator, found = finalize.FinalizeDefinition(), []
     for number, one in enumerate(sent):
-        event: Insert | finalize.ExternalCti
+        event: Insert | finalize.ReferenceCti
         if isinstance(one, int):
             event = Insert(one, one + 1, (number,))
         else:
-            event = finalize.ExternalCti(one.start, one.end, one.count)
+            event = finalize.ReferenceCti(one.start, one.end, one.count)
         assert all(isinstance(issued, Cti | Insert) for issued in operator.process(event))
         found.append(operator.last)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from headrace.heartbeats.groups import GroupedMatrix
-from headrace.heartbeats.rules import Policy, Rules, granule_for
+from headrace.heartbeats.rules import Rules, SilencePolicy, granule_for
 from headrace.heartbeats.skew import Bound, SkewMatrix
 from headrace.heartbeats.timeline import DUE, OWN, TIMEOUT, Arrival, timeline
 from headrace.heartbeats.timing import Timing
@@ -14,16 +14,16 @@ from headrace.workloads.simulated import Behaviour, Sources
 SECOND = 1_000_000
 
 
-def rules_for(matrix: SkewMatrix, *policies: Policy) -> Rules:
+def rules_for(matrix: SkewMatrix, *policies: SilencePolicy) -> Rules:
     found = GroupedMatrix.single(matrix)
     everybody = (tuple(range(matrix.size)),)
-    return Rules(found, policies or (Policy(),) * matrix.size, granule_for(found), together=everybody)
+    return Rules(found, policies or (SilencePolicy(),) * matrix.size, granule_for(found), together=everybody)
 
 
 def test_rows_waits_idle_streams_and_timeouts_move_heartbeats() -> None:
     """Two streams in order; `b` is at `a`'s instant after 3 seconds and idle after 10; `a` has a timeout."""
     matrix = SkewMatrix((0, 0), {(0, 0): (Bound(1),), (1, 1): (Bound(1),), (0, 1): (Bound(1, 3 * SECOND),)})
-    rules = rules_for(matrix, Policy(None, 60 * SECOND), Policy(10 * SECOND))
+    rules = rules_for(matrix, SilencePolicy(None, 60 * SECOND), SilencePolicy(10 * SECOND))
     arrivals = [
         Arrival(0, 0, 50),
         Arrival(SECOND, 1, 40),

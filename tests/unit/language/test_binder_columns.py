@@ -12,7 +12,7 @@ from headrace.expressions.tree import Column, transform_columns
 from headrace.language.binding.columns import (
     InnerColumn,
     OuterColumn,
-    Place,
+    SubqueryPlace,
     own_columns,
     places_in,
     reads_outer,
@@ -20,7 +20,7 @@ from headrace.language.binding.columns import (
 from headrace.schema import BIGINT
 
 TICK = plan_of("SELECT * FROM tick [RANGE 5]")
-KINDS = (OuterColumn, InnerColumn, Place)
+KINDS = (OuterColumn, InnerColumn, SubqueryPlace)
 
 
 def test_kinds_of_columns_are_different_at_the_same_place() -> None:
@@ -40,7 +40,7 @@ def test_no_plan_takes_a_column_of_the_binder(kind: type[Column]) -> None:
 
 
 def test_an_expression_knows_whose_columns_it_reads() -> None:
-    outer, place = OuterColumn(0, "id", BIGINT), Place(2, "value", BIGINT)
+    outer, place = OuterColumn(0, "id", BIGINT), SubqueryPlace(2, "value", BIGINT)
     expression = resolve("+", (resolve("+", (outer, place)), Column(1, "at", BIGINT)))
     assert own_columns(expression) == {1}
     assert reads_outer(expression)

@@ -11,11 +11,11 @@ import pytest
 
 import headrace as hr
 from headrace.errors import LanguageError, UserError
-from headrace.language.named_values import Value, value_of, with_values
+from headrace.language.named_values import ParameterValue, value_of, with_values
 from headrace.language.sent_values import received_values, sent_values
 
 _AT = dt.datetime(2024, 5, 1, 9, 0, 0, 1, tzinfo=dt.UTC)
-VALUES: list[Value] = [
+VALUES: list[ParameterValue] = [
     True,
     5,
     -5,
@@ -36,7 +36,7 @@ def _rows() -> pa.Table:
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_a_value_comes_back_as_it_was_given(value: Value) -> None:
+def test_a_value_comes_back_as_it_was_given(value: ParameterValue) -> None:
     with hr.connect() as db:
         db.stream("bid", _rows(), timestamp="ts")
         query = db.query("SELECT :v AS v FROM bid", parameters={"v": value})
@@ -46,7 +46,7 @@ def test_a_value_comes_back_as_it_was_given(value: Value) -> None:
 
 
 @pytest.mark.parametrize("value", [*VALUES, None, dt.timedelta(days=-1, microseconds=1), 2**63 - 1])
-def test_a_value_is_sent_as_json(value: Value) -> None:
+def test_a_value_is_sent_as_json(value: ParameterValue) -> None:
     received = received_values(json.loads(json.dumps(sent_values({"v": value}))))
     assert received == {"v": value}
     assert type(received["v"]) is type(value)
@@ -79,7 +79,7 @@ def test_a_value_may_be_next_to_a_sign_or_a_word() -> None:
 def test_lengths_of_windows_and_null() -> None:
     with hr.connect() as db:
         db.stream("bid", _rows(), timestamp="ts")
-        values: dict[str, Value] = {"length": dt.timedelta(minutes=5), "nothing": None}
+        values: dict[str, ParameterValue] = {"length": dt.timedelta(minutes=5), "nothing": None}
         query = db.query(
             "SELECT COUNT(*) AS n, :nothing IS NULL AS e FROM bid [RANGE :length]", parameters=values
         )
@@ -117,7 +117,9 @@ def test_errors_have_the_places_of_the_text_with_the_parameters() -> None:
         ("SELECT :a", {"a": 2**63}, "beyond BIGINT"),
     ],
 )
-def test_values_that_do_not_fit_are_refused(text: str, values: dict[str, Value], message: str) -> None:
+def test_values_that_do_not_fit_are_refused(
+    text: str, values: dict[str, ParameterValue], message: str
+) -> None:
     with pytest.raises(LanguageError, match=message):
         with_values(text, values)
 

@@ -20,8 +20,8 @@ from headrace.language.syntax import (
     JoinedTable,
     NamedTable,
     NowFrame,
-    RangeFrame,
-    RowsFrame,
+    RangeWindowFrame,
+    RowsWindowFrame,
     SelectQuery,
     StreamQuery,
     UnionQuery,
@@ -178,7 +178,7 @@ def test_windows(written: str, size: int | None, slide: int | None) -> None:
     assert (table.name.text, table.alias and table.alias.text) == ("Bid", "B")
     assert table.window is not None
     every = None if slide is None else Duration(slide)
-    assert table.window.frame == (NowFrame() if size is None else RangeFrame(Duration(size), every))
+    assert table.window.frame == (NowFrame() if size is None else RangeWindowFrame(Duration(size), every))
     assert table.window.partition == ()
 
 
@@ -197,7 +197,7 @@ def test_row_windows(written: str, rows: int, slide: int, columns: list[tuple[st
     (table,) = tables_of(f"SELECT * FROM Bid B {written}")
     assert isinstance(table, NamedTable)
     assert table.window is not None
-    assert table.window.frame == RowsFrame(rows, slide)
+    assert table.window.frame == RowsWindowFrame(rows, slide)
     names = [(key.table.text if key.table else None, key.name.text) for key in table.window.partition]
     assert names == columns
 
@@ -216,7 +216,7 @@ def test_windows_on_derived_tables() -> None:
         assert isinstance(table, DerivedTable)
         assert table.alias is not None
         assert table.window is not None
-        assert (table.alias.text, table.window.frame) == ("P", RangeFrame(Duration(5), None))
+        assert (table.alias.text, table.window.frame) == ("P", RangeWindowFrame(Duration(5), None))
 
 
 def test_stream_operators_around_queries_and_in_from() -> None:

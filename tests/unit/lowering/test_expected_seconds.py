@@ -10,16 +10,16 @@ from headrace.algebra.nodes import Aggregate, Source, TimeWindow, column
 from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.lowering.costs import expectations, seconds
 from headrace.lowering.lower import lower
-from headrace.optimizer.cost.flow import Sample
+from headrace.optimizer.cost.flow import FlowSample
 from headrace.optimizer.cost.machine import Constants, Machine
-from headrace.optimizer.cost.work import Kind
+from headrace.optimizer.cost.work import WorkKind
 from headrace.schema import BIGINT, Field, Schema
 from headrace.time import INFINITY, Duration, TimeDomain
 
 SOURCE = Source("s", Schema((Field("v", BIGINT),)), "t", TimeDomain.INTEGER)
 ROWS = 1_000
 SAMPLES = {
-    "s": Sample(
+    "s": FlowSample(
         pa.RecordBatch.from_pydict({"v": pa.array(range(ROWS), pa.int64())}), np.arange(ROWS, dtype=np.int64)
     )
 }
@@ -32,7 +32,7 @@ def counted(length: int, constants: Constants, epoch_rows: int) -> tuple[tuple[f
     graph = lower({"q": plan})
     found = expectations(graph, SAMPLES, {}, ROWS)
     with pytest.MonkeyPatch.context() as patch:
-        machine = Machine("some", dict.fromkeys(Kind, constants))
+        machine = Machine("some", dict.fromkeys(WorkKind, constants))
         patch.setattr("headrace.lowering.costs.MACHINE", machine)
         return seconds(graph, found, ROWS, epoch_rows), found[-1].state
 

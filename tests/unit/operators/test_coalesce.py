@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from headrace.algebra.nodes import Coalesce, Source
 from headrace.elements import from_rows, to_rows
-from headrace.operators.contract import Progress
+from headrace.operators.contract import OperatorProgress
 from headrace.operators.presence import CoalesceOperator
-from headrace.operators.state.runs import Run
+from headrace.operators.state.runs import SortedRun
 from headrace.reference.contents import Element
 from headrace.schema import STRING, Field, Schema
 from headrace.time import BEGINNING, INFINITY, TimeDomain
@@ -25,13 +25,13 @@ def coalesced(*epochs: tuple[list[Element], int], schema: Schema = SCHEMA) -> li
     plan = Coalesce(Source("s", schema, "t", TimeDomain.INTEGER))
     before = BEGINNING
     found: list[Element] = []
-    state: dict[str, list[Run]] = {}
+    state: dict[str, list[SortedRun]] = {}
     for elements, heartbeat in epochs:
         operator = CoalesceOperator(plan)
         for name, runs in state.items():
             operator.areas[name].runs = runs
         operator.process(0, from_rows(schema, elements))
-        found += to_rows(operator.advance(Progress((before,), (heartbeat,))))
+        found += to_rows(operator.advance(OperatorProgress((before,), (heartbeat,))))
         state, before = {name: area.runs for name, area in operator.areas.items()}, heartbeat
     return sorted(found, key=lambda element: (element[1], element[0], element[2]))
 

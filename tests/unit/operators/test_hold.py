@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Join, Source, column
 from headrace.elements import Batch, decode_rows, encode_rows, from_rows, to_rows
-from headrace.operators.contract import Progress
+from headrace.operators.contract import OperatorProgress
 from headrace.operators.hold import HoldingOperator
 from headrace.operators.join import JoinOperator
 from headrace.operators.state.held import Held
-from headrace.operators.state.runs import Part, Run, RunRef, stored_run
+from headrace.operators.state.runs import RunPart, RunRef, SortedRun, stored_run
 from headrace.schema import BIGINT, STRING, Field, Schema
 from headrace.time import TimeDomain
 
@@ -25,12 +25,12 @@ def elements(*rows: tuple[str, int, int, int]) -> Batch:
     return from_rows(SCHEMA, [((x,), ts, te, w) for x, ts, te, w in rows])
 
 
-def stored(runs: Sequence[Run]) -> list[Run]:
+def stored(runs: Sequence[SortedRun]) -> list[SortedRun]:
     """The runs as another worker loads them."""
     found = []
     for run in runs:
         data = encode_rows(run.batch)
-        ref = run.ref or RunRef(Part("s", 0, data.size, 0), run.rows, run.first, run.last, run.reach)
+        ref = run.ref or RunRef(RunPart("s", 0, data.size, 0), run.rows, run.first, run.last, run.reach)
         found.append(stored_run(ref, lambda _, data=data: decode_rows(data)))  # type: ignore[misc]
     return found
 
@@ -44,13 +44,13 @@ def test_what_is_beyond_the_limit_waits_for_it() -> None:
     first = operator(5)
     first.process(0, elements(("a", 3, 14, 1), ("b", 7, 14, 1)))
     first.process(1, elements(("a", 2, 9, 1), ("b", 4, 9, 1)))
-    assert to_rows(first.advance(Progress((0, 0), (5, 5)))) == [(("a", "a"), 3, 9, 1)]
+    assert to_rows(first.advance(OperatorProgress((0, 0), (5, 5)))) == [(("a", "a"), 3, 9, 1)]
     assert len(first.areas["waiting 0"]) == 1
     assert len(first.areas["waiting 1"]) == 0
     second = operator(10)
     for name, area in first.areas.items():
         second.areas[name].runs = stored(area.runs)
-    assert to_rows(second.advance(Progress((5, 5), (10, 10)))) == [(("b", "b"), 7, 9, 1)]
+    assert to_rows(second.advance(OperatorProgress((5, 5), (10, 10)))) == [(("b", "b"), 7, 9, 1)]
     assert len(second.areas["waiting 0"]) == 0
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from headrace.reference.changes import Change, content_after, history_after
+from headrace.reference.changes import RowChange, content_after, history_after
 from headrace.time import INFINITY
 
 
 def change(
     instant: int, key: str, value: int, *, deletes: bool = False, version: int | None = None
-) -> Change:
-    return Change(instant, (key,), version, deletes, (key, value))
+) -> RowChange:
+    return RowChange(instant, (key,), version, deletes, (key, value))
 
 
 def test_the_last_change_of_each_key_counts() -> None:

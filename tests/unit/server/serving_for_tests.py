@@ -14,11 +14,11 @@ import headrace as hr
 from headrace.server.access import Door, hosts_of
 from headrace.server.address import Address
 from headrace.server.keys import KeyFile
-from headrace.server.limits import Limits
+from headrace.server.limits import RequestLimits
 from headrace.server.serving import listener, make_server, url_of
 from headrace.server.session import Session
 
-LIMITS = Limits()
+LIMITS = RequestLimits()
 FREE_PORT = Address(port=0)
 POLICY = hr.Policy.closed(may_change=True)
 
@@ -26,7 +26,7 @@ POLICY = hr.Policy.closed(may_change=True)
 @contextmanager
 def running(
     folder: Path,
-    limits: Limits = LIMITS,
+    limits: RequestLimits = LIMITS,
     address: Address = FREE_PORT,
     runner: str = "inline",
     **options: int,

@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 import headrace as hr
-from headrace.server.events import Place, place_of
-from headrace.server.limits import Limits
+from headrace.server.events import ClientPlace, place_of
+from headrace.server.limits import RequestLimits
 from headrace.server.tails import Tails
 from unit.server.serving_for_tests import running
 from unit.server.sse_for_tests import Received, read_events
@@ -30,7 +30,7 @@ EVENTS = "/queries/q/events"
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    limits = Limits(part_rows=1, heartbeat=0.05, subscribers=50)
+    limits = RequestLimits(part_rows=1, heartbeat=0.05, subscribers=50)
     with (
         running(tmp_path_factory.mktemp("events"), limits, retain_epochs=5) as url,
         httpx.Client(base_url=url, timeout=120) as made,
@@ -101,8 +101,8 @@ def test_what_is_no_longer_kept_or_was_replaced_is_410_with_where_to_start(clien
     assert client.get(EVENTS, headers={"Last-Event-ID": "9.9.9"}).status_code == 410
     assert client.get(EVENTS, headers={"Last-Event-ID": "1.999.0"}).status_code == 410
     assert client.get(EVENTS, headers={"Last-Event-ID": "x"}).status_code == 400
-    assert place_of("4.17.812.end") == Place(4, 17, 812, True)
-    assert str(Place(4, 17, 5, False)) == "4.17.5"
+    assert place_of("4.17.812.end") == ClientPlace(4, 17, 812, True)
+    assert str(ClientPlace(4, 17, 5, False)) == "4.17.5"
 
 
 def test_who_does_not_read_holds_up_nobody_and_too_many_are_refused(client: httpx.Client) -> None:
@@ -171,8 +171,8 @@ def test_a_client_holds_one_event_at_least_and_a_chunk_at_most() -> None:
 
         async def sizes() -> list[int]:
             kept = db.served.kept(db["q"])
-            begin = Place(kept.start, kept.start - 1, 0, True)
-            sent = Tails(db, Limits()).events(db["q"], kept, begin)
+            begin = ClientPlace(kept.start, kept.start - 1, 0, True)
+            sent = Tails(db, RequestLimits()).events(db["q"], kept, begin)
             found, rows = list[int](), 0
             async for data in sent:
                 found.append(len(data))
@@ -193,8 +193,8 @@ def test_who_comes_while_the_last_other_client_leaves_is_not_let_go() -> None:
         db.push("r", [{"ts": 1, "v": 1}, {"ts": 2, "v": 2}])
 
         async def second() -> list[bytes]:
-            kept, tails = db.served.kept(db["q"]), Tails(db, Limits())
-            begin = Place(kept.start, kept.start - 1, 0, True)
+            kept, tails = db.served.kept(db["q"]), Tails(db, RequestLimits())
+            begin = ClientPlace(kept.start, kept.start - 1, 0, True)
             one, two = (tails.events(db["q"], kept, begin) for _ in range(2))
             for events in (one, two, one):
                 await anext(events)

@@ -18,7 +18,7 @@ from schemathesis.core.result import Ok
 from headrace.schema import BIGINT, STRING, Field, Schema
 from headrace.server.bodies import table_of
 from headrace.server.errors import RequestError
-from headrace.server.limits import Limits
+from headrace.server.limits import RequestLimits
 from unit.server.serving_for_tests import running
 
 TEXT = """CREATE STREAM r (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts;
@@ -34,7 +34,7 @@ ROWS = (
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     with (
-        running(tmp_path_factory.mktemp("hostile"), Limits(request_bytes=50_000)) as url,
+        running(tmp_path_factory.mktemp("hostile"), RequestLimits(request_bytes=50_000)) as url,
         httpx.Client(base_url=url, timeout=60) as made,
     ):
         assert made.post("/statements", json={"text": TEXT}).status_code == 200

@@ -22,7 +22,7 @@ from headrace.runtime.driver.endless.retries import run_epoch
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.server.errors import response_of
 from headrace.server.guard import LOG
-from headrace.server.limits import Limits
+from headrace.server.limits import RequestLimits
 from unit.server.serving_for_tests import running
 
 LINES = {"Content-Type": "application/x-ndjson"}
@@ -30,7 +30,7 @@ LINES = {"Content-Type": "application/x-ndjson"}
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    limits = Limits(request_bytes=20_000, result_rows=50, seconds=20)
+    limits = RequestLimits(request_bytes=20_000, result_rows=50, seconds=20)
     folder = tmp_path_factory.mktemp("served")
     (folder / "secret.csv").write_text("ts,v\n1,sesame\n")
     with running(folder, limits) as url, httpx.Client(base_url=url, timeout=120) as made:
@@ -227,7 +227,10 @@ def test_methods_that_nobody_knows_are_counted_together(client: httpx.Client) ->
 
 
 def test_a_question_that_takes_too_long_is_ended(tmp_path: Path) -> None:
-    with running(tmp_path, Limits(seconds=0.3)) as url, httpx.Client(base_url=url, timeout=60) as client:
+    with (
+        running(tmp_path, RequestLimits(seconds=0.3)) as url,
+        httpx.Client(base_url=url, timeout=60) as client,
+    ):
         question = "SELECT SUM(a.range * b.range) FROM range(1000000) a, range(1000000) b"
         error = refused(client.post("/ask", json={"sql": question}), 504)
         assert (error["kind"], "taken back" in error["hint"]) == ("timeout", True)
@@ -246,7 +249,7 @@ def test_a_statement_that_waits_for_an_epoch_too_long_takes_no_effect(
         assert go_on.wait(60)
         return run_epoch(*args, **options)
 
-    with running(tmp_path, Limits(seconds=1)) as url, httpx.Client(base_url=url, timeout=60) as client:
+    with running(tmp_path, RequestLimits(seconds=1)) as url, httpx.Client(base_url=url, timeout=60) as client:
         assert client.post("/statements", json={"text": text}).status_code == 200
         monkeypatch.setattr("headrace.runtime.driver.endless.live.run_epoch", held)
         client.post("/streams/r/rows?wait=false", content='{"ts": 1}', headers=LINES)

@@ -17,7 +17,7 @@ from headrace.cli.illustrations.heartbeats_chart import Axis, check_file, draw
 from headrace.engine.inputs.times import instant_of
 from headrace.errors import UserError
 from headrace.heartbeats.rules import Rules
-from headrace.heartbeats.timeline import Arrival, Timeline, timeline
+from headrace.heartbeats.timeline import Arrival, ArrivalTimeline, timeline
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import StreamInfo
 from headrace.runtime.driver.clock.timekeeper import read_together, rules_of
@@ -163,20 +163,20 @@ def _in_range(instant: int, text: str) -> int:
     return instant
 
 
-def _print(seen: Timeline, axis: Axis) -> None:
+def _print(seen: ArrivalTimeline, axis: Axis) -> None:
     rows = list(_lines(seen, axis))
     names = ("clock", "stream", "heartbeat", "moved by")
     columns = {name: pa.array([row[place] for row in rows], pa.string()) for place, name in enumerate(names)}
     write_table(pa.table(columns), "table", None)
 
 
-def _lines(seen: Timeline, axis: Axis) -> Iterator[tuple[str, ...]]:
+def _lines(seen: ArrivalTimeline, axis: Axis) -> Iterator[tuple[str, ...]]:
     for move in seen.moves:
         heartbeat = format_instant(move.heartbeat, axis.domains[move.stream])
         yield axis.clock_text(move.clock), axis.names[move.stream], heartbeat, move.cause
 
 
-def _summarize(seen: Timeline, timings: Mapping[str, Timing]) -> None:
+def _summarize(seen: ArrivalTimeline, timings: Mapping[str, Timing]) -> None:
     """Say on standard error how many rows of each stream came, and how many of them were late."""
     for place, name in enumerate(timings):
         late = [row.is_late for row in seen.rows if row.arrival.stream == place]

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from headrace.engine.views.frames import optional
 from headrace.errors import UserError
-from headrace.heartbeats.timeline import Timeline
+from headrace.heartbeats.timeline import ArrivalTimeline
 from headrace.time import MICROSECONDS, TimeDomain, format_instant
 
 _RENDERED: Final = (".svg", ".png")
@@ -55,7 +55,7 @@ def check_file(path: Path) -> None:
         )
 
 
-def draw(seen: Timeline, axis: Axis, path: Path) -> None:
+def draw(seen: ArrivalTimeline, axis: Axis, path: Path) -> None:
     """Write the picture.
 
     Raises:
@@ -68,7 +68,7 @@ def draw(seen: Timeline, axis: Axis, path: Path) -> None:
         raise UserError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def specification_of(seen: Timeline, axis: Axis) -> dict[str, Any]:
+def specification_of(seen: ArrivalTimeline, axis: Axis) -> dict[str, Any]:
     """A timeline as a Vega-Lite chart, its heartbeats drawn to a little beyond its end.
 
     Raises:

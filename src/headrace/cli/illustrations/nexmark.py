@@ -12,7 +12,7 @@ import pyarrow as pa
 import typer
 
 from headrace.cli.errors import reported
-from headrace.cli.run import Runner, run
+from headrace.cli.run import RunnerChoice, run
 from headrace.errors import UserError
 from headrace.runtime.writing.tables import write_table
 from headrace.runtime.writing.texts import count
@@ -86,7 +86,9 @@ def nexmark(
     rate: _Rate = 10_000,
     disorder: _Disorder = "0 seconds",
     files: _Files = None,
-    runner: Annotated[Runner, typer.Option(help="Run --query on Spark, or in this process.")] = Runner.SPARK,
+    runner: Annotated[
+        RunnerChoice, typer.Option(help="Run --query on Spark, or in this process.")
+    ] = RunnerChoice.SPARK,
     head: _Head = None,
 ) -> None:
     """Write the events of the NEXMark auction site to files, or run a query of its suite over them.

@@ -8,7 +8,7 @@ from typing import Final
 from headrace.expressions.aggregates.aggregates import AGGREGATES, COMPOSED
 from headrace.expressions.functions.functions import FUNCTIONS
 from headrace.language.completion.candidates import WORDS
-from headrace.language.completion.tokens import Kind, Token, tokens_of
+from headrace.language.completion.tokens import Token, TokenKind, tokens_of
 from headrace.language.dialect import RESERVED
 
 STYLES: Final = {
@@ -22,7 +22,7 @@ STYLES: Final = {
 """How each kind of piece looks, in the names of prompt_toolkit."""
 
 _FUNCTIONS: Final = frozenset((*FUNCTIONS, *AGGREGATES, *COMPOSED))
-_PLAIN: Final = {Kind.STRING: "string", Kind.NUMBER: "number", Kind.COMMENT: "comment"}
+_PLAIN: Final = {TokenKind.STRING: "string", TokenKind.NUMBER: "number", TokenKind.COMMENT: "comment"}
 
 
 def coloured(text: str) -> Iterator[tuple[str, str]]:
@@ -39,7 +39,7 @@ def coloured(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _style(token: Token, called: bool) -> str:
-    if token.kind is not Kind.WORD:
+    if token.kind is not TokenKind.WORD:
         return _PLAIN.get(token.kind, "")
     if called and token.word in _FUNCTIONS:
         return "function"

@@ -17,7 +17,7 @@ import typer
 import headrace as hr
 from headrace.cli.errors import USER_ERROR, describe, reported
 from headrace.cli.remote import Url, client_of
-from headrace.cli.run import Parameters, Runner
+from headrace.cli.run import Parameters, RunnerChoice
 from headrace.cli.shell.local import LocalTarget
 from headrace.cli.shell.remote import RemoteTarget
 from headrace.cli.shell.screen import Screen
@@ -25,7 +25,7 @@ from headrace.cli.shell.shell import MisstepError, Shell, is_complete
 from headrace.cli.shell.target import Target
 from headrace.engine.views.frames import optional
 from headrace.errors import UserError
-from headrace.language.named_values import Value, value_of
+from headrace.language.named_values import ParameterValue, value_of
 
 _TAB_SECONDS: Final = 2.0
 """So long a server may take to say what names there are."""
@@ -40,7 +40,7 @@ def shell(
     ] = None,
     url: Url = None,
     runner: Annotated[
-        Runner | None, typer.Option(help="On Spark, or in this process.", show_default="spark")
+        RunnerChoice | None, typer.Option(help="On Spark, or in this process.", show_default="spark")
     ] = None,
     master: Annotated[
         str | None,
@@ -64,15 +64,15 @@ def shell(
                 _prompt(target, file, values, module)
 
 
-def _target(storage: Path | None, url: str | None, runner: Runner | None, master: str | None) -> Target:
+def _target(storage: Path | None, url: str | None, runner: RunnerChoice | None, master: str | None) -> Target:
     """A server's database, or one in this process."""
     if url is not None:
         if storage is not None or runner is not None or master is not None:
             raise UserError("--storage, --runner and --master are the server's, and there is --url")
         return RemoteTarget(client_of(url), client_of(url, _TAB_SECONDS))
-    if master and runner is Runner.INLINE:
+    if master and runner is RunnerChoice.INLINE:
         raise UserError("--master is for --runner spark")
-    return LocalTarget(hr.connect((runner or Runner.SPARK).value, storage, master=master))
+    return LocalTarget(hr.connect((runner or RunnerChoice.SPARK).value, storage, master=master))
 
 
 def _terminal() -> Any:
@@ -81,7 +81,7 @@ def _terminal() -> Any:
     return importlib.import_module("headrace.cli.shell.terminal")
 
 
-def _read_input(target: Target, file: Path | None, values: Mapping[str, Value]) -> None:
+def _read_input(target: Target, file: Path | None, values: Mapping[str, ParameterValue]) -> None:
     """Carry out a file and standard input.
 
     Raises:
@@ -121,7 +121,7 @@ def _carry_out_lines(shell: Shell, screen: Screen) -> None:
             shell.do(text, source, begin)
 
 
-def _prompt(target: Target, file: Path | None, values: Mapping[str, Value], module: Any) -> None:
+def _prompt(target: Target, file: Path | None, values: Mapping[str, ParameterValue], module: Any) -> None:
     """Carry out a file, and then what is typed until somebody leaves."""
     screen = Screen(is_terminal=True)
     shell = Shell(target, screen, values)

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.language.completion.candidates import (
-    Candidate,
-    Known,
-    in_text,
-    matching,
-    named_as,
-    names,
-)
+from headrace.language.completion.candidates import Candidate, KnownNames, in_text, matching, named_as, names
 from headrace.language.completion.candidates import candidates as of_statement
 from headrace.language.completion.tokens import tokens_of
 
@@ -39,7 +32,7 @@ COMMANDS: Final = {
 _OF_QUERIES: Final = ("\\answer", "\\watch", "\\why")
 
 
-def candidates(text: str, at: int, known: Known) -> tuple[int, list[Candidate]]:
+def candidates(text: str, at: int, known: KnownNames) -> tuple[int, list[Candidate]]:
     """What may come next at a place of a text, which is a command of the shell or statements.
 
     Args:
@@ -55,7 +48,7 @@ def candidates(text: str, at: int, known: Known) -> tuple[int, list[Candidate]]:
     return _of_command(text, at, known)
 
 
-def _of_command(text: str, at: int, known: Known) -> tuple[int, list[Candidate]]:
+def _of_command(text: str, at: int, known: KnownNames) -> tuple[int, list[Candidate]]:
     """What may come next in a command of the shell."""
     start = max(text.rfind(" ", 0, at) + 1, len(text) - len(text.lstrip()))
     command, *arguments = text[:start].split() or [""]

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 import headrace as hr
 from headrace.errors import UserError
-from headrace.language.completion.tokens import Kind, tokens_of
+from headrace.language.completion.tokens import TokenKind, tokens_of
 
-_BLANK: Final = (Kind.BLANK, Kind.COMMENT)
+_BLANK: Final = (TokenKind.BLANK, TokenKind.COMMENT)
 _TIME: Final = "the only instant"
 _CLAUSES: Final = (
     *("FROM", "WHERE", "GROUP", "HAVING", "QUALIFY", "WINDOW", "ORDER", "LIMIT", "OFFSET", "FETCH"),

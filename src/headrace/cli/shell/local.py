@@ -15,8 +15,8 @@ from headrace.cli.shell.target import Made, Ran, Result, Told
 from headrace.engine import Database, Query
 from headrace.errors import UserError
 from headrace.language.catalog import DerivedStream, StreamInfo
-from headrace.language.completion.candidates import Known
-from headrace.language.named_values import Value
+from headrace.language.completion.candidates import KnownNames
+from headrace.language.named_values import ParameterValue
 from headrace.runtime.writing.texts import count
 from headrace.schema import Schema
 
@@ -36,10 +36,10 @@ class LocalTarget:
         """Carry out statements; see `headrace.Database.execute`."""
         return [_result(item) for item in self._db.execute(text, base)]
 
-    def known(self) -> Known:
+    def known(self) -> KnownNames:
         """The names that statements can use."""
         db = self._db
-        return Known(
+        return KnownNames(
             {entry.name: _columns(entry) for entry in db.streams.values()},
             {entry.name: tuple(entry.schema.names) for entry in db.relations.values()},
             {query.name: tuple(query.schema.names) for query in db.queries},
@@ -66,7 +66,7 @@ class LocalTarget:
         status = self._db.status
         return (status.epoch, status.running), f"epoch {status.epoch}, {self._db[query].described()[2]}"
 
-    def ask(self, question: str, parameters: Mapping[str, Value]) -> pa.Table:
+    def ask(self, question: str, parameters: Mapping[str, ParameterValue]) -> pa.Table:
         """The answer of a question."""
         return self._db.ask(question, parameters=parameters)
 

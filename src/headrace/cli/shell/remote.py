@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 from rich.console import Console
 
-from headrace.cli.glances import Look, Order, picture
+from headrace.cli.glances import OperatorOrder, StatusGlance, picture
 from headrace.cli.seen import seen_in_status
 from headrace.cli.shell.target import Made, Ran, Result, Told
 from headrace.client import Client, Columns
 from headrace.errors import HeadraceError, UserError
-from headrace.language.completion.candidates import Known
-from headrace.language.named_values import Value
+from headrace.language.completion.candidates import KnownNames
+from headrace.language.named_values import ParameterValue
 
 _MOST_SHOWN = 1_000
 _WIDTH = 160
@@ -41,16 +41,16 @@ class RemoteTarget:
         found = (self._result(one) for one in self._client.carry_out(text))
         return [one for one in found if one is not None]
 
-    def known(self) -> Known:
+    def known(self) -> KnownNames:
         """The names that statements can use; none where the server does not answer."""
         try:
             quick = self._quick
-            return Known(
+            return KnownNames(
                 *(_columns(quick.streams), _columns(quick.relations), _columns(quick.queries)),
                 sinks=tuple(sink["name"] for sink in quick.sinks),
             )
         except HeadraceError:
-            return Known()
+            return KnownNames()
 
     def answer(self, query: str, view: str) -> pa.Table:
         """A view of a query's answer: history, changes, stream or latest."""
@@ -76,7 +76,7 @@ class RemoteTarget:
             known = self._moments[query] = epoch, f"epoch {epoch}, {answer}"
         return (epoch, status["running"]), known[1]
 
-    def ask(self, question: str, parameters: Mapping[str, Value]) -> pa.Table:
+    def ask(self, question: str, parameters: Mapping[str, ParameterValue]) -> pa.Table:
         """The answer of a question."""
         return self._client.ask(question, parameters=parameters)
 
@@ -92,7 +92,7 @@ class RemoteTarget:
         """How far everything is."""
         text = io.StringIO()
         seen = seen_in_status(self._client.url, self._client.status())
-        shown = picture(None, Look(seen, 0.0), _MOST_SHOWN, Order.SIZE)
+        shown = picture(None, StatusGlance(seen, 0.0), _MOST_SHOWN, OperatorOrder.SIZE)
         Console(file=text, width=_WIDTH, highlight=False).print(shown)
         return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 

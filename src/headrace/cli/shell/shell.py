@@ -18,8 +18,8 @@ from headrace.cli.shell.tables import text_of_table
 from headrace.cli.shell.target import Made, Ran, Result, Target, Told
 from headrace.cli.shell.watching import watch
 from headrace.errors import UserError
-from headrace.language.completion.tokens import Kind, statements_of, tokens_of
-from headrace.language.named_values import Value, parameters_in, value_of, with_values
+from headrace.language.completion.tokens import TokenKind, statements_of, tokens_of
+from headrace.language.named_values import ParameterValue, parameters_in, value_of, with_values
 from headrace.suggestions import did_you_mean
 
 MOST_ROWS: Final = 1_000
@@ -27,7 +27,7 @@ MOST_ROWS: Final = 1_000
 
 _ASKED: Final = re.compile(r"\b(FROM|JOIN)\s+(HISTORY|CHANGES|STREAM|EPOCHS|ROWS)\s+OF\b", re.IGNORECASE)
 """What no continuous query can name, and a question can."""
-_SAID: Final = (Kind.COMMENT, Kind.STRING)
+_SAID: Final = (TokenKind.COMMENT, TokenKind.STRING)
 _ENDED: Final = "the run has ended"
 
 
@@ -59,7 +59,9 @@ class Shell:
         left: whether `\\q` was given.
     """
 
-    def __init__(self, target: Target, screen: Screen, values: Mapping[str, Value] | None = None) -> None:
+    def __init__(
+        self, target: Target, screen: Screen, values: Mapping[str, ParameterValue] | None = None
+    ) -> None:
         self._target = target
         self._screen = screen
         self._values = dict(values or {})
@@ -172,7 +174,7 @@ class Shell:
         with valued.positions():
             return constants(valued.text)
 
-    def _used(self, text: str) -> dict[str, Value]:
+    def _used(self, text: str) -> dict[str, ParameterValue]:
         """The values of the parameters in a text, as far as they have some."""
         return {name: self._values[name] for name in sorted(parameters_in(text)) if name in self._values}
 
@@ -341,6 +343,8 @@ def parts_of(text: str) -> list[tuple[int, int]]:
 def is_complete(text: str) -> bool:
     """Whether a text holds nothing after the end of its last statement but blanks and comments."""
     pieces = [
-        token for token in tokens_of(text) if token.is_open or token.kind not in (Kind.BLANK, Kind.COMMENT)
+        token
+        for token in tokens_of(text)
+        if token.is_open or token.kind not in (TokenKind.BLANK, TokenKind.COMMENT)
     ]
     return not pieces or pieces[-1].word == ";"

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from headrace.language.completion.candidates import Known
-from headrace.language.named_values import Value
+from headrace.language.completion.candidates import KnownNames
+from headrace.language.named_values import ParameterValue
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Target(Protocol):
         """Carry out statements; see `headrace.Database.execute`."""
         ...
 
-    def known(self) -> Known:
+    def known(self) -> KnownNames:
         """The names that statements can use; no error where they cannot be had."""
         ...
 
@@ -71,7 +71,7 @@ class Target(Protocol):
         """What changes with every commit, and how far the query's answer is, as text."""
         ...
 
-    def ask(self, question: str, parameters: Mapping[str, Value]) -> pa.Table:
+    def ask(self, question: str, parameters: Mapping[str, ParameterValue]) -> pa.Table:
         """The answer of a question; see `headrace.Database.ask`."""
         ...
 

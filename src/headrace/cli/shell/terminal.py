@@ -19,7 +19,7 @@ from prompt_toolkit.styles import Style
 from headrace.cli.shell.colours import STYLES, coloured
 from headrace.cli.shell.completion import candidates
 from headrace.cli.shell.shell import is_complete
-from headrace.language.completion.candidates import Known
+from headrace.language.completion.candidates import KnownNames
 
 PROMPT = "headrace> "
 _CONTINUED = "       -> "
@@ -33,7 +33,7 @@ class Terminal:
         history: the file of what was typed before; None for none.
     """
 
-    def __init__(self, known: Callable[[], Known], history: Path | None) -> None:
+    def __init__(self, known: Callable[[], KnownNames], history: Path | None) -> None:
         self._session: PromptSession[str] = PromptSession(
             PROMPT,
             multiline=True,
@@ -95,7 +95,7 @@ def is_ready(text: str) -> bool:
 class _Words(Completer):
     """Offers what may come next."""
 
-    def __init__(self, known: Callable[[], Known]) -> None:
+    def __init__(self, known: Callable[[], KnownNames]) -> None:
         self._known = known
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from headrace.engine.views.frames import optional
 from headrace.errors import LanguageError, PolicyError, Position, UserError
-from headrace.language.named_values import Value
+from headrace.language.named_values import ParameterValue
 from headrace.runtime.driver.endless.withdrawal import check_wanted, withdrawing
 
 _BATCH_ROWS: Final = 50_000
@@ -37,7 +37,7 @@ _READS_ONLY: Final = ("StatementType.SELECT", "StatementType.EXPLAIN")
 
 
 @dataclass(frozen=True)
-class Limits:
+class QuestionLimits:
     """What a question may use.
 
     Attributes:
@@ -65,8 +65,8 @@ TableName = tuple[str, str]
 def answer(
     question: str,
     tables: Mapping[TableName, pa.Table],
-    limits: Limits,
-    values: Mapping[str, Value],
+    limits: QuestionLimits,
+    values: Mapping[str, ParameterValue],
 ) -> pa.Table:
     """The rows of a SELECT over tables.
 
@@ -114,7 +114,7 @@ def _check_that_it_reads(duckdb: Any, question: str) -> None:
         )
 
 
-def _bound(duckdb: Any, connection: Any, question: str, values: dict[str, Value]) -> Any:
+def _bound(duckdb: Any, connection: Any, question: str, values: dict[str, ParameterValue]) -> Any:
     """The question with all its names known."""
     try:
         return connection.sql(question, params=values or None)
@@ -137,7 +137,7 @@ def _rows(reader: pa.RecordBatchReader, most: int) -> pa.Table:
 
 
 @contextmanager
-def _explained(duckdb: Any, limits: Limits) -> Iterator[None]:
+def _explained(duckdb: Any, limits: QuestionLimits) -> Iterator[None]:
     """DuckDB's errors as ours, with the place in the question."""
     try:
         yield

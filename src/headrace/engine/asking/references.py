@@ -16,7 +16,7 @@ from headrace.errors import LanguageError, Position
 from headrace.language.text import SourceText
 
 
-class Kind(Enum):
+class AskedKind(Enum):
     """What of a query or a stream is asked about; the value is the schema of its table."""
 
     HISTORY = "history"
@@ -40,7 +40,7 @@ class Reference:
         position: where it is named.
     """
 
-    kind: Kind
+    kind: AskedKind
     name: str | None
     as_of: int | str | None
     schema: str
@@ -131,11 +131,11 @@ def _reference(
         if name is None:
             return None
         after += 2
-    elif kind is not Kind.DEAD_LETTERS:
+    elif kind is not AskedKind.DEAD_LETTERS:
         return None
-    between, after = _between(source, words, after) if kind is Kind.HISTORY else (None, after)
+    between, after = _between(source, words, after) if kind is AskedKind.HISTORY else (None, after)
     as_of, behind = _as_of(source, words, after)
-    if as_of is not None and kind in (Kind.EPOCHS, Kind.DEAD_LETTERS, Kind.ROWS):
+    if as_of is not None and kind in (AskedKind.EPOCHS, AskedKind.DEAD_LETTERS, AskedKind.ROWS):
         raise LanguageError(
             f"{kind.name.replace('_', ' ')} cannot be asked for AS OF an epoch",
             position=source.position(words[after].start),
@@ -147,12 +147,12 @@ def _reference(
     return Reference(kind, name, as_of, schema, name, position, between), behind
 
 
-def _kind(words: list[Word], index: int) -> tuple[Kind | None, int]:
+def _kind(words: list[Word], index: int) -> tuple[AskedKind | None, int]:
     """What kind a word names, and the index of the word after it."""
     following = words[index + 1] if index + 1 < len(words) else None
     if words[index].is_("DEAD") and following is not None and following.is_("LETTERS"):
-        return Kind.DEAD_LETTERS, index + 2
-    simple = {kind.name: kind for kind in Kind if kind is not Kind.DEAD_LETTERS}
+        return AskedKind.DEAD_LETTERS, index + 2
+    simple = {kind.name: kind for kind in AskedKind if kind is not AskedKind.DEAD_LETTERS}
     return simple.get(words[index].text.upper()), index + 1
 
 

@@ -7,16 +7,16 @@ from typing import Protocol, assert_never
 
 import pyarrow as pa
 
-from headrace.engine.asking.question import Limits, TableName, answer
-from headrace.engine.asking.references import Kind, Reference, resolved
+from headrace.engine.asking.question import QuestionLimits, TableName, answer
+from headrace.engine.asking.references import AskedKind, Reference, resolved
 from headrace.engine.asking.values import with_placeholders
 from headrace.engine.views.readable import Readable
 from headrace.errors import UserError
-from headrace.language.named_values import Value
+from headrace.language.named_values import ParameterValue
 from headrace.runtime.driver.endless.withdrawal import check_wanted
 
 
-class Kept(Protocol):
+class AskedTables(Protocol):
     """Where queries and streams are that can be asked about."""
 
     def __getitem__(self, name: str, /) -> Readable:
@@ -32,7 +32,12 @@ class Kept(Protocol):
         ...
 
 
-def ask(kept: Kept, text: str, limits: Limits, parameters: Mapping[str, Value] | None = None) -> pa.Table:
+def ask(
+    kept: AskedTables,
+    text: str,
+    limits: QuestionLimits,
+    parameters: Mapping[str, ParameterValue] | None = None,
+) -> pa.Table:
     """The answer of a question over what is kept.
 
     Args:
@@ -55,11 +60,11 @@ def ask(kept: Kept, text: str, limits: Limits, parameters: Mapping[str, Value] |
     return answer(question, tables, limits, values)
 
 
-def _table(kept: Kept, reference: Reference) -> pa.Table:
+def _table(kept: AskedTables, reference: Reference) -> pa.Table:
     try:
-        if reference.kind is Kind.DEAD_LETTERS:
+        if reference.kind is AskedKind.DEAD_LETTERS:
             return kept.dead_letters(reference.name)
-        if reference.kind is Kind.ROWS and reference.name is not None:
+        if reference.kind is AskedKind.ROWS and reference.name is not None:
             return kept.rows(reference.name)
         assert reference.name is not None, "only dead letters are asked for without a name"
         return _view(kept[reference.name], reference.kind)(reference)
@@ -69,21 +74,21 @@ def _table(kept: Kept, reference: Reference) -> pa.Table:
         raise type(error)(error.message, position=reference.position, hint=error.hint) from error
 
 
-def _view(query: Readable, kind: Kind) -> Callable[[Reference], pa.Table]:
+def _view(query: Readable, kind: AskedKind) -> Callable[[Reference], pa.Table]:
     match kind:
-        case Kind.HISTORY:
+        case AskedKind.HISTORY:
             return lambda reference: (
                 query.history(reference.as_of)
                 if reference.between is None
                 else query.between(*reference.between, reference.as_of)
             )
-        case Kind.CHANGES:
+        case AskedKind.CHANGES:
             return lambda reference: query.changes(reference.as_of)
-        case Kind.STREAM:
+        case AskedKind.STREAM:
             return lambda reference: query.stream(reference.as_of)
-        case Kind.EPOCHS:
+        case AskedKind.EPOCHS:
             return lambda _: query.epochs()
-        case Kind.DEAD_LETTERS | Kind.ROWS:
+        case AskedKind.DEAD_LETTERS | AskedKind.ROWS:
             raise AssertionError("rows and dead letters are of a stream")
         case _:
             assert_never(kind)

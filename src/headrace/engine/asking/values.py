@@ -7,11 +7,11 @@ from itertools import pairwise
 
 from headrace.engine.asking.references import words_of
 from headrace.errors import LanguageError
-from headrace.language.named_values import Value, check_value
+from headrace.language.named_values import ParameterValue, check_value
 from headrace.suggestions import did_you_mean
 
 
-def with_placeholders(text: str, values: Mapping[str, Value]) -> str:
+def with_placeholders(text: str, values: Mapping[str, ParameterValue]) -> str:
     """The question with DuckDB's placeholders in the place of its parameters, each at its place.
 
     What only looks like a parameter, such as the end of a slice, is left alone where there is no value of

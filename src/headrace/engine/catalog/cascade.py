@@ -5,12 +5,17 @@ from __future__ import annotations
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.catalog.texts import dropped_skew
 from headrace.errors import LanguageError, Position
-from headrace.language.statements.catalog import Kind
+from headrace.language.statements.catalog import CatalogKind
 from headrace.runtime.journal import definition
 
 
 def without(
-    definitions: Definitions, kind: Kind, name: str, position: Position | None, *, cascade: bool = False
+    definitions: Definitions,
+    kind: CatalogKind,
+    name: str,
+    position: Position | None,
+    *,
+    cascade: bool = False,
 ) -> Definitions:
     """Definitions without a stream, a relation, a query or a sink.
 
@@ -25,17 +30,17 @@ def without(
         LanguageError: there is no such thing, or something is written over it.
     """
     match kind:
-        case Kind.SINK:
+        case CatalogKind.SINK:
             return definitions.without_sink(name, position)
-        case Kind.QUERY:
+        case CatalogKind.QUERY:
             if not cascade:
                 _refuse_sinks(definitions, name, position)
             return definitions.without_query(name, position)
-        case Kind.STREAM | Kind.RELATION:
+        case CatalogKind.STREAM | CatalogKind.RELATION:
             found = definitions
             for title in definitions.users_of(name) if cascade else ():
                 found = _without_user(found, title)
-            if kind is Kind.RELATION:
+            if kind is CatalogKind.RELATION:
                 return found.without_relation(name, position)
             return found.without_stream(name, position)
 
@@ -56,14 +61,14 @@ def without_unclaimed(definitions: Definitions) -> Definitions:
     left = [
         record for key, record in definitions.records.known.items() if key in definitions.records.unclaimed
     ]
-    for kind in (Kind.SINK, Kind.QUERY):
+    for kind in (CatalogKind.SINK, CatalogKind.QUERY):
         for record in left:
             if record.kind == kind.value:
                 found = without(found, kind, record.name, None, cascade=True)
     for record in reversed(left):
         match record.kind:
-            case Kind.STREAM.value | Kind.RELATION.value:
-                found = without(found, Kind(record.kind), record.name, None)
+            case CatalogKind.STREAM.value | CatalogKind.RELATION.value:
+                found = without(found, CatalogKind(record.kind), record.name, None)
             case definition.SKEW if record.key in found.records.known:
                 found = found.with_skew(dropped_skew(record))
     return found
@@ -76,7 +81,7 @@ def _without_user(definitions: Definitions, title: str) -> Definitions:
         known = definitions.find_query(name) is not None or title in _titles_waiting(definitions)
         return definitions.without_query(name, None) if known else definitions
     known = definitions.catalog.find(name) is not None or title in _titles_waiting(definitions)
-    return without(definitions, Kind(kind.upper()), name, None, cascade=True) if known else definitions
+    return without(definitions, CatalogKind(kind.upper()), name, None, cascade=True) if known else definitions
 
 
 def _titles_waiting(definitions: Definitions) -> set[str]:

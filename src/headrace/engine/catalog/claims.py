@@ -10,7 +10,7 @@ from dataclasses import replace
 from headrace.algebra.nodes import Plan
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.inputs.inputs import Input
-from headrace.engine.inputs.relations import Table
+from headrace.engine.inputs.relations import RelationTable
 from headrace.engine.query.query import Query
 from headrace.errors import LanguageError, Position
 from headrace.language.catalog import DerivedStream
@@ -26,7 +26,7 @@ def is_stored(definitions: Definitions, definition: Definition) -> bool:
 
 
 def with_input(
-    definitions: Definitions, made: Input | Table, given: Definition, position: Position | None
+    definitions: Definitions, made: Input | RelationTable, given: Definition, position: Position | None
 ) -> Definitions:
     """The definitions once a stream or a relation of a store has been given again.
 
@@ -39,7 +39,7 @@ def with_input(
     Raises:
         LanguageError: it is another one.
     """
-    name = made.info.name if isinstance(made, Table) else made.entry.name
+    name = made.info.name if isinstance(made, RelationTable) else made.entry.name
     spelled = next(
         (known for known in (*definitions.inputs, *definitions.relations) if known.lower() == name.lower()),
         name,
@@ -120,10 +120,10 @@ def differs(definitions: Definitions, given: Definition, position: Position | No
     )
 
 
-def _same(given: Input | Table, known: Input | Table) -> bool:
+def _same(given: Input | RelationTable, known: Input | RelationTable) -> bool:
     """Whether what is given is what there is; bounds from other streams are said elsewhere."""
     match given, known:
-        case Table(), Table():
+        case RelationTable(), RelationTable():
             return given.info == known.info and given.describe() == known.describe()
         case Input(), Input():
             one, other = (_alone(part) for part in (given, known))

@@ -14,7 +14,7 @@ from headrace.algebra.properties import sources_of
 from headrace.algebra.system_streams import SystemStream
 from headrace.engine.catalog.consistency import at_level
 from headrace.engine.catalog.entries import Entries
-from headrace.engine.catalog.records import Records
+from headrace.engine.catalog.records import DefinitionTexts
 from headrace.engine.catalog.sinks import DefinedSink
 from headrace.engine.catalog.texts import (
     listed_by,
@@ -29,7 +29,7 @@ from headrace.engine.catalog.texts import (
 )
 from headrace.engine.inputs.inputs import PUSH, SYSTEM_STREAMS, Input
 from headrace.engine.inputs.read_again import check_refreshed
-from headrace.engine.inputs.relations import Table
+from headrace.engine.inputs.relations import RelationTable
 from headrace.engine.inputs.times import follow_of
 from headrace.engine.query.query import Query
 from headrace.errors import LanguageError, Position
@@ -37,7 +37,7 @@ from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo, StreamInfo, check_duration
 from headrace.language.defaults import Defaults
 from headrace.language.references import streams_named
-from headrace.language.statements.catalog import Kind
+from headrace.language.statements.catalog import CatalogKind
 from headrace.language.statements.statements import (
     AlterStream,
     Consistency,
@@ -46,7 +46,7 @@ from headrace.language.statements.statements import (
     TimeClauses,
 )
 from headrace.language.syntax import Name
-from headrace.language.syntax import Query as Syntax
+from headrace.language.syntax import QuerySyntax as Syntax
 from headrace.lowering.memory import remembering_all
 from headrace.runtime.intake.streams import BoundedRelation, Incoming
 from headrace.runtime.journal.definition import Definition, key_of
@@ -79,7 +79,7 @@ class Definitions:
 
     catalog: Catalog = field(default_factory=Catalog)
     inputs: Mapping[str, Input] = field(default_factory=dict)
-    relations: Mapping[str, Table] = field(default_factory=dict)
+    relations: Mapping[str, RelationTable] = field(default_factory=dict)
     queries: Entries[Query] = field(default_factory=Entries)
     plans: Entries[Plan] = field(default_factory=Entries)
     named: Entries[frozenset[str]] = field(default_factory=Entries)
@@ -87,7 +87,7 @@ class Definitions:
     holding: Entries[Query] = field(default_factory=Entries)
     paused: Mapping[str, tuple[Query, Plan]] = field(default_factory=dict)
     sinks: Mapping[str, DefinedSink] = field(default_factory=dict)
-    records: Records = field(default_factory=Records)
+    records: DefinitionTexts = field(default_factory=DefinitionTexts)
 
     @property
     def all_queries(self) -> tuple[Query, ...]:
@@ -103,7 +103,7 @@ class Definitions:
         """The same, with how something is defined."""
         return replace(self, records=self.records.having(definition))
 
-    def record_of(self, kind: Kind, name: str) -> Definition | None:
+    def record_of(self, kind: CatalogKind, name: str) -> Definition | None:
         """How something is defined, or None if there is no such thing."""
         return self.records.known.get(key_of(kind.value, name))
 
@@ -142,7 +142,7 @@ class Definitions:
         catalog = self.catalog.define(stream.entry, position)
         return replace(self, catalog=catalog, inputs={**self.inputs, stream.info.name: stream})
 
-    def with_relation(self, table: Table | Input, position: Position | None = None) -> Definitions:
+    def with_relation(self, table: RelationTable | Input, position: Position | None = None) -> Definitions:
         """A relation more.
 
         Args:
@@ -181,7 +181,7 @@ class Definitions:
                 hint="leave it out: an epoch takes of other input as much as it can",
             )
         found = self._with(stream.retimed(clauses))
-        kind = Kind.STREAM if stream.relation is None else Kind.RELATION
+        kind = CatalogKind.STREAM if stream.relation is None else CatalogKind.RELATION
         record = self.record_of(kind, stream.entry.name)
         if record is None:
             return found
@@ -354,7 +354,7 @@ class Definitions:
             )
         known = self.plans[query.name]
         plan = at_level(remembering_all(known), consistency, self.inputs, warm=False, new=True)
-        key = key_of(Kind.QUERY.value, query.name)
+        key = key_of(CatalogKind.QUERY.value, query.name)
         record = releveled(self.records.known[key], consistency)
         return replace(
             self,
@@ -387,13 +387,13 @@ class Definitions:
         Raises:
             LanguageError: there is no such sink.
         """
-        if (left := self.without_waiting(Kind.SINK, name)) is not None:
+        if (left := self.without_waiting(CatalogKind.SINK, name)) is not None:
             return left
         if name.lower() not in self.sinks:
             names = [one.name for one in self.sinks.values()]
             raise _unknown("sink", name, names, position)
         sinks = {known: sink for known, sink in self.sinks.items() if known != name.lower()}
-        return replace(self, sinks=sinks, records=self.records.without(key_of(Kind.SINK.value, name)))
+        return replace(self, sinks=sinks, records=self.records.without(key_of(CatalogKind.SINK.value, name)))
 
     def sinks_of(self, query: str) -> list[str]:
         """The names of the sinks that SQL has defined for a query, those included that cannot be made."""
@@ -409,7 +409,7 @@ class Definitions:
         """
         if sinks := self.sinks_of(name):
             return self.without_sink(sinks[0], None).without_query(name, position)
-        if (left := self.without_waiting(Kind.QUERY, name)) is not None:
+        if (left := self.without_waiting(CatalogKind.QUERY, name)) is not None:
             return left
         query = self.query_named(name, position)
         return replace(
@@ -420,13 +420,13 @@ class Definitions:
             named=self.named.without(_query(query.name)),
             spelled=self.spelled.without(query.name.lower()),
             paused={known: part for known, part in self.paused.items() if known != query.name},
-            records=self.records.without(key_of(Kind.QUERY.value, query.name)),
+            records=self.records.without(key_of(CatalogKind.QUERY.value, query.name)),
         )
 
     @property
     def keeping_input(self) -> frozenset[str]:
         """The queries that are paused, and whose streams' rows are kept meanwhile."""
-        records = ((name, self.record_of(Kind.QUERY, name)) for name in self.paused)
+        records = ((name, self.record_of(CatalogKind.QUERY, name)) for name in self.paused)
         return frozenset(name for name, record in records if record is not None and record.keeps_input)
 
     def renaming(self, query: Query, to: Name) -> Definitions:
@@ -440,7 +440,7 @@ class Definitions:
             LanguageError: there is a query of that name.
         """
         old, new = query.name, to.text
-        keys = [key_of(Kind.QUERY.value, name) for name in (old, new)]
+        keys = [key_of(CatalogKind.QUERY.value, name) for name in (old, new)]
         if keys[0] != keys[1] and (self.find_query(new) is not None or keys[1] in self.records.waiting):
             raise LanguageError(
                 f"there is a query {new} already", position=to.position, hint="choose another name"
@@ -448,7 +448,7 @@ class Definitions:
         spelled = self.spelled.renaming(old.lower(), new.lower()).replacing(new.lower(), new)
         records = self.records.claimed(keys[0]).changed(keys[0], renamed(self.records.known[keys[0]], new))
         for sink in self.sinks_of(old):
-            key = key_of(Kind.SINK.value, sink)
+            key = key_of(CatalogKind.SINK.value, sink)
             records = records.changed(key, renamed_in_sink(records.known[key], new))
         sinks = {name: sink.of(new) if sink.query == old else sink for name, sink in self.sinks.items()}
         paused = {new if name == old else name: part for name, part in self.paused.items()}
@@ -494,12 +494,12 @@ class Definitions:
             records=self._marked(name, paused=False),
         )
 
-    def _marked(self, name: str, *, paused: bool, keeps_input: bool = False) -> Records:
-        key = key_of(Kind.QUERY.value, name)
+    def _marked(self, name: str, *, paused: bool, keeps_input: bool = False) -> DefinitionTexts:
+        key = key_of(CatalogKind.QUERY.value, name)
         marked = replace(self.records.known[key], paused=paused, keeps_input=keeps_input)
         return self.records.changed(key, marked)
 
-    def without_waiting(self, kind: Kind, name: str) -> Definitions | None:
+    def without_waiting(self, kind: CatalogKind, name: str) -> Definitions | None:
         """The same without a definition that could not be made; None if there is none."""
         key = key_of(kind.value, name)
         return replace(self, records=self.records.without(key)) if key in self.records.waiting else None
@@ -510,11 +510,13 @@ class Definitions:
         Raises:
             LanguageError: there is no such stream, or something is written over it.
         """
-        if (waiting := self.without_waiting(Kind.STREAM, name)) is not None:
+        if (waiting := self.without_waiting(CatalogKind.STREAM, name)) is not None:
             return waiting
-        entry = self._dropped(Kind.STREAM, name, position)
+        entry = self._dropped(CatalogKind.STREAM, name, position)
         left = self._without_input(entry.name)
-        records = without_skews(self.records, entry.name).without(key_of(Kind.STREAM.value, entry.name))
+        records = without_skews(self.records, entry.name).without(
+            key_of(CatalogKind.STREAM.value, entry.name)
+        )
         return replace(left, named=self.named.without(_stream(entry.name)), records=records)
 
     def without_relation(self, name: str, position: Position | None) -> Definitions:
@@ -523,18 +525,20 @@ class Definitions:
         Raises:
             LanguageError: there is no such relation, or something is written over it.
         """
-        if (waiting := self.without_waiting(Kind.RELATION, name)) is not None:
+        if (waiting := self.without_waiting(CatalogKind.RELATION, name)) is not None:
             return waiting
-        entry = self._dropped(Kind.RELATION, name, position)
+        entry = self._dropped(CatalogKind.RELATION, name, position)
         relations = {known: table for known, table in self.relations.items() if known != entry.name}
-        records = without_skews(self.records, entry.name).without(key_of(Kind.RELATION.value, entry.name))
+        records = without_skews(self.records, entry.name).without(
+            key_of(CatalogKind.RELATION.value, entry.name)
+        )
         return replace(self._without_input(entry.name), relations=relations, records=records)
 
     def _without_input(self, name: str) -> Definitions:
         left = {known: stream.without(name) for known, stream in self.inputs.items() if known != name}
         return replace(self, catalog=self.catalog.without(name), inputs=left)
 
-    def _dropped(self, kind: Kind, name: str, position: Position | None) -> Entry:
+    def _dropped(self, kind: CatalogKind, name: str, position: Position | None) -> Entry:
         """The stream or the relation of a name, which nothing is written over.
 
         Raises:
@@ -543,7 +547,7 @@ class Definitions:
         entry = self.catalog.find(name)
         if entry is None:
             raise _unknown(kind.word, name, self.catalog.names, position)
-        its = Kind.RELATION if isinstance(entry, RelationInfo) else Kind.STREAM
+        its = CatalogKind.RELATION if isinstance(entry, RelationInfo) else CatalogKind.STREAM
         if its is not kind:
             raise LanguageError(
                 f"{entry.name} is a {its.word}",
@@ -585,7 +589,7 @@ class Definitions:
         """
         query = self.find_query(name)
         if query is None:
-            waiting = self.records.waiting.get(key_of(Kind.QUERY.value, name))
+            waiting = self.records.waiting.get(key_of(CatalogKind.QUERY.value, name))
             if waiting is not None:
                 raise LanguageError(f"the query {name} is paused: {waiting}", position=position)
             raise _unknown("query", name, self.spelled.values(), position)
@@ -635,13 +639,15 @@ class Definitions:
         """
         unclaimed = self.records.unclaimed
         known = len(self.queries) + len(self.paused)
-        known -= sum(key_of(Kind.QUERY.value, name) in unclaimed for name in (*self.queries, *self.paused))
+        known -= sum(
+            key_of(CatalogKind.QUERY.value, name) in unclaimed for name in (*self.queries, *self.paused)
+        )
         numbered = (f"query_{number}" for number in itertools.count(known + 1))
         return next(
             name
             for name in numbered
             if name not in promised
-            and (self.find_query(name) is None or key_of(Kind.QUERY.value, name) in unclaimed)
+            and (self.find_query(name) is None or key_of(CatalogKind.QUERY.value, name) in unclaimed)
         )
 
 

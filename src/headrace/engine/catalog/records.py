@@ -11,7 +11,7 @@ from headrace.runtime.journal.definition import Definition
 
 
 @dataclass(frozen=True)
-class Records:
+class DefinitionTexts:
     """The definitions of a database as texts, by key, in the order in which they were made.
 
     Attributes:
@@ -27,7 +27,7 @@ class Records:
     unclaimed: frozenset[str] = frozenset()
     forgotten: frozenset[str] = frozenset()
 
-    def having(self, definition: Definition) -> Records:
+    def having(self, definition: Definition) -> DefinitionTexts:
         """The same with a definition that is new, or was waiting; what was said of that stays."""
         key, before = definition.key, self.known.get(definition.key)
         forgotten = self.forgotten - {key}
@@ -44,27 +44,29 @@ class Records:
         waiting = {other: why for other, why in self.waiting.items() if other != key}
         return replace(self.changed(key, said), waiting=waiting, forgotten=forgotten)
 
-    def changed(self, key: str, definition: Definition) -> Records:
+    def changed(self, key: str, definition: Definition) -> DefinitionTexts:
         """The same with another definition in the place of one, perhaps of another name."""
         known = self.known.replacing(key, definition)
         return replace(self, known=known if definition.key == key else known.renaming(key, definition.key))
 
-    def saying(self, key: str, columns: Mapping[str, str]) -> Records:
+    def saying(self, key: str, columns: Mapping[str, str]) -> DefinitionTexts:
         """The same with other comments on the columns of something."""
         return self.changed(key, replace(self.known[key], columns=columns))
 
-    def without(self, key: str) -> Records:
+    def without(self, key: str) -> DefinitionTexts:
         """The same without a definition, if there is one."""
         if key not in self.known:
             return self
         waiting = {other: why for other, why in self.waiting.items() if other != key}
-        return Records(self.known.without(key), waiting, self.unclaimed - {key}, self.forgotten | {key})
+        return DefinitionTexts(
+            self.known.without(key), waiting, self.unclaimed - {key}, self.forgotten | {key}
+        )
 
-    def claimed(self, key: str) -> Records:
+    def claimed(self, key: str) -> DefinitionTexts:
         """The same once a definition of a store has been given again."""
         return replace(self, unclaimed=self.unclaimed - {key})
 
-    def stored(self, definition: Definition) -> Records:
+    def stored(self, definition: Definition) -> DefinitionTexts:
         """The same with a definition of a store, which has yet to be made."""
         key = definition.key
         return replace(
@@ -74,7 +76,7 @@ class Records:
             unclaimed=self.unclaimed | {key},
         )
 
-    def lacking(self, key: str, why: str) -> Records:
+    def lacking(self, key: str, why: str) -> DefinitionTexts:
         """The same with another reason why a definition cannot be made yet."""
         return replace(self, waiting={**self.waiting, key: why})
 

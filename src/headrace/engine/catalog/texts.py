@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from headrace.engine.access.policy import Policy
 from headrace.engine.access.secrets import secret_option
-from headrace.engine.catalog.records import Records
+from headrace.engine.catalog.records import DefinitionTexts
 from headrace.language.defaults import Defaults
 from headrace.language.names import quoted_name, quoted_text
 from headrace.language.parsing.parser import parse_one
@@ -24,7 +24,7 @@ from headrace.language.statement_text import (
     skew_text,
     stream_text,
 )
-from headrace.language.statements.catalog import Kind
+from headrace.language.statements.catalog import CatalogKind
 from headrace.language.statements.formats import FORMATS
 from headrace.language.statements.sinks import CreateSink
 from headrace.language.statements.statements import (
@@ -42,7 +42,7 @@ from headrace.runtime.journal.definition import SKEW, Definition
 from headrace.runtime.sources.files.patterns import is_whole
 from headrace.runtime.sources.files.remote import is_remote
 
-Read = TypeVar("Read", CreateStream, CreateRelation)
+ReadStatement = TypeVar("ReadStatement", CreateStream, CreateRelation)
 
 
 def definition_of(
@@ -62,13 +62,17 @@ def definition_of(
     folders = None if policy.folders is None else tuple(map(str, policy.folders))
     match statement:
         case CreateStream(name=name):
-            kind, text, secret = Kind.STREAM, stream_text(_placed(statement, base)), _secret(statement)
+            kind, text, secret = CatalogKind.STREAM, stream_text(_placed(statement, base)), _secret(statement)
         case CreateRelation(name=name):
-            kind, text, secret = Kind.RELATION, relation_text(_placed(statement, base)), _secret(statement)
+            kind, text, secret = (
+                CatalogKind.RELATION,
+                relation_text(_placed(statement, base)),
+                _secret(statement),
+            )
         case CreateStreamAs(name=quoted, text=query):
-            name, kind, text, secret = quoted.text, Kind.STREAM, derived_text(quoted.text, query), None
+            name, kind, text, secret = quoted.text, CatalogKind.STREAM, derived_text(quoted.text, query), None
         case CreateQuery(name=quoted):
-            name, kind, text, secret = quoted.text, Kind.QUERY, query_text(statement), None
+            name, kind, text, secret = quoted.text, CatalogKind.QUERY, query_text(statement), None
     lacks = "" if secret is None else f"its option {secret} may be secret, and is not kept; create it again"
     return Definition(kind.value, name, None if lacks else text, lacks, defaults.value, folders)
 
@@ -84,12 +88,12 @@ def sink_definition(statement: CreateSink, query: str, policy: Policy) -> Defini
     folders = None if policy.outputs is None else tuple(map(str, policy.outputs))
     text = sink_text(replace(statement, query=replace(statement.query, text=query)))
     name, delivery = statement.name.text, secrets.token_hex(8)
-    return Definition(Kind.SINK.value, name, text, folders=folders, delivery=delivery)
+    return Definition(CatalogKind.SINK.value, name, text, folders=folders, delivery=delivery)
 
 
 def sink_query(definition: Definition) -> str | None:
     """The name of the query that a sink is for; None for what is not a sink."""
-    if definition.kind != Kind.SINK.value:
+    if definition.kind != CatalogKind.SINK.value:
         return None
     return _sink(definition).query.text
 
@@ -117,7 +121,7 @@ def query_definition(name: str, text: str, policy: Policy, defaults: Defaults) -
     """
     folders = None if policy.folders is None else tuple(map(str, policy.folders))
     created = f"CREATE QUERY {quoted_name(name)} AS {text}"
-    return Definition(Kind.QUERY.value, name, created, "", defaults.value, folders)
+    return Definition(CatalogKind.QUERY.value, name, created, "", defaults.value, folders)
 
 
 def skew_definition(statement: CreateSkew) -> Definition:
@@ -125,7 +129,7 @@ def skew_definition(statement: CreateSkew) -> Definition:
     return _skew(_skewed(statement), skew_text(statement))
 
 
-def handed_over(kind: Kind, name: str) -> Definition:
+def handed_over(kind: CatalogKind, name: str) -> Definition:
     """What is kept of a table or a data frame that a program has handed over."""
     return Definition(
         kind.value,
@@ -174,7 +178,7 @@ def renamed(definition: Definition, name: str) -> Definition:
     return replace(definition, name=name, text=text)
 
 
-def with_skew(records: Records, statement: CreateSkew) -> Records:
+def with_skew(records: DefinitionTexts, statement: CreateSkew) -> DefinitionTexts:
     """The records with bounds in the place of those between the same streams, or without them."""
     dropped = not statement.pairs and statement.estimation is None
     text = skew_text(statement)
@@ -194,7 +198,7 @@ def with_skew(records: Records, statement: CreateSkew) -> Records:
     return left
 
 
-def without_skews(records: Records, stream: str) -> Records:
+def without_skews(records: DefinitionTexts, stream: str) -> DefinitionTexts:
     """The records without a stream in bounds between streams."""
     found = records
     for key, one in records.known.items():
@@ -286,7 +290,7 @@ def _skewed(statement: CreateSkew) -> str:
     return bare.removeprefix("CREATE SKEW ").rstrip()
 
 
-def _placed(statement: Read, base: Path) -> Read:
+def _placed(statement: ReadStatement, base: Path) -> ReadStatement:
     """The statement with a path that starts from no folder."""
     if statement.format not in FORMATS and not is_topic(statement.format, statement.options):
         return statement

@@ -13,7 +13,7 @@ from headrace.engine.shown.status import Status, instant_text, lag_text
 from headrace.errors import LanguageError, Position
 from headrace.lowering.explain import explain_graph
 from headrace.runtime.driver.facts.status import OperatorStatus, QueryStatus
-from headrace.runtime.journal.exchanges import Exchange
+from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.tasks.runner import Runner
 from headrace.runtime.writing.texts import count
 from headrace.time import INFINITY, TimeDomain
@@ -105,7 +105,7 @@ def _note(status: Status, operator: OperatorStatus, everything: float) -> str:
     return "; ".join(parts)
 
 
-def _exchanged(exchange: Exchange, domain: TimeDomain) -> str:
+def _exchanged(exchange: PlanExchange, domain: TimeDomain) -> str:
     """What was exchanged last, and why."""
     orders = "; ".join(map(" -> ".join, zip(exchange.before, exchange.after, strict=True)))
     why = "as ALTER QUERY asked" if exchange.asked else "by itself"

@@ -14,7 +14,7 @@ from headrace.lowering.explain import explain_graph
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
 from headrace.lowering.matched_groups import matched_groups
-from headrace.lowering.sharing.share import Choice, share
+from headrace.lowering.sharing.share import SharingChoice, share
 from headrace.lowering.sharing.weighing import FILTERED
 from headrace.time import MICROSECONDS, TimeDomain
 
@@ -60,7 +60,7 @@ def _users(queries: Sequence[str], everyone: int) -> str:
     return f"for {named}" + (f" and {len(queries) - MOST_NAMED:,} more" if len(queries) > MOST_NAMED else "")
 
 
-def _decision(choice: Choice) -> str:
+def _decision(choice: SharingChoice) -> str:
     """What was decided about a join that is wanted without its filters as well, and why."""
     join = next(node for node in walk(choice.join) if isinstance(node, Join))
     filters = [render(node.predicate) for node in walk(choice.join) if isinstance(node, Filter)]

@@ -11,7 +11,7 @@ from typing import Any
 from headrace.engine.access.policy import Policy
 from headrace.engine.inputs.corrections import Said
 from headrace.engine.inputs.inputs import Input, TemporaryFolders, declared, in_memory, stream_of_file
-from headrace.engine.inputs.relations import Table, relation_of
+from headrace.engine.inputs.relations import RelationTable, relation_of
 from headrace.errors import NOWHERE, LanguageError, UserError
 from headrace.language.catalog import describe_changes
 from headrace.language.statements.statements import ByArrival, ChangesClause, CreateRelation, CreateStream
@@ -26,7 +26,7 @@ def declared_changes(
     base: Path,
     policy: Policy,
     read_stream: Callable[..., Any],
-) -> Input | Table:
+) -> Input | RelationTable:
     """The relation that a CREATE RELATION with CHANGES BY names.
 
     Args:
@@ -59,7 +59,7 @@ def handed_over(
     changes: tuple[str | None, str | ByArrival | None, str | None],
     folders: TemporaryFolders,
     refresh: str | timedelta | None = None,
-) -> Input | Table:
+) -> Input | RelationTable:
     """The relation that `Database.relation` is given.
 
     Args:
@@ -102,7 +102,7 @@ def _changes_of(
     by: tuple[str, str | None],
     timestamp: str | ByArrival,
     folders: TemporaryFolders,
-) -> Input | Table:
+) -> Input | RelationTable:
     """The relation that the changes in a file, a table or a data frame yield.
 
     Args:
@@ -135,7 +135,7 @@ def _changes_of(
         raise UserError(error.message, hint=error.hint) from None
 
 
-def _with_changes(statement: CreateRelation, clause: ChangesClause, stream: Input) -> Input | Table:
+def _with_changes(statement: CreateRelation, clause: ChangesClause, stream: Input) -> Input | RelationTable:
     """The relation that a stream of changes yields.
 
     A stream that ends, and of whose time nothing is said, is read whole at first, in whatever order it is. Of
@@ -161,6 +161,6 @@ def _with_changes(statement: CreateRelation, clause: ChangesClause, stream: Inpu
     by = info.changes.by
     if read_first and isinstance(read, BoundedStream):
         stamps = stamps_of(read.source.paths)
-        return Table(info, BoundedRelation(read.source, (timestamp, None), by, stamps), stream.origin)
+        return RelationTable(info, BoundedRelation(read.source, (timestamp, None), by, stamps), stream.origin)
     changing = replace(stream, stream=replace(read, changes=by), relation=info)
     return changing.retimed(stream.clauses) if changing.is_live else changing

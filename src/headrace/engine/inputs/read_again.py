@@ -14,7 +14,7 @@ from headrace.algebra.nodes import Plan, RefreshedRelation
 from headrace.algebra.properties import relations_of, sources_of
 from headrace.errors import HeadraceError, LanguageError, Position, SourceError, UserError, told
 from headrace.language.statements.statements import RefreshClause
-from headrace.runtime.intake.streams import ReadAgain, Rows
+from headrace.runtime.intake.streams import ReadAgain, RelationRows
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.composed.tables import read_rows, to_arrow_table
 from headrace.runtime.sources.rows.rows import typed_rows
@@ -61,7 +61,7 @@ def files_again(
         folders: the folders that files must be in; None for any file.
     """
 
-    def read() -> Rows:
+    def read() -> RelationRows:
         source = open_source(form, options, schema, None, name, base, folders, columns_above="")
         return read_rows(source, schema)
 
@@ -79,7 +79,7 @@ def table_again(data: Any, schema: Schema, name: str) -> ReadAgain:
     return partial(_rows_of_table, data, schema, name)
 
 
-def _rows_of_table(data: Any, schema: Schema, name: str) -> Rows:
+def _rows_of_table(data: Any, schema: Schema, name: str) -> RelationRows:
     table = table_of(data, name)
     check_columns(table.schema, schema, name)
     places = [find_column(table.column_names, field.name, name) for field in schema]

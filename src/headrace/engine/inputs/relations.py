@@ -24,7 +24,7 @@ from headrace.language.corrections import named_column
 from headrace.language.statements.formats import FORMATS
 from headrace.language.statements.statements import CreateRelation, PerClause, TimeClauses, ValuesOf
 from headrace.language.syntax import Name
-from headrace.runtime.intake.streams import BoundedRelation, ReadAgain, RefreshedRelation
+from headrace.runtime.intake.streams import BoundedRelation, ReadAgain, RereadRelation
 from headrace.runtime.sources import SplitSource, open_source
 from headrace.runtime.sources.composed.tables import digest_of_rows, read_table
 from headrace.runtime.sources.files.files import stamps_of
@@ -38,7 +38,7 @@ MAX_VALUES: Final = 100_000
 
 
 @dataclass(frozen=True)
-class Table:
+class RelationTable:
     """A relation as the engine keeps it.
 
     Attributes:
@@ -66,7 +66,7 @@ class Table:
 
 def declared_relation(
     statement: CreateRelation, base: Path, policy: Policy, folders: TemporaryFolders, read_frame: ReadFrame
-) -> Table:
+) -> RelationTable:
     """The relation that a CREATE RELATION names.
 
     Args:
@@ -109,7 +109,7 @@ def relation_of(
     valid: tuple[str, str] | None,
     folders: TemporaryFolders,
     refresh: str | timedelta | None = None,
-) -> Table:
+) -> RelationTable:
     """The relation that a file, a table or a data frame is.
 
     Args:
@@ -148,7 +148,9 @@ def relation_of(
         raise UserError(error.message, hint=error.hint) from None
 
 
-def with_values(clauses: TimeClauses, catalog: Catalog, relations: Mapping[str, Table]) -> TimeClauses:
+def with_values(
+    clauses: TimeClauses, catalog: Catalog, relations: Mapping[str, RelationTable]
+) -> TimeClauses:
     """The clauses with the values of a relation in the place of its name after `PER column OF`.
 
     Args:
@@ -201,15 +203,15 @@ def _name(text: str) -> Name:
     return Name(text, NOWHERE)
 
 
-def _table(statement: CreateRelation, source: SplitSource, origin: str, again: ReadAgain) -> Table:
+def _table(statement: CreateRelation, source: SplitSource, origin: str, again: ReadAgain) -> RelationTable:
     info = describe_relation(statement, source.schema)
     if info.key:
         _check_key(info, source)
     if statement.refresh is not None:
         every = None if statement.refresh.every is None else statement.refresh.every.length
-        relation = RefreshedRelation(source, read_again=again, every=every, key=info.key)
-        return Table(info, relation, origin or "handed over")
-    return Table(info, BoundedRelation(source, info.valid, stamps=stamps_of(source.paths)), origin)
+        relation = RereadRelation(source, read_again=again, every=every, key=info.key)
+        return RelationTable(info, relation, origin or "handed over")
+    return RelationTable(info, BoundedRelation(source, info.valid, stamps=stamps_of(source.paths)), origin)
 
 
 def _check_key(info: RelationInfo, source: SplitSource) -> None:

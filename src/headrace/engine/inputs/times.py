@@ -18,7 +18,7 @@ from headrace.language.catalog import StreamInfo, check_arrival_clauses, check_d
 from headrace.language.statements.past import StartClause
 from headrace.language.statements.statements import CreateSkew, EstimationClause, TimeClauses, ValuesOf
 from headrace.language.syntax import Name
-from headrace.runtime.driver.beside.starting_at import Start
+from headrace.runtime.driver.beside.starting_at import AnswerStart
 from headrace.runtime.intake.streams import Retain
 from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, sql_type
 from headrace.time import (
@@ -98,7 +98,7 @@ def timing_of(clauses: TimeClauses, info: StreamInfo, *, comes_now: bool, in_bat
     )
 
 
-def start_of(clause: StartClause, domain: TimeDomain) -> Start:
+def start_of(clause: StartClause, domain: TimeDomain) -> AnswerStart:
     """Since when a query answers, as its CREATE QUERY says.
 
     Args:
@@ -110,9 +110,9 @@ def start_of(clause: StartClause, domain: TimeDomain) -> Start:
     """
     if clause.back is not None:
         check_duration(clause.back, domain, "FROM -", clause.position)
-        return Start(back=clause.back.length)
+        return AnswerStart(back=clause.back.length)
     if clause.at is None:
-        return Start()
+        return AnswerStart()
     if isinstance(clause.at, int) and domain is TimeDomain.TIMESTAMP:
         raise LanguageError(
             f"{clause.at} is not an instant of streams that are timed by a TIMESTAMP",
@@ -120,7 +120,7 @@ def start_of(clause: StartClause, domain: TimeDomain) -> Start:
             hint="write STARTING AT '2024-01-01T00:00:00Z'",
         )
     try:
-        return Start(instant_of(clause.at, domain))
+        return AnswerStart(instant_of(clause.at, domain))
     except UserError as error:
         raise LanguageError(error.message, position=clause.position, hint=error.hint) from None
 

@@ -20,7 +20,7 @@ TypeLike: TypeAlias = "str | pa.DataType"
 
 _TYPES: Final = "give a type such as BIGINT, DOUBLE, STRING or TIMESTAMP"
 
-Body = TypeVar("Body")
+FunctionBody = TypeVar("FunctionBody")
 
 
 class UserCode(ABC):
@@ -34,13 +34,13 @@ class UserCode(ABC):
     def function(
         self, name: str, body: None = None, *, arguments: Sequence[TypeLike], returns: TypeLike,
         version: str | None = None,
-    ) -> Callable[[Body], Body]: ...  # fmt: skip
+    ) -> Callable[[FunctionBody], FunctionBody]: ...  # fmt: skip
 
     @overload
     def function(
-        self, name: str, body: Body, *, arguments: Sequence[TypeLike], returns: TypeLike,
+        self, name: str, body: FunctionBody, *, arguments: Sequence[TypeLike], returns: TypeLike,
         version: str | None = None,
-    ) -> Body: ...  # fmt: skip
+    ) -> FunctionBody: ...  # fmt: skip
 
     def function(
         self, name: str, body: Any = None, *, arguments: Sequence[TypeLike], returns: TypeLike,
@@ -82,13 +82,13 @@ class UserCode(ABC):
     def aggregate(
         self, name: str, body: None = None, *, arguments: Sequence[TypeLike], returns: TypeLike,
         version: str | None = None,
-    ) -> Callable[[Body], Body]: ...  # fmt: skip
+    ) -> Callable[[FunctionBody], FunctionBody]: ...  # fmt: skip
 
     @overload
     def aggregate(
-        self, name: str, body: Body, *, arguments: Sequence[TypeLike], returns: TypeLike,
+        self, name: str, body: FunctionBody, *, arguments: Sequence[TypeLike], returns: TypeLike,
         version: str | None = None,
-    ) -> Body: ...  # fmt: skip
+    ) -> FunctionBody: ...  # fmt: skip
 
     def aggregate(
         self, name: str, body: Any = None, *, arguments: Sequence[TypeLike], returns: TypeLike,

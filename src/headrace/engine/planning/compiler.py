@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from headrace.algebra.nodes import Plan
-from headrace.engine.planning.forms import Form
+from headrace.engine.planning.forms import ParameterForm
 from headrace.errors import LanguageError
 from headrace.expressions.parameters import Parameter
 from headrace.language.binding.binder import bind
@@ -19,7 +19,7 @@ from headrace.language.parsing.parser import parse, parse_one
 from headrace.language.parsing.pieces import Piece, pieces_of
 from headrace.language.references import streams_named
 from headrace.language.statements.statements import CreateQuery, Select, Statement
-from headrace.language.syntax import Query
+from headrace.language.syntax import QuerySyntax
 from headrace.optimizer import optimize, optimize_by
 from headrace.optimizer.decisions import Decisions
 
@@ -58,11 +58,11 @@ Decide = Callable[[Plan], Decisions | None]
 """What is decided about an optimized plan; None where there is nothing to decide."""
 
 
-Key = tuple[str, tuple[str, ...]]
+ShapeKey = tuple[str, tuple[str, ...]]
 """A shape, and the texts of those constants on which it depends what a text of that shape is."""
 
 
-class Known:
+class KnownShapes:
     """What is known by shape and by the constants that matter.
 
     For each shape there are the places of the constants that may be any.
@@ -71,12 +71,12 @@ class Known:
     def __init__(self) -> None:
         self._open: dict[str, frozenset[int]] = {}
 
-    def key(self, piece: Piece) -> Key | None:
+    def key(self, piece: Piece) -> ShapeKey | None:
         """What a text's value is known by; None where nothing is known of its shape."""
         places = self._open.get(piece.shape)
         return None if places is None else _key(piece, places)
 
-    def learn(self, piece: Piece, places: frozenset[int]) -> Key | None:
+    def learn(self, piece: Piece, places: frozenset[int]) -> ShapeKey | None:
         """Note that constants of a text may be any; what its value is known by, if that can be said.
 
         Some constants may be any only beside certain others. The most that were ever found count.
@@ -88,7 +88,7 @@ class Known:
         return _key(piece, places)
 
 
-def _key(piece: Piece, places: frozenset[int]) -> Key:
+def _key(piece: Piece, places: frozenset[int]) -> ShapeKey:
     return piece.shape, tuple(part.text for place, part in enumerate(piece.constants) if place not in places)
 
 
@@ -103,9 +103,9 @@ class Compiler:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._catalog = Catalog()
-        self._parsed, self._bound = Known(), Known()
-        self._parsing: set[Key] = set()
-        self._forms: dict[Key, Form] = {}
+        self._parsed, self._bound = KnownShapes(), KnownShapes()
+        self._parsing: set[ShapeKey] = set()
+        self._forms: dict[ShapeKey, ParameterForm] = {}
 
     def statements(self, text: str) -> list[Statement | Piece]:
         """The statements of a text; those whose like have been parsed before are not parsed.
@@ -130,7 +130,9 @@ class Compiler:
             raise
         return found
 
-    def compiled(self, asked: Query | Piece, catalog: Catalog, decide: Decide = lambda _: None) -> Compiled:
+    def compiled(
+        self, asked: QuerySyntax | Piece, catalog: Catalog, decide: Decide = lambda _: None
+    ) -> Compiled:
         """What a query means.
 
         Args:
@@ -147,7 +149,7 @@ class Compiler:
             return found.decided(decide(found.optimized))
         with self._lock:
             if catalog != self._catalog or len(self._forms) >= MAX_FORMS:
-                self._catalog, self._bound = catalog, Known()
+                self._catalog, self._bound = catalog, KnownShapes()
                 self._forms.clear()
             key = self._bound.key(asked)
             form = None if key is None else self._forms.get(key)
@@ -165,7 +167,7 @@ class Compiler:
             if self._parsed.key(piece) in self._parsing:
                 return piece
             if len(self._parsing) >= MAX_FORMS:
-                self._parsed = Known()
+                self._parsed = KnownShapes()
                 self._parsing.clear()
             query = _query_of(piece)
             nodes = open_constants(query)
@@ -175,7 +177,7 @@ class Compiler:
                 self._parsing.add(key)
             return replace(piece, query=query)
 
-    def _form(self, piece: Piece, catalog: Catalog, decide: Decide) -> Form:
+    def _form(self, piece: Piece, catalog: Catalog, decide: Decide) -> ParameterForm:
         query = piece.query or _query_of(piece)
         nodes = open_constants(query)
         seen: set[int] = set()
@@ -186,20 +188,22 @@ class Compiler:
         }
         put_parameters(nodes, parameters)
         found = _compiled(query, catalog)
-        plain: Compiled = Form(found, len(piece.constants)).filled([part.value for part in piece.constants])
-        form = Form(found.decided(decide(plain.optimized)), len(piece.constants))
+        plain: Compiled = ParameterForm(found, len(piece.constants)).filled(
+            [part.value for part in piece.constants]
+        )
+        form = ParameterForm(found.decided(decide(plain.optimized)), len(piece.constants))
         key = self._bound.learn(piece, frozenset(form.parameters - seen))
         if key is not None:
             self._forms[key] = form
         return form
 
 
-def _compiled(query: Query, catalog: Catalog) -> Compiled:
+def _compiled(query: QuerySyntax, catalog: Catalog) -> Compiled:
     plan = bind(query, catalog)
     return Compiled(plan, optimize(plan), streams_named(query), notes_of(query, catalog))
 
 
-def _query_of(piece: Piece) -> Query:
+def _query_of(piece: Piece) -> QuerySyntax:
     """The query that a text is.
 
     Raises:

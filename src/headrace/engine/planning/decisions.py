@@ -16,7 +16,7 @@ from headrace.optimizer import CHOSEN_RULES, optimize
 from headrace.optimizer.cost.flow import Flow
 from headrace.optimizer.cost.orders import best_order
 from headrace.optimizer.decisions import Decisions
-from headrace.optimizer.joins.join_graph import JoinGraph, Order
+from headrace.optimizer.joins.join_graph import JoinGraph, JoinOrder
 from headrace.optimizer.joins.order_joins import join_orders
 
 _MARGIN: Final = 0.9
@@ -64,11 +64,11 @@ def _cost(look: Sampled, plan: Plan) -> float:
     return sum(seconds(graph, found, look.elapsed))
 
 
-def _present(graph: JoinGraph) -> Order:
+def _present(graph: JoinGraph) -> JoinOrder:
     return graph.order
 
 
-def _best(look: Sampled, graph: JoinGraph) -> Order:
+def _best(look: Sampled, graph: JoinGraph) -> JoinOrder:
     flows = [_flow(look, plan) for plan in graph.inputs]
     return best_order(graph, flows, look.elapsed)
 

@@ -25,7 +25,7 @@ class _Step:
     open: tuple[tuple[Any, int], ...]
 
 
-class Form:
+class ParameterForm:
     """A value with parameters in it.
 
     What holds a parameter is copied, attribute by attribute, with the constant in its place; everything else

@@ -18,7 +18,7 @@ from headrace.expressions.user import UserFunction
 from headrace.lowering.costs import expectations
 from headrace.lowering.graph import Graph
 from headrace.optimizer.cost.expected import Expectation
-from headrace.optimizer.cost.flow import Sample
+from headrace.optimizer.cost.flow import FlowSample
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.runtime.sources import SplitSource
 from headrace.runtime.sources.composed.tables import read_table
@@ -37,7 +37,7 @@ class Sampled:
         elapsed: how long the longest stream is (instants), if it goes on as it begins.
     """
 
-    samples: Mapping[str, Sample]
+    samples: Mapping[str, FlowSample]
     sizes: Mapping[str, int]
     elapsed: float
 
@@ -129,7 +129,7 @@ def _stream(defined: Definitions, name: str, position: Position | None) -> Bound
 
 def _samples(
     streams: Mapping[str, BoundedStream], wanted: Mapping[str, Iterable[str]], rows: int
-) -> dict[str, Sample]:
+) -> dict[str, FlowSample]:
     """The first rows of each stream, over the same stretch of time for all of them."""
     found = {name: _first_rows(stream, wanted[name], rows) for name, stream in streams.items()}
     ends = [int(sample.instants[-1]) for sample, whole in found.values() if not whole]
@@ -137,7 +137,7 @@ def _samples(
     return {name: sample if end is None else _until(sample, end) for name, (sample, _) in found.items()}
 
 
-def _first_rows(stream: BoundedStream, columns: Iterable[str], wanted: int) -> tuple[Sample, bool]:
+def _first_rows(stream: BoundedStream, columns: Iterable[str], wanted: int) -> tuple[FlowSample, bool]:
     """Some of a stream's first rows, in the order of their instants, and whether these are all it has."""
     source = stream.source
     end = _end_of_sample(source, wanted)
@@ -145,14 +145,14 @@ def _first_rows(stream: BoundedStream, columns: Iterable[str], wanted: int) -> t
     rows = rows.filter(rows[stream.timestamp].is_valid()).combine_chunks()
     instants = np.asarray(rows[stream.timestamp].cast(pa.int64()))
     order = np.argsort(instants, kind="stable")
-    return Sample(_batch(rows.take(pa.array(order))), instants[order]), end == source.size
+    return FlowSample(_batch(rows.take(pa.array(order))), instants[order]), end == source.size
 
 
-def _of_relation(source: SplitSource, columns: Iterable[str], wanted: int, begin: int) -> Sample:
+def _of_relation(source: SplitSource, columns: Iterable[str], wanted: int, begin: int) -> FlowSample:
     """Some of a relation's first rows, all of which begin at an instant."""
     rows = _batch(read_table(source, _end_of_sample(source, wanted), sorted(columns)))
     part = len(rows) / source.rows if source.rows else 1.0
-    return Sample(rows, np.full(len(rows), begin, dtype=np.int64), part)
+    return FlowSample(rows, np.full(len(rows), begin, dtype=np.int64), part)
 
 
 def _batch(rows: pa.Table) -> pa.RecordBatch:
@@ -168,7 +168,7 @@ def _end_of_sample(source: SplitSource, wanted: int) -> int:
     return min(source.size, max(1, source.size * wanted // source.rows))
 
 
-def _duration(stream: BoundedStream, sample: Sample) -> float:
+def _duration(stream: BoundedStream, sample: FlowSample) -> float:
     """How long a stream is (instants), if it goes on as it begins."""
     if not len(sample.instants):
         return 1.0
@@ -176,6 +176,6 @@ def _duration(stream: BoundedStream, sample: Sample) -> float:
     return span * max(1.0, stream.source.rows / len(sample.instants))
 
 
-def _until(sample: Sample, end: int) -> Sample:
+def _until(sample: FlowSample, end: int) -> FlowSample:
     rows = int(np.searchsorted(sample.instants, end, side="right"))
-    return Sample(sample.rows.slice(0, rows), sample.instants[:rows])
+    return FlowSample(sample.rows.slice(0, rows), sample.instants[:rows])

@@ -15,7 +15,7 @@ from headrace.heartbeats.skew import within
 from headrace.heartbeats.timing import Timing
 from headrace.language.notes import Note
 from headrace.language.parsing.pieces import Piece
-from headrace.language.syntax import Query, TableQuery, WithQuery
+from headrace.language.syntax import QuerySyntax, TableQuery, WithQuery
 from headrace.runtime.driver.clock.timekeeper import rules_of
 
 _NAMED: Final = 3
@@ -54,7 +54,7 @@ def _learned(timing: Timing) -> Timing:
     return replace(timing, follows=tuple(follows))
 
 
-def place_of(asked: Query | Piece) -> Position:
+def place_of(asked: QuerySyntax | Piece) -> Position:
     """Where notes on a whole query are put."""
     match asked:
         case WithQuery(query=query):

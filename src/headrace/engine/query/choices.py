@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from headrace.errors import StoreError
 from headrace.lowering.lower import Holds
 from headrace.optimizer.decisions import Decisions
-from headrace.optimizer.joins.join_graph import Order
+from headrace.optimizer.joins.join_graph import JoinOrder
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.inspect import described
 
@@ -73,5 +73,5 @@ def holds_in(choices: Choices) -> Holds | None:
     return None if known is None else {shape: tuple(others) for shape, others in known.items()}
 
 
-def _order(packed: Any) -> Order:
+def _order(packed: Any) -> JoinOrder:
     return packed if isinstance(packed, int) else (_order(packed[0]), _order(packed[1]))

@@ -25,7 +25,7 @@ from headrace.lowering.lower import NO_HOLDS, Holds, lower
 from headrace.optimizer import rewrites_by
 from headrace.optimizer.decisions import Decisions
 from headrace.runtime.delivery.contract import Retry, SinkLike
-from headrace.runtime.driver.beside.starting_at import Start
+from headrace.runtime.driver.beside.starting_at import AnswerStart
 from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.results.changes import Change
@@ -38,7 +38,7 @@ from headrace.time import BEGINNING, TimeDomain, format_instant
 _BEGINNING: Final = Position(1, 1)
 
 
-class Answers(Protocol):
+class AnswerSource(Protocol):
     """Where a query's answer is read: the database it belongs to."""
 
     def reader(self, query: Query) -> ResultReader:
@@ -98,7 +98,7 @@ class Query(Readable):
 
     def __init__(
         self,
-        answers: Answers,
+        answers: AnswerSource,
         name: str,
         plan: Plan,
         notes: tuple[Note, ...] = (),
@@ -106,7 +106,7 @@ class Query(Readable):
         position: Position = _BEGINNING,
         warm: bool = False,
         heartbeats: Heartbeats = Heartbeats.OPERATOR,
-        start: Start | None = None,
+        start: AnswerStart | None = None,
     ) -> None:
         self._answers = answers
         self.name = name

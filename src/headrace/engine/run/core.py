@@ -15,11 +15,11 @@ from headrace.engine.catalog.cascade import without, without_unclaimed
 from headrace.engine.catalog.claims import is_stored, with_input, with_query
 from headrace.engine.catalog.consistency import at_level
 from headrace.engine.catalog.definitions import Definitions
-from headrace.engine.catalog.records import Records
+from headrace.engine.catalog.records import DefinitionTexts
 from headrace.engine.catalog.sinks import DefinedSink
 from headrace.engine.catalog.texts import sink_query
 from headrace.engine.inputs.inputs import Input, TemporaryFolders
-from headrace.engine.inputs.relations import Table
+from headrace.engine.inputs.relations import RelationTable
 from headrace.engine.inputs.times import start_of
 from headrace.engine.planning.compiler import Compiled, Compiler
 from headrace.engine.planning.decisions import decided
@@ -46,11 +46,11 @@ from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.notes import Note
 from headrace.language.parsing.pieces import Piece
 from headrace.language.quoted_names import with_backticks
-from headrace.language.statements.catalog import Kind
+from headrace.language.statements.catalog import CatalogKind
 from headrace.language.statements.past import StartClause
 from headrace.language.statements.statements import STRONG, Consistency, CreateQuery, Heartbeats, Statement
 from headrace.language.syntax import Name
-from headrace.language.syntax import Query as Syntax
+from headrace.language.syntax import QuerySyntax as Syntax
 from headrace.lowering.lower import Holds
 from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
@@ -118,7 +118,7 @@ class Core:
         if self._definitions is None:
             with self.lock:
                 if self._definitions is None:
-                    records = Records()
+                    records = DefinitionTexts()
                     for definition in stored_catalog(self.settings.storage):
                         records = records.stored(definition)
                     self._definitions = Definitions(records=records)
@@ -154,7 +154,9 @@ class Core:
                 kept = definition.keeps_input
                 self.change(self.definitions.pausing(definition.name, keeps_input=kept))
 
-    def take_in(self, made: Input | Table, given: Definition, position: Position | None = None) -> None:
+    def take_in(
+        self, made: Input | RelationTable, given: Definition, position: Position | None = None
+    ) -> None:
         """Take in a stream or a relation.
 
         Args:
@@ -170,7 +172,7 @@ class Core:
             if self.is_stored(given):
                 self.definitions = with_input(known, made, given, position)
                 return
-            if isinstance(made, Table):
+            if isinstance(made, RelationTable):
                 new = known.with_relation(made, position)
             else:
                 new = known.with_input(made, position)
@@ -356,7 +358,7 @@ class Core:
         decide = partial(decided, defined)
         return self.compiler.compiled(asked, policy.visible(defined.catalog), decide)
 
-    def drop(self, kind: Kind, name: str, position: Position | None, *, cascade: bool = False) -> None:
+    def drop(self, kind: CatalogKind, name: str, position: Position | None, *, cascade: bool = False) -> None:
         """Drop a stream, a relation, a query or a sink; a query once its sinks have taken everything.
 
         Args:
@@ -369,7 +371,7 @@ class Core:
             LanguageError: there is no such thing, or something is written over it.
             DeliveryError: a sink of a query that goes has not taken everything.
         """
-        if kind is Kind.SINK:
+        if kind is CatalogKind.SINK:
             self.drop_sink(name, position)
             return
         with self.lock:
@@ -422,7 +424,7 @@ class Core:
         """
         with self.lock:
             sink = self.definitions.sinks.get(name.lower())
-            self.change(without(self.definitions, Kind.SINK, name, position))
+            self.change(without(self.definitions, CatalogKind.SINK, name, position))
         # Without the lock, since the sink may use it.
         execution = self.execution
         return None if sink is None or execution is None else execution.drop_sink(sink.attachment)

@@ -41,7 +41,7 @@ from headrace.runtime.delivery.clients import Clients
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment, Reached
 from headrace.runtime.delivery.deliveries import Deliveries
 from headrace.runtime.driver.beside.catch_up import Ahead
-from headrace.runtime.driver.beside.starting_at import Start, join
+from headrace.runtime.driver.beside.starting_at import AnswerStart, join
 from headrace.runtime.driver.change.refresh import Refreshed
 from headrace.runtime.driver.change.replace import Replacement
 from headrace.runtime.driver.change.wanted import Settle, Wanted
@@ -62,7 +62,7 @@ from headrace.runtime.intake.shares import FIRST_ROWS
 from headrace.runtime.intake.streams import BoundedStream, Incoming, LiveStream, ReadAgain, Retain
 from headrace.runtime.intake.system_feed import Pace
 from headrace.runtime.journal.description import Description, Differences
-from headrace.runtime.journal.exchanges import Exchange
+from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.results.changes import Change
@@ -307,7 +307,7 @@ class Execution:
                 rows = stream.max_rows or run.epoch_rows or FIRST_ROWS
                 feed.limit(rows, run.epoch_bytes, stream.overflow)
 
-    def reoptimize(self, query: str) -> Exchange | None:
+    def reoptimize(self, query: str) -> PlanExchange | None:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`.
 
         Raises:
@@ -692,16 +692,16 @@ def _declared(stream: Incoming) -> tuple[Timing, int | None, Retain | None]:
     return stream.timing, None, None
 
 
-def _past(defined: Definitions) -> dict[str, Start]:
+def _past(defined: Definitions) -> dict[str, AnswerStart]:
     """The queries that answer from the past on where others go on already, and since when."""
     return {name: query.start for name, query in defined.queries.items() if query.start is not None}
 
 
-def _resumed(defined: Definitions, run: Run) -> dict[str, Start]:
+def _resumed(defined: Definitions, run: Run) -> dict[str, AnswerStart]:
     """The queries that go on after a pause in which the rows of their streams were kept, and since when."""
     paused = run.reading.queries.paused
     return {
-        name: Start(paused[name].heartbeat)
+        name: AnswerStart(paused[name].heartbeat)
         for name in defined.queries
         if name in paused and paused[name].keeps
     }

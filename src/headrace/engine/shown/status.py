@@ -15,11 +15,11 @@ from headrace.engine.shown.display import html_of_rows
 from headrace.errors import UserError
 from headrace.heartbeats.estimated import DisorderChange
 from headrace.lowering.graph import Graph
-from headrace.runtime.delivery.clients import Client
+from headrace.runtime.delivery.clients import NamedReader
 from headrace.runtime.delivery.contract import Reached
 from headrace.runtime.driver.beside.starting_at import CatchingUp
 from headrace.runtime.driver.endless.attempt import Attempt
-from headrace.runtime.driver.facts.published import Reading
+from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.status import (
     OperatorStatus,
     PausedStatus,
@@ -34,8 +34,8 @@ from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.writing.tables import write_table
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant, format_length
 
-Row = tuple[str, ...]
-Table = tuple[Row, list[Row]]
+TextRow = tuple[str, ...]
+TextTable = tuple[TextRow, list[TextRow]]
 """The names of columns, and rows of texts."""
 
 _INSTANTS: Final = frozenset(["heartbeat", "horizon", "latest", "first", "last", "waiting_since"])
@@ -69,7 +69,7 @@ class Status:
     graph: Graph
     attempt: Attempt | None = None
     catching_up: CatchingUp | None = None
-    clients: tuple[Client, ...] = ()
+    clients: tuple[NamedReader, ...] = ()
     sinks: tuple[Reached, ...] = ()
     paused: tuple[PausedStatus, ...] = ()
     ended: str | None = None
@@ -136,7 +136,7 @@ class Status:
         return f"{title}, {found.query} has taken {rows} of the past"
 
     @property
-    def _tables(self) -> tuple[Table, ...]:
+    def _tables(self) -> tuple[TextTable, ...]:
         return (
             (STREAM_COLUMNS, list(map(stream_row, self.streams))),
             (QUERY_COLUMNS, list(map(query_row, self.queries))),
@@ -145,7 +145,7 @@ class Status:
 
 
 def status_of(
-    reading: Reading,
+    reading: PublishedRun,
     results: Sequence[EpochResults],
     now: int,
     *,
@@ -154,7 +154,7 @@ def status_of(
     troubles: Mapping[str, str] = MappingProxyType({}),
     attempt: Attempt | None = None,
     catching_up: CatchingUp | None = None,
-    clients: tuple[Client, ...] = (),
+    clients: tuple[NamedReader, ...] = (),
     sinks: tuple[Reached, ...] = (),
     ended: str | None = None,
 ) -> Status:
@@ -195,7 +195,7 @@ QUERY_COLUMNS: Final = ("query", "changes", "changes/s", "heartbeat", "lag", "he
 OPERATOR_COLUMNS: Final = ("operator", "rows in", "rows out", "state", "bytes", "seconds", "%")
 
 
-def stream_row(stream: StreamStatus) -> Row:
+def stream_row(stream: StreamStatus) -> TextRow:
     """A stream as texts, for `STREAM_COLUMNS`."""
     return (
         stream.name,
@@ -209,7 +209,7 @@ def stream_row(stream: StreamStatus) -> Row:
     )
 
 
-def query_row(query: QueryStatus) -> Row:
+def query_row(query: QueryStatus) -> TextRow:
     """A query as texts, for `QUERY_COLUMNS`."""
     return (
         query.name,
@@ -221,7 +221,7 @@ def query_row(query: QueryStatus) -> Row:
     )
 
 
-def operator_row(operator: OperatorStatus) -> Row:
+def operator_row(operator: OperatorStatus) -> TextRow:
     """An operator as texts, for `OPERATOR_COLUMNS`."""
     return (
         f"#{operator.number} {operator.text}",
@@ -260,7 +260,7 @@ def _in_short(query: QueryStatus) -> str:
     return f"{query.name} final below {instant_text(query.heartbeat, query.domain)}, held by {query.held_by}"
 
 
-def _text(names: Row, rows: Sequence[Row]) -> str:
+def _text(names: TextRow, rows: Sequence[TextRow]) -> str:
     """Rows of texts as a table of text, without their number below it."""
     columns = [pa.array([row[place] for row in rows], pa.string()) for place in range(len(names))]
     text = io.StringIO()

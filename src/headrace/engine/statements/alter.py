@@ -17,8 +17,8 @@ from headrace.engine.statements.describe import found, schema_of
 from headrace.engine.statements.set import set_option
 from headrace.errors import LanguageError
 from headrace.language.statements.catalog import (
+    CatalogKind,
     Comment,
-    Kind,
     PauseQuery,
     RenameQuery,
     ResumeQuery,
@@ -100,7 +100,7 @@ def _comment(core: Core, statement: Comment) -> None:
     with core.lock:
         known = core.definitions
         # A sink has no columns of its own, and may be called like its query.
-        among = [kind for kind in Kind if kind is not Kind.SINK or statement.column is None]
+        among = [kind for kind in CatalogKind if kind is not CatalogKind.SINK or statement.column is None]
         record = found(known, statement.kind, statement.name, among)
         if statement.column is None:
             changed = replace(record, comment=statement.text)

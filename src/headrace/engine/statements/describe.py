@@ -13,7 +13,7 @@ from headrace.engine.catalog.texts import sink_query
 from headrace.engine.shown.status import Status, instant_text
 from headrace.errors import LanguageError
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
-from headrace.language.statements.catalog import Describe, Kind, ShowCreate
+from headrace.language.statements.catalog import CatalogKind, Describe, ShowCreate
 from headrace.language.syntax import Name
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.writing.tables import write_table
@@ -51,7 +51,10 @@ def created(record: Definition) -> str:
 
 
 def found(
-    definitions: Definitions, kind: Kind | None, name: Name, among: Iterable[Kind] = tuple(Kind)
+    definitions: Definitions,
+    kind: CatalogKind | None,
+    name: Name,
+    among: Iterable[CatalogKind] = tuple(CatalogKind),
 ) -> Definition:
     """How something of a name is defined.
 
@@ -89,10 +92,10 @@ def schema_of(definitions: Definitions, record: Definition) -> Schema | None:
     """The columns of something, as queries or readers see them; None where it could not be made yet."""
     if record.key in definitions.records.waiting:
         return None
-    if record.kind == Kind.QUERY.value:
+    if record.kind == CatalogKind.QUERY.value:
         query = definitions.find_query(record.name)
         return None if query is None else query.schema
-    if record.kind == Kind.SINK.value:
+    if record.kind == CatalogKind.SINK.value:
         return None
     match definitions.catalog.find(record.name):
         case StreamInfo() as info:
@@ -115,9 +118,9 @@ def _described(definitions: Definitions, record: Definition, status: Status | No
     if (why := definitions.records.waiting.get(record.key)) is not None:
         yield f"it is not there yet: {why}"
     match record.kind:
-        case Kind.QUERY.value:
+        case CatalogKind.QUERY.value:
             yield from _answer(definitions, record, status)
-        case Kind.SINK.value:
+        case CatalogKind.SINK.value:
             yield from _delivered(record, status)
         case _ if users := definitions.users_of(record.name):
             yield f"used by {', '.join(users)}"

@@ -16,7 +16,7 @@ from headrace.engine.catalog.texts import definition_of
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
 from headrace.errors import LanguageError
-from headrace.language.statements.catalog import Kind
+from headrace.language.statements.catalog import CatalogKind
 from headrace.language.statements.statements import CreateQuery
 from headrace.runtime.driver.change.replace import Replacement
 from headrace.runtime.journal.definition import Definition
@@ -139,7 +139,7 @@ def _drafted(core: Core, made: CreateQuery, policy: Policy) -> _Draft | None:
     """
     core.make_waiting()
     defined, name = core.definitions, made.name
-    key = key_of_definition(Kind.QUERY.value, name.text)
+    key = key_of_definition(CatalogKind.QUERY.value, name.text)
     if defined.find_query(name.text) is None and key not in defined.records.waiting:
         return None
     known = defined.answered_query(name.text, name.position)

@@ -23,12 +23,12 @@ from headrace.language.catalog import DerivedStream, Functions, RelationInfo, St
 from headrace.language.quoted_names import DIALECT
 from headrace.language.statements.statements import Shown
 from headrace.runtime.driver.facts.status import QueryStatus, StreamStatus
-from headrace.runtime.intake.streams import RefreshedRelation
+from headrace.runtime.intake.streams import RereadRelation
 from headrace.runtime.writing.tables import write_table
 from headrace.schema import STRING, Schema, sql_type
 from headrace.time import ALWAYS, BEGINNING, TimeDomain, format_length
 
-Rows = list[tuple[str, ...]]
+TextRows = list[tuple[str, ...]]
 
 _STREAMS: Final = ("name", "reads", "timed_by", "disorder")
 _STREAM_NEWS: Final = ("heartbeat", "lag", "late", "held_by")
@@ -41,7 +41,7 @@ _FUNCTIONS: Final = ("name", "kind", "defined", "arguments", "returns")
 
 
 def show(
-    what: Shown, definitions: Definitions, functions: Functions, status: Status | None, settings: Rows
+    what: Shown, definitions: Definitions, functions: Functions, status: Status | None, settings: TextRows
 ) -> str:
     """The answer to a SHOW statement, as text; see `listing`."""
     text = io.StringIO()
@@ -94,7 +94,7 @@ def _streams(definitions: Definitions, status: Status | None) -> pa.Table:
     if any(part.retained is not None for part in running.values()):
         news = (*news, "kept")
         known = {name: (*told, _kept(running[name])) for name, told in known.items()}
-    rows: Rows = []
+    rows: TextRows = []
     for entry in definitions.catalog.entries.values():
         told = known.get(entry.name, ("",) * len(news))
         match entry:
@@ -172,7 +172,7 @@ def _all_stream_news(status: Status | None) -> tuple[tuple[str, ...], dict[str, 
 
 def _valid(info: RelationInfo, definitions: Definitions) -> str:
     read = definitions.relations[info.name].relation if info.refreshed else None
-    if isinstance(read, RefreshedRelation):
+    if isinstance(read, RereadRelation):
         every = read.every
         return "until read again, " + (
             "on demand" if every is None else f"every {format_length(every, TimeDomain.TIMESTAMP)}"
@@ -225,7 +225,7 @@ def _queries(definitions: Definitions, status: Status | None) -> pa.Table:
     forgets = any(part.departures is not None for part in found)
     known = {part.name: _query_news(part, status, forgets=forgets) for part in found if status is not None}
     news = () if status is None else (*_QUERY_NEWS, *(("departures",) if forgets else ()))
-    rows: Rows = []
+    rows: TextRows = []
     for query in definitions.queries.values():
         reads = ", ".join(names_read(query.plan))
         timed = "TIMESTAMP" if query.plan.domain is TimeDomain.TIMESTAMP else "BIGINT"
@@ -251,7 +251,7 @@ def _query_news(query: QueryStatus, status: Status, *, forgets: bool) -> tuple[s
 
 
 def _sinks(definitions: Definitions, status: Status | None) -> pa.Table:
-    rows: Rows = [
+    rows: TextRows = [
         (one.name, one.query, one.kind, one.place, _number(one.epoch), _number(one.behind), one.problem or "")
         for one in listed_sinks(definitions, () if status is None else status.sinks)
     ]
@@ -262,8 +262,8 @@ def _number(number: int | None) -> str:
     return "" if number is None else f"{number:,}"
 
 
-def _functions(functions: Functions) -> Rows:
-    rows: Rows = [(name, "function", "built in", "", "") for name in FUNCTIONS]
+def _functions(functions: Functions) -> TextRows:
+    rows: TextRows = [(name, "function", "built in", "", "") for name in FUNCTIONS]
     rows += [(name, "aggregate", "built in", "", "") for name in (*AGGREGATES, *COMPOSED)]
     for user in functions.values():
         kind = "function" if isinstance(user, UserFunction) else "aggregate"
@@ -276,6 +276,6 @@ def _columns(schema: Schema) -> str:
     return str(schema).removeprefix("(").removesuffix(")")
 
 
-def _table(names: Sequence[str], rows: Rows) -> pa.Table:
+def _table(names: Sequence[str], rows: TextRows) -> pa.Table:
     columns = [pa.array([row[place] for row in rows], STRING) for place in range(len(names))]
     return pa.table(columns, names=list(names))

@@ -16,7 +16,7 @@ from headrace.engine.explain.cost import costs
 from headrace.engine.explain.shared import shared_by, users_of
 from headrace.engine.inputs.changes import declared_changes
 from headrace.engine.inputs.inputs import Input, declared
-from headrace.engine.inputs.relations import Table, declared_relation, with_values
+from headrace.engine.inputs.relations import RelationTable, declared_relation, with_values
 from headrace.engine.planning.silence import place_of
 from headrace.engine.query.query import Query, explain_plan, with_notes
 from headrace.engine.run.core import Core
@@ -34,9 +34,9 @@ from headrace.errors import LanguageError, UserError
 from headrace.language.binding.binder import derive
 from headrace.language.parsing.pieces import Piece
 from headrace.language.statements.catalog import (
+    CatalogKind,
     Comment,
     Describe,
-    Kind,
     PauseQuery,
     RenameQuery,
     ResumeQuery,
@@ -47,6 +47,7 @@ from headrace.language.statements.sinks import CreateSink, DropSink
 from headrace.language.statements.statements import (
     STRONG,
     AlterStream,
+    AskWhy,
     CreateQuery,
     CreateRelation,
     CreateSkew,
@@ -69,10 +70,9 @@ from headrace.language.statements.statements import (
     Show,
     Statement,
     TimeClauses,
-    Why,
 )
 from headrace.language.syntax import Name
-from headrace.language.syntax import Query as Syntax
+from headrace.language.syntax import QuerySyntax as Syntax
 from headrace.optimizer.decisions import Decisions
 from headrace.runtime.journal.definition import Definition
 
@@ -116,7 +116,7 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
             return register(core, name.text, statement, policy)
         case Select() | Piece():
             return register_text(core, None, statement, policy)
-        case Explain() | ExplainAnalyze() | ExplainCost() | ExplainShared() | Show() | Why():
+        case Explain() | ExplainAnalyze() | ExplainCost() | ExplainShared() | Show() | AskWhy():
             return _text(core, statement, policy)
         case DropStream() | DropRelation() | DropQuery() | DropSink():
             return _drop(core, statement, policy)
@@ -147,20 +147,20 @@ def _told(core: Core, statement: ShowCreate | Describe | ExplainReplace, policy:
     return told_of(core.definitions, statement, core.known_status)
 
 
-class Move(Enum):
+class CombinedChange(Enum):
     """What several statements in a row do by one change; none of them depends on the others."""
 
     COMES = "a query is added, from now on"
     GOES = "a query is dropped"
 
 
-def move_of(statement: Statement | Piece) -> Move | None:
+def move_of(statement: Statement | Piece) -> CombinedChange | None:
     """What a statement does by one change with those like it beside it, or None where it acts alone."""
     match statement:
         case CreateQuery(warm=False, start=None, replaces=False) | Select() | Piece():
-            return Move.COMES
+            return CombinedChange.COMES
         case DropQuery():
-            return Move.GOES
+            return CombinedChange.GOES
         case _:
             return None
 
@@ -207,7 +207,7 @@ def _register_from_before(core: Core, made: CreateQuery, policy: Policy) -> Quer
             core.change(core.definitions.with_level(query, made.consistency))
     except UserError:
         # Or a statement that is refused would leave a query behind, at a level that nobody asked for.
-        core.drop(Kind.QUERY, query.name, None)
+        core.drop(CatalogKind.QUERY, query.name, None)
         raise
     return query
 
@@ -276,7 +276,7 @@ def _derive(core: Core, statement: CreateStreamAs, policy: Policy) -> None:
         core.change(core.claiming(known.with_derived(entry, query, position).recording(given), given))
 
 
-def _relation(core: Core, statement: CreateRelation, base: Path, policy: Policy) -> Input | Table:
+def _relation(core: Core, statement: CreateRelation, base: Path, policy: Policy) -> Input | RelationTable:
     changes = statement.changes
     if changes is None:
         return declared_relation(statement, base, policy, core.folders, core.read_frame)
@@ -286,7 +286,7 @@ def _relation(core: Core, statement: CreateRelation, base: Path, policy: Policy)
 
 def _text(
     core: Core,
-    statement: Explain | ExplainAnalyze | ExplainCost | ExplainShared | Show | Why,
+    statement: Explain | ExplainAnalyze | ExplainCost | ExplainShared | Show | AskWhy,
     policy: Policy,
 ) -> str:
     """What a statement asks of streams, queries and plans, as text."""
@@ -306,7 +306,7 @@ def _text(
             return _shared(core, statement, policy)
         case ExplainAnalyze():
             return _analyzed(core, statement, policy)
-        case Why(query=name, position=position):
+        case AskWhy(query=name, position=position):
             policy.check_change("WHY", position)
             return PlanText(str(core.why(name.text, name.position)))
         case Show(what=what):
@@ -382,13 +382,13 @@ def _drop(
     match statement:
         case DropStream():
             policy.check_change("DROP STREAM", position)
-            core.drop(Kind.STREAM, name.text, name.position, cascade=statement.cascade)
+            core.drop(CatalogKind.STREAM, name.text, name.position, cascade=statement.cascade)
         case DropRelation():
             policy.check_change("DROP RELATION", position)
-            core.drop(Kind.RELATION, name.text, name.position, cascade=statement.cascade)
+            core.drop(CatalogKind.RELATION, name.text, name.position, cascade=statement.cascade)
         case DropQuery():
             policy.check_change("DROP QUERY", position)
-            core.drop(Kind.QUERY, name.text, name.position, cascade=statement.cascade)
+            core.drop(CatalogKind.QUERY, name.text, name.position, cascade=statement.cascade)
         case DropSink():
             problem = drop_sink(core, statement, policy)
             return None if problem is None else PlanText(problem)

@@ -10,8 +10,8 @@ from headrace.expressions.aggregates.functions import (
     FUNCTIONS,
     SYNONYMS,
     AggregateFunction,
-    Distinct,
-    Order,
+    DistinctUse,
+    OrderUse,
     fraction_of,
     function_of,
 )
@@ -89,7 +89,7 @@ def resolve_aggregate(
     if None in arguments:
         return _modified(name, _star(name, modifiers), modifiers, function)
     given = tuple(part for part in arguments if part is not None)
-    if modifiers.within is not None and function.order is Order.OWN:
+    if modifiers.within is not None and function.order is OrderUse.OWN:
         given, modifiers = (modifiers.within.expression, *given), _own_order(modifiers)
     elif modifiers.within is not None:
         given = _within_group(name, modifiers.within, given)
@@ -170,24 +170,24 @@ def _modified(
     name: str, call: AggregateCall, modifiers: Modifiers, function: AggregateFunction
 ) -> AggregateCall:
     if modifiers.distinct:
-        if function.distinct is Distinct.REFUSED:
+        if function.distinct is DistinctUse.REFUSED:
             raise LanguageError(
                 f"{name} does not take DISTINCT", hint="aggregate a subquery: (SELECT DISTINCT ... FROM ...)"
             )
-        call = replace(call, distinct=function.distinct is Distinct.COUNTS)
-    if function.order is Order.NEEDED and not modifiers.order:
+        call = replace(call, distinct=function.distinct is DistinctUse.COUNTS)
+    if function.order is OrderUse.NEEDED and not modifiers.order:
         raise LanguageError(f"{name} needs an ORDER BY", hint=function.usage)
     if modifiers.order and modifiers.distinct:
         raise LanguageError(
             f"{name} does not take both DISTINCT and ORDER BY",
             hint="leave out ORDER BY; distinct values are sorted by themselves",
         )
-    if modifiers.order and function.order is Order.REFUSED:
+    if modifiers.order and function.order is OrderUse.REFUSED:
         raise LanguageError(
             f"{name} does not take ORDER BY", hint="leave it out; its result does not depend on an order"
         )
     order = modifiers.order
-    if order and function.order is Order.OWN:
+    if order and function.order is OrderUse.OWN:
         order = _of_values(name, call, order)
     condition = modifiers.condition
     if condition is None:

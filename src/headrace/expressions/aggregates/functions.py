@@ -25,7 +25,7 @@ from headrace.expressions.tree import AggregateCall, Expression, Literal
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, UNKNOWN, decimal, most_digits, sql_type
 
 
-class Kept(Enum):
+class KeptValues(Enum):
     """What has to be kept of a group's values, so that the aggregate can be computed."""
 
     COUNT = "count"
@@ -44,10 +44,10 @@ class Kept(Enum):
     @property
     def is_sum(self) -> bool:
         """Whether it is of constant size, however many values there are, unless they have to be distinct."""
-        return self not in (Kept.ENDS, Kept.VALUES)
+        return self not in (KeptValues.ENDS, KeptValues.VALUES)
 
 
-class Distinct(Enum):
+class DistinctUse(Enum):
     """What DISTINCT in an aggregate's parentheses does."""
 
     REFUSED = "refused"
@@ -56,7 +56,7 @@ class Distinct(Enum):
     """It makes no difference, as for MIN: repeats change neither the smallest nor the largest value."""
 
 
-class Order(Enum):
+class OrderUse(Enum):
     """What ORDER BY in an aggregate's parentheses does."""
 
     REFUSED = "refused"
@@ -95,10 +95,10 @@ class AggregateFunction:
     """
 
     typed: Callable[[str, tuple[Expression, ...]], AggregateCall]
-    kept: Kept
+    kept: KeptValues
     arity: int = 1
-    distinct: Distinct = Distinct.REFUSED
-    order: Order = Order.REFUSED
+    distinct: DistinctUse = DistinctUse.REFUSED
+    order: OrderUse = OrderUse.REFUSED
     place: float | None = None
     fails: Fails = Fails.NEVER
     of_nothing: int | tuple[()] | None = None
@@ -228,78 +228,82 @@ _PERCENTILE_USAGE: Final = "write PERCENTILE(x, 0.9) or PERCENTILE_CONT(0.9) WIT
 FUNCTIONS: Final[dict[str, AggregateFunction]] = {
     "ARRAY_AGG": AggregateFunction(
         _array,
-        Kept.VALUES,
-        distinct=Distinct.COUNTS,
-        order=Order.OPTIONAL,
+        KeptValues.VALUES,
+        distinct=DistinctUse.COUNTS,
+        order=OrderUse.OPTIONAL,
         fails=Fails.SIZE,
         of_nothing=(),
         synonyms=("COLLECT_LIST",),
         usage="write ARRAY_AGG(x) or ARRAY_AGG(x ORDER BY ts)",
     ),
-    "AVG": AggregateFunction(_double, Kept.SUM, distinct=Distinct.COUNTS, synonyms=("MEAN",)),
+    "AVG": AggregateFunction(_double, KeptValues.SUM, distinct=DistinctUse.COUNTS, synonyms=("MEAN",)),
     **{
         name: AggregateFunction(
             _bits,
-            Kept.VALUES,
-            distinct=Distinct.REFUSED if name == "BIT_XOR" else Distinct.USELESS,
+            KeptValues.VALUES,
+            distinct=DistinctUse.REFUSED if name == "BIT_XOR" else DistinctUse.USELESS,
         )
         for name in ("BIT_AND", "BIT_OR", "BIT_XOR")
     },
     "BOOL_AND": AggregateFunction(
-        _truth, Kept.SUM, distinct=Distinct.USELESS, synonyms=("BOOL_EVERY", "EVERY")
+        _truth, KeptValues.SUM, distinct=DistinctUse.USELESS, synonyms=("BOOL_EVERY", "EVERY")
     ),
-    "BOOL_OR": AggregateFunction(_truth, Kept.SUM, distinct=Distinct.USELESS),
-    "CORR": AggregateFunction(_pair, Kept.PRODUCTS, 2, usage="write CORR(x, y)"),
+    "BOOL_OR": AggregateFunction(_truth, KeptValues.SUM, distinct=DistinctUse.USELESS),
+    "CORR": AggregateFunction(_pair, KeptValues.PRODUCTS, 2, usage="write CORR(x, y)"),
     "COUNT": AggregateFunction(
         _count,
-        Kept.COUNT,
-        distinct=Distinct.COUNTS,
+        KeptValues.COUNT,
+        distinct=DistinctUse.COUNTS,
         of_nothing=0,
         usage="write COUNT(*) to count rows, or COUNT(DISTINCT x, y) to count pairs",
     ),
-    "COUNT_IF": AggregateFunction(_count_if, Kept.COUNT, of_nothing=0, means="COUNT"),
-    "COVAR_POP": AggregateFunction(_pair, Kept.PRODUCTS, 2, usage="write COVAR_POP(x, y)"),
-    "COVAR_SAMP": AggregateFunction(_pair, Kept.PRODUCTS, 2, usage="write COVAR_SAMP(x, y)"),
+    "COUNT_IF": AggregateFunction(_count_if, KeptValues.COUNT, of_nothing=0, means="COUNT"),
+    "COVAR_POP": AggregateFunction(_pair, KeptValues.PRODUCTS, 2, usage="write COVAR_POP(x, y)"),
+    "COVAR_SAMP": AggregateFunction(_pair, KeptValues.PRODUCTS, 2, usage="write COVAR_SAMP(x, y)"),
     "FIRST": AggregateFunction(
         _same_type,
-        Kept.ENDS,
-        order=Order.NEEDED,
+        KeptValues.ENDS,
+        order=OrderUse.NEEDED,
         place=0.0,
         synonyms=("FIRST_VALUE",),
         usage="write FIRST(x ORDER BY ts), with the columns that say which row is first",
     ),
     "LAST": AggregateFunction(
         _same_type,
-        Kept.ENDS,
-        order=Order.NEEDED,
+        KeptValues.ENDS,
+        order=OrderUse.NEEDED,
         place=1.0,
         synonyms=("LAST_VALUE",),
         usage="write LAST(x ORDER BY ts), with the columns that say which row is last",
     ),
-    "MAX": AggregateFunction(_same_type, Kept.ENDS, distinct=Distinct.USELESS, place=1.0),
-    "MEDIAN": AggregateFunction(_median, Kept.VALUES, means="PERCENTILE"),
-    "MIN": AggregateFunction(_same_type, Kept.ENDS, distinct=Distinct.USELESS, place=0.0),
+    "MAX": AggregateFunction(_same_type, KeptValues.ENDS, distinct=DistinctUse.USELESS, place=1.0),
+    "MEDIAN": AggregateFunction(_median, KeptValues.VALUES, means="PERCENTILE"),
+    "MIN": AggregateFunction(_same_type, KeptValues.ENDS, distinct=DistinctUse.USELESS, place=0.0),
     "MODE": AggregateFunction(
         _same_type,
-        Kept.VALUES,
-        order=Order.OWN,
+        KeptValues.VALUES,
+        order=OrderUse.OWN,
         usage="write MODE(x) or MODE() WITHIN GROUP (ORDER BY x DESC)",
     ),
     "PERCENTILE": AggregateFunction(
-        _percentile, Kept.VALUES, 2, synonyms=("PERCENTILE_CONT",), usage=_PERCENTILE_USAGE
+        _percentile, KeptValues.VALUES, 2, synonyms=("PERCENTILE_CONT",), usage=_PERCENTILE_USAGE
     ),
-    "PERCENTILE_DISC": AggregateFunction(_discrete, Kept.VALUES, 2, order=Order.OWN, usage=_DISCRETE_USAGE),
+    "PERCENTILE_DISC": AggregateFunction(
+        _discrete, KeptValues.VALUES, 2, order=OrderUse.OWN, usage=_DISCRETE_USAGE
+    ),
     "STDDEV": AggregateFunction(
-        _double, Kept.SQUARES, distinct=Distinct.COUNTS, synonyms=("STD", "STDDEV_SAMP")
+        _double, KeptValues.SQUARES, distinct=DistinctUse.COUNTS, synonyms=("STD", "STDDEV_SAMP")
     ),
-    "STDDEV_POP": AggregateFunction(_double, Kept.SQUARES, distinct=Distinct.COUNTS),
-    "SUM": AggregateFunction(_sum, Kept.SUM, distinct=Distinct.COUNTS, fails=Fails.OVERFLOW),
-    "VARIANCE": AggregateFunction(_double, Kept.SQUARES, distinct=Distinct.COUNTS, synonyms=("VAR_SAMP",)),
-    "VAR_POP": AggregateFunction(_double, Kept.SQUARES, distinct=Distinct.COUNTS),
+    "STDDEV_POP": AggregateFunction(_double, KeptValues.SQUARES, distinct=DistinctUse.COUNTS),
+    "SUM": AggregateFunction(_sum, KeptValues.SUM, distinct=DistinctUse.COUNTS, fails=Fails.OVERFLOW),
+    "VARIANCE": AggregateFunction(
+        _double, KeptValues.SQUARES, distinct=DistinctUse.COUNTS, synonyms=("VAR_SAMP",)
+    ),
+    "VAR_POP": AggregateFunction(_double, KeptValues.SQUARES, distinct=DistinctUse.COUNTS),
 }
 """By name; STDDEV and VARIANCE are the sample forms."""
 
 SYNONYMS: Final = {other: name for name, record in FUNCTIONS.items() for other in record.synonyms}
 """The names of aggregates for their other names."""
 
-_OF_USER: Final = AggregateFunction(_same_type, Kept.VALUES)
+_OF_USER: Final = AggregateFunction(_same_type, KeptValues.VALUES)

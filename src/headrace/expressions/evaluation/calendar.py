@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from headrace.elements import BoolArray, Int64Array
 from headrace.expressions.evaluation.times import day_of, days, instants
 from headrace.expressions.evaluation.values import (
-    Computed,
     Datum,
     Kernel,
+    KernelResult,
     column,
     failing,
     fine,
@@ -52,33 +52,33 @@ _SUNDAY: Final = 4
 """1970-01-01, day 0, comes so many days after a Sunday, and three after a Monday."""
 
 
-def _quarter(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _quarter(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return _number(arguments[0], _months(days(arguments[0])) % 12 // 3 + 1)
 
 
-def _day_of_week(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _day_of_week(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     """From 1, Sunday, to 7."""
     return _number(arguments[0], (days(arguments[0]) + _SUNDAY) % 7 + 1)
 
 
-def _weekday(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _weekday(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     """From 0, Monday, to 6."""
     return _number(arguments[0], (days(arguments[0]) + _SUNDAY - 1) % 7)
 
 
-def _day_of_year(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _day_of_year(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     day = days(arguments[0])
     return _number(arguments[0], day - _first_of_year(day) + 1)
 
 
-def _week_of_year(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _week_of_year(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     """Of ISO 8601: the week of its Thursday in that one's year."""
     day = days(arguments[0])
     thursday = day - (day + 3) % 7 + 3
     return _number(arguments[0], (thursday - _first_of_year(thursday)) // 7 + 1)
 
 
-def _number(argument: Datum, values: Int64Array) -> Computed:
+def _number(argument: Datum, values: Int64Array) -> KernelResult:
     return fine(column(values, validity(argument), BIGINT))
 
 
@@ -95,12 +95,12 @@ def _first_of_year(day: Int64Array) -> Int64Array:
     return day_of(day.astype("M8[D]").astype("M8[Y]"))
 
 
-def _last_day(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _last_day(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     last = _first_of_month(_months(days(arguments[0])) + 1) - 1
     return _dates(last, validity(arguments[0]))
 
 
-def _dates(day: Int64Array, valid: BoolArray) -> Computed:
+def _dates(day: Int64Array, valid: BoolArray) -> KernelResult:
     """Days since 1970 as DATEs."""
     outside = (day < _FIRST_DAY) | (day > _LAST_DAY)
     kept = np.where(outside, 0, day)
@@ -108,7 +108,7 @@ def _dates(day: Int64Array, valid: BoolArray) -> Computed:
     return failing(values, np.broadcast_to(valid & outside, kept.shape), OUTSIDE)
 
 
-def _moments(micros: Int64Array, valid: BoolArray, outside: BoolArray) -> Computed:
+def _moments(micros: Int64Array, valid: BoolArray, outside: BoolArray) -> KernelResult:
     """Microseconds since 1970 as TIMESTAMPs, but for those that are outside for another reason."""
     outside = outside | (micros < _FIRST) | (micros >= _BEYOND)
     kept = np.where(outside, 0, micros)
@@ -117,12 +117,12 @@ def _moments(micros: Int64Array, valid: BoolArray, outside: BoolArray) -> Comput
     )
 
 
-def _date_add(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _date_add(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     day, count = days(arguments[0]), _bounded(numbers(arguments[1]), _SPAN_OF_DAYS)
     return _dates(day + count, validity(*arguments))
 
 
-def _add_months(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _add_months(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     day, count = days(arguments[0]), _bounded(numbers(arguments[1]), _SPAN_OF_DAYS)
     return _dates(_months_later(day, count), validity(*arguments))
 
@@ -139,7 +139,7 @@ def _months_later(day: Int64Array, count: Int64Array) -> Int64Array:
     return np.asarray(np.minimum(first + day - _first_of_month(month), following - 1))
 
 
-def _timestamp_add(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _timestamp_add(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     unit, micros = _unit(call), instants(arguments[2])
     count, valid = numbers(arguments[1]), validity(*arguments[1:])
     if unit in CALENDAR:
@@ -152,7 +152,7 @@ def _timestamp_add(call: Call, arguments: Sequence[Datum]) -> Computed:
     return _moments(sum_of, valid, (count > most) | (count < -most))
 
 
-def _timestamp_diff(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _timestamp_diff(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     unit, start, end = _unit(call), instants(arguments[1]), instants(arguments[2])
     valid = validity(*arguments[1:])
     if unit in CALENDAR:
@@ -185,12 +185,12 @@ def _unit(call: Call) -> str:
     return str(unit.value)
 
 
-def _date_diff(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _date_diff(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     end, start = map(days, arguments)
     return fine(column(end - start, validity(*arguments), BIGINT))
 
 
-def _make_date(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _make_date(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     year, month, day = (_bounded(numbers(part), 10**5) for part in arguments)
     known = (year >= 1) & (year <= 9999) & (month >= 1) & (month <= 12) & (day >= 1)
     months = np.where(known, (year - 1970) * 12 + month - 1, 0)
@@ -203,15 +203,15 @@ def _make_date(call: Call, arguments: Sequence[Datum]) -> Computed:
     )
 
 
-def _unix_seconds(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _unix_seconds(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return _number(arguments[0], instants(arguments[0]) // MICROSECONDS["SECOND"])
 
 
-def _unix_millis(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _unix_millis(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return _number(arguments[0], instants(arguments[0]) // MICROSECONDS["MILLISECOND"])
 
 
-def _from_unix(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _from_unix(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     unit = MICROSECONDS["SECOND" if call.function == "TIMESTAMP_SECONDS" else "MILLISECOND"]
     count = numbers(arguments[0])
     most = _BEYOND // unit + 1
@@ -219,7 +219,7 @@ def _from_unix(call: Call, arguments: Sequence[Datum]) -> Computed:
     return _moments(_bounded(count, most) * unit, validity(arguments[0]), outside)
 
 
-def _in_zone(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _in_zone(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     zone = call.arguments[1]
     assert isinstance(zone, Literal)
     if zone.value is None:

@@ -17,7 +17,7 @@ from headrace.expressions.evaluation.numbers import whole_numbers
 from headrace.expressions.evaluation.texts import map_distinct
 from headrace.expressions.evaluation.times import days, instants
 from headrace.expressions.evaluation.values import (
-    Computed,
+    KernelResult,
     bad_cast,
     column,
     failing,
@@ -29,7 +29,7 @@ from headrace.nested import fields_of, lists, offsets_of
 from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, MOST_DIGITS, STRING, TIMESTAMP
 from headrace.time import MICROSECONDS
 
-Converted = tuple[pa.Array, BoolArray]
+CastValues = tuple[pa.Array, BoolArray]
 """Values of the new type, and the rows that have none."""
 
 _DAY: Final = MICROSECONDS["DAY"]
@@ -37,7 +37,7 @@ _FIRST_TEXT: Final = int(datetime.fromisoformat("0001-01-01T00:00:00Z").timestam
 _LAST_TEXT: Final = int(datetime.fromisoformat("9999-12-31T23:59:59Z").timestamp()) * 1_000_000 + 999_999
 
 
-def cast(values: pa.Array, target: pa.DataType) -> Computed:
+def cast(values: pa.Array, target: pa.DataType) -> KernelResult:
     """The values in another type; rows whose value has no counterpart there fail."""
     source = values.type
     if pa.types.is_null(source):
@@ -46,7 +46,7 @@ def cast(values: pa.Array, target: pa.DataType) -> Computed:
     return failing(converted, lost, bad_cast(source, target))
 
 
-def _convert(values: pa.Array, target: pa.DataType) -> Converted:
+def _convert(values: pa.Array, target: pa.DataType) -> CastValues:
     """The values in another type, those in ARRAYs and STRUCTs one by one."""
     source = values.type
     if source == target:
@@ -60,7 +60,7 @@ def _convert(values: pa.Array, target: pa.DataType) -> Converted:
     return _converter(source, target)(values, target)
 
 
-def _array_to_array(values: pa.Array, target: pa.DataType) -> Converted:
+def _array_to_array(values: pa.Array, target: pa.DataType) -> CastValues:
     """An ARRAY has no counterpart where one of its values has none."""
     parts, lost = _convert(values.values, target.value_type)
     offsets, before = offsets_of(values), np.concatenate([[0], np.cumsum(lost)])
@@ -68,7 +68,7 @@ def _array_to_array(values: pa.Array, target: pa.DataType) -> Converted:
     return lists(offsets, parts, values), some & validity(values)
 
 
-def _struct_to_struct(values: pa.Array, target: pa.DataType) -> Converted:
+def _struct_to_struct(values: pa.Array, target: pa.DataType) -> CastValues:
     """A STRUCT has the new names, field by field in their order."""
     parts = [_convert(part, field.type) for part, field in zip(fields_of(values), target, strict=True)]
     lost = np.logical_or.reduce([lost for _, lost in parts]) & validity(values)
@@ -77,7 +77,7 @@ def _struct_to_struct(values: pa.Array, target: pa.DataType) -> Converted:
     return made, lost
 
 
-def _converter(source: pa.DataType, target: pa.DataType) -> Callable[[pa.Array, pa.DataType], Converted]:
+def _converter(source: pa.DataType, target: pa.DataType) -> Callable[[pa.Array, pa.DataType], CastValues]:
     if target == STRING:
         return _TO_TEXT.get(source, _decimal_to_text)
     if source == STRING:
@@ -93,31 +93,31 @@ def _nothing_lost(values: pa.Array) -> BoolArray:
     return np.zeros(len(values), dtype=np.bool_)
 
 
-def _plainly(values: pa.Array, target: pa.DataType) -> Converted:
+def _plainly(values: pa.Array, target: pa.DataType) -> CastValues:
     return values.cast(target, safe=False), _nothing_lost(values)
 
 
 # --- to STRING ---------------------------------------------------------------------------------------------
 
 
-def _decimal_to_text(values: pa.Array, target: pa.DataType) -> Converted:
+def _decimal_to_text(values: pa.Array, target: pa.DataType) -> CastValues:
     return plain_text(values), _nothing_lost(values)
 
 
-def _timestamp_to_text(values: pa.Array, target: pa.DataType) -> Converted:
+def _timestamp_to_text(values: pa.Array, target: pa.DataType) -> CastValues:
     instant = instants(values)
     outside = validity(values) & ((instant < _FIRST_TEXT) | (instant > _LAST_TEXT))
     text = pc.if_else(pa.array(outside), pa.scalar(None, values.type), values).cast(STRING)
     return pc.replace_substring_regex(text, r"\.?0*Z$", ""), outside
 
 
-def _date_to_text(values: pa.Array, target: pa.DataType) -> Converted:
+def _date_to_text(values: pa.Array, target: pa.DataType) -> CastValues:
     instant = days(values) * _DAY
     outside = validity(values) & ((instant < _FIRST_TEXT) | (instant > _LAST_TEXT))
     return pc.if_else(pa.array(outside), pa.scalar(None, values.type), values).cast(STRING), outside
 
 
-def _double_to_text(values: pa.Array, target: pa.DataType) -> Converted:
+def _double_to_text(values: pa.Array, target: pa.DataType) -> CastValues:
     """As Java writes it: 1.0, and 1.0E7 from 10 million on; but -0 as 0, since they are equal in grouping."""
     text = pc.add(values, 0.0).cast(STRING)
     size = np.abs(numbers(values))
@@ -139,7 +139,7 @@ def _scientific(text: str | None) -> str | None:
     return f"{sign}{digits[:1] or '0'}.{digits[1:].rstrip('0') or '0'}E{power}"
 
 
-def _binary_to_text(values: pa.Array, target: pa.DataType) -> Converted:
+def _binary_to_text(values: pa.Array, target: pa.DataType) -> CastValues:
     """The text of which they are the UTF-8 bytes; few columns hold others."""
     try:
         return values.cast(target), _nothing_lost(values)
@@ -156,7 +156,7 @@ def _is_utf8(value: bytes) -> bool:
     return True
 
 
-_TO_TEXT: Final[dict[pa.DataType, Callable[[pa.Array, pa.DataType], Converted]]] = {
+_TO_TEXT: Final[dict[pa.DataType, Callable[[pa.Array, pa.DataType], CastValues]]] = {
     BINARY: _binary_to_text,
     BOOLEAN: _plainly,
     BIGINT: _plainly,
@@ -165,7 +165,7 @@ _TO_TEXT: Final[dict[pa.DataType, Callable[[pa.Array, pa.DataType], Converted]]]
     TIMESTAMP: _timestamp_to_text,
 }
 
-_FROM_TEXT: Final[dict[pa.DataType, Callable[[pa.Array, pa.DataType], Converted]]] = {
+_FROM_TEXT: Final[dict[pa.DataType, Callable[[pa.Array, pa.DataType], CastValues]]] = {
     BINARY: _plainly,
     BOOLEAN: parsing.parse_boolean,
     BIGINT: parsing.parse_integer,
@@ -177,26 +177,26 @@ _FROM_TEXT: Final[dict[pa.DataType, Callable[[pa.Array, pa.DataType], Converted]
 # --- numbers -----------------------------------------------------------------------------------------------
 
 
-def _integer_to_decimal(values: pa.Array, target: pa.DataType) -> Converted:
+def _integer_to_decimal(values: pa.Array, target: pa.DataType) -> CastValues:
     if target.precision - target.scale >= 19:
         return values.cast(target), _nothing_lost(values)
     return fit(values.cast(pa.decimal128(19, 0)), target)
 
 
-def _boolean_to_decimal(values: pa.Array, target: pa.DataType) -> Converted:
+def _boolean_to_decimal(values: pa.Array, target: pa.DataType) -> CastValues:
     return _integer_to_decimal(values.cast(BIGINT), target)
 
 
-def _double_to_decimal(values: pa.Array, target: pa.DataType) -> Converted:
+def _double_to_decimal(values: pa.Array, target: pa.DataType) -> CastValues:
     """The shortest decimal number that the DOUBLE prints as, rounded."""
     return parsing.parse_decimal(values.cast(STRING), target)
 
 
-def _decimal_to_decimal(values: pa.Array, target: pa.DataType) -> Converted:
+def _decimal_to_decimal(values: pa.Array, target: pa.DataType) -> CastValues:
     return fit(values, target)
 
 
-def _decimal_to_integer(values: pa.Array, target: pa.DataType) -> Converted:
+def _decimal_to_integer(values: pa.Array, target: pa.DataType) -> CastValues:
     whole = pc.trunc(values).cast(pa.decimal256(MOST_DIGITS - values.type.scale, 0))
     low, high = (pa.scalar(bound, BIGINT).cast(pa.decimal256(19, 0)) for bound in (-(2**63), 2**63 - 1))
     outside = pc.or_(pc.less(whole, low), pc.greater(whole, high)).fill_null(False)
@@ -204,31 +204,31 @@ def _decimal_to_integer(values: pa.Array, target: pa.DataType) -> Converted:
     return kept.cast(BIGINT), outside.to_numpy(zero_copy_only=False)
 
 
-def _decimal_to_boolean(values: pa.Array, target: pa.DataType) -> Converted:
+def _decimal_to_boolean(values: pa.Array, target: pa.DataType) -> CastValues:
     return pc.not_equal(values, zero(values.type)), _nothing_lost(values)
 
 
-def _decimal_to_double(values: pa.Array, target: pa.DataType) -> Converted:
+def _decimal_to_double(values: pa.Array, target: pa.DataType) -> CastValues:
     return to_double(values), _nothing_lost(values)
 
 
-def _double_to_integer(values: pa.Array, target: pa.DataType) -> Converted:
+def _double_to_integer(values: pa.Array, target: pa.DataType) -> CastValues:
     result, fits = whole_numbers(numbers(values))
     valid = validity(values)
     return column(result, valid, BIGINT), valid & ~fits
 
 
-def _number_to_boolean(values: pa.Array, target: pa.DataType) -> Converted:
+def _number_to_boolean(values: pa.Array, target: pa.DataType) -> CastValues:
     return column(numbers(values) != 0, validity(values), BOOLEAN), _nothing_lost(values)
 
 
-_TO_DECIMAL: Final[dict[pa.DataType, Callable[[pa.Array, pa.DataType], Converted]]] = {
+_TO_DECIMAL: Final[dict[pa.DataType, Callable[[pa.Array, pa.DataType], CastValues]]] = {
     BOOLEAN: _boolean_to_decimal,
     BIGINT: _integer_to_decimal,
     DOUBLE: _double_to_decimal,
 }
 
-_FROM_DECIMAL: Final[dict[pa.DataType, Callable[[pa.Array, pa.DataType], Converted]]] = {
+_FROM_DECIMAL: Final[dict[pa.DataType, Callable[[pa.Array, pa.DataType], CastValues]]] = {
     BOOLEAN: _decimal_to_boolean,
     BIGINT: _decimal_to_integer,
     DOUBLE: _decimal_to_double,
@@ -237,21 +237,21 @@ _FROM_DECIMAL: Final[dict[pa.DataType, Callable[[pa.Array, pa.DataType], Convert
 # --- points in time ----------------------------------------------------------------------------------------
 
 
-def _date_to_timestamp(values: pa.Array, target: pa.DataType) -> Converted:
+def _date_to_timestamp(values: pa.Array, target: pa.DataType) -> CastValues:
     day, valid = days(values), validity(values)
     outside = np.broadcast_to(valid & (np.abs(day) > 2**63 // _DAY - 1), len(values))
     instant = np.where(outside, 0, day) * _DAY
     return column(instant, valid, BIGINT).cast(TIMESTAMP), outside
 
 
-def _timestamp_to_date(values: pa.Array, target: pa.DataType) -> Converted:
+def _timestamp_to_date(values: pa.Array, target: pa.DataType) -> CastValues:
     # Arrow cuts towards zero where a day should be the one that the instant lies in.
     return column(days(values).astype(np.int32), validity(values), pa.int32()).cast(DATE), _nothing_lost(
         values
     )
 
 
-_OTHERS: Final[dict[tuple[pa.DataType, pa.DataType], Callable[[pa.Array, pa.DataType], Converted]]] = {
+_OTHERS: Final[dict[tuple[pa.DataType, pa.DataType], Callable[[pa.Array, pa.DataType], CastValues]]] = {
     (BOOLEAN, BIGINT): _plainly,
     (BOOLEAN, DOUBLE): lambda values, target: _plainly(values.cast(BIGINT), target),
     (BIGINT, BOOLEAN): _number_to_boolean,

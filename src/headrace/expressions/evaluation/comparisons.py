@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.expressions.evaluation.values import (
-    Computed,
     Datum,
     Kernel,
+    KernelResult,
     fine,
     is_constant,
     rows_of,
@@ -77,22 +77,22 @@ def _nan_less(left: Datum, right: Datum) -> Datum:
     return pc.or_(pc.less(left, right), pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right)))
 
 
-def _compare(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _compare(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return fine(compare(call.function, *arguments))
 
 
-def _is_not_distinct(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _is_not_distinct(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     left, right = arguments
     nulls = pc.and_(pc.is_null(left), pc.is_null(right))
     return fine(pc.or_(pc.fill_null(compare("=", left, right), False), nulls))
 
 
-def _between(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _between(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     value, low, high = arguments
     return fine(pc.and_kleene(compare(">=", value, low), compare("<=", value, high)))
 
 
-def _in(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _in(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     value, *candidates = arguments
     if value.type in _LISTABLE and all(map(is_constant, candidates)) and not is_constant(value):
         return fine(_in_list(value, candidates))
@@ -120,11 +120,11 @@ def _one_form(values: pa.Array) -> pa.Array:
     return pc.if_else(pc.is_nan(values), math.nan, values) if _has_nan(values) else values
 
 
-def _greatest(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _greatest(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return fine(reduce(lambda best, other: _better(best, other, compare("<", best, other)), arguments))
 
 
-def _least(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _least(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return fine(reduce(lambda best, other: _better(best, other, compare("<", other, best)), arguments))
 
 
@@ -132,15 +132,15 @@ def _better(best: Datum, other: Datum, other_wins: Datum) -> Datum:
     return pc.if_else(pc.or_(pc.fill_null(other_wins, False), pc.is_null(best)), other, best)
 
 
-def _is_null(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _is_null(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return fine(pc.is_null(arguments[0]))
 
 
-def _is_not_null(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _is_not_null(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return fine(pc.is_valid(arguments[0]))
 
 
-def _not(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _not(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return fine(pc.invert(arguments[0]))
 
 

@@ -27,10 +27,10 @@ from headrace.expressions.evaluation import texts as evaluate_texts
 from headrace.expressions.evaluation import times as evaluate_times
 from headrace.expressions.evaluation.casts import cast
 from headrace.expressions.evaluation.values import (
-    Computed,
     Datum,
     Failures,
     Kernel,
+    KernelResult,
     Outcome,
     is_constant,
     rows_of,
@@ -96,7 +96,7 @@ def predicate_mask(outcome: Outcome) -> BoolArray:
     return truth(outcome.values, len(outcome.values))
 
 
-def _evaluate(expression: Expression, rows: pa.RecordBatch) -> Computed:
+def _evaluate(expression: Expression, rows: pa.RecordBatch) -> KernelResult:
     match expression:
         case Column(index=index):
             return rows.column(index), ()
@@ -132,8 +132,8 @@ def _columns(arguments: Sequence[Datum]) -> list[pa.Array]:
 
 
 def _strict(
-    compute: Callable[[Sequence[Datum]], Computed], parts: Sequence[Computed], count: int
-) -> Computed:
+    compute: Callable[[Sequence[Datum]], KernelResult], parts: Sequence[KernelResult], count: int
+) -> KernelResult:
     """What a kernel computes, without the rows in which an argument has failed."""
     arguments = [values for values, _ in parts]
     if all(map(is_constant, arguments)):
@@ -144,13 +144,15 @@ def _strict(
     return _without_failed(values, failures, count), failures
 
 
-def _once(compute: Callable[[Sequence[Datum]], Computed], constants: Sequence[Datum], count: int) -> Computed:
+def _once(
+    compute: Callable[[Sequence[Datum]], KernelResult], constants: Sequence[Datum], count: int
+) -> KernelResult:
     """A kernel over constants, computed for one row that represents all."""
     values, failures = compute([spread(constant, 1) for constant in constants])
     return values[0], tuple((reason, np.repeat(mask, count)) for reason, mask in failures if count)
 
 
-def _logic(call: Call, rows: pa.RecordBatch) -> Computed:
+def _logic(call: Call, rows: pa.RecordBatch) -> KernelResult:
     """From left to right: FALSE AND what fails is FALSE, TRUE OR what fails is TRUE."""
     (left, left_failures), (right, right_failures) = (_evaluate(part, rows) for part in call.arguments)
     kernel = pc.and_kleene if call.function == "AND" else pc.or_kleene
@@ -162,7 +164,7 @@ def _logic(call: Call, rows: pa.RecordBatch) -> Computed:
     return _without_failed(values, failures, rows.num_rows), failures
 
 
-def _coalesce(call: Call, rows: pa.RecordBatch) -> Computed:
+def _coalesce(call: Call, rows: pa.RecordBatch) -> KernelResult:
     parts = [_evaluate(part, rows) for part in call.arguments]
     values = pc.coalesce(*(values for values, _ in parts))
     if not any(failures for _, failures in parts):
@@ -176,7 +178,7 @@ def _coalesce(call: Call, rows: pa.RecordBatch) -> Computed:
     return _without_failed(values, failures, rows.num_rows), failures
 
 
-def _case(case: Case, rows: pa.RecordBatch) -> Computed:
+def _case(case: Case, rows: pa.RecordBatch) -> KernelResult:
     branches = [(_evaluate(condition, rows), _evaluate(value, rows)) for condition, value in case.branches]
     otherwise = _evaluate(case.otherwise, rows)
     values = otherwise[0]
@@ -194,7 +196,7 @@ def _always(condition: Datum) -> bool:
 
 
 def _case_failures(
-    branches: Sequence[tuple[Computed, Computed]], otherwise: Computed, count: int
+    branches: Sequence[tuple[KernelResult, KernelResult]], otherwise: KernelResult, count: int
 ) -> Failures:
     parts = [part for branch in branches for part in branch]
     if not any(failures for _, failures in (*parts, otherwise)):

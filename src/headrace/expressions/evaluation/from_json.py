@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from headrace.conversion import sorted_maps
 from headrace.expressions.evaluation.casts import cast
-from headrace.expressions.evaluation.values import Computed, Datum, Kernel, fine, rows_of, spread
-from headrace.expressions.json_paths import Number, written
+from headrace.expressions.evaluation.values import Datum, Kernel, KernelResult, fine, rows_of, spread
+from headrace.expressions.json_paths import NumberText, written
 from headrace.expressions.tree import Call
 from headrace.nested import lists
 from headrace.schema import BIGINT, BINARY, BOOLEAN, DOUBLE, STRING
@@ -29,10 +29,10 @@ is_decimal = pa.types.is_decimal
 
 _WHOLE: Final = re.compile("-?[0-9]+")
 _ODD_DOUBLES: Final = ("NaN", "Infinity", "+Infinity", "-Infinity", "+INF", "-INF")
-_DECODER: Final = json.JSONDecoder(parse_float=Number, parse_int=Number)
+_DECODER: Final = json.JSONDecoder(parse_float=NumberText, parse_int=NumberText)
 
 
-def _from_json(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _from_json(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     texts = spread(arguments[0], rows_of(arguments)).dictionary_encode()
     values = [_root(text, call.type) for text in texts.dictionary.to_pylist()]
     return fine(_column(values, call.type).take(texts.indices))
@@ -105,7 +105,7 @@ def _text(value: Any, dtype: pa.DataType) -> str | None:
         return text and text.encode(errors="replace").decode()
     if isinstance(value, bool) or dtype == BOOLEAN:
         return str(value) if isinstance(value, bool) and dtype == BOOLEAN else None
-    if isinstance(value, Number):
+    if isinstance(value, NumberText):
         fits = _WHOLE.fullmatch(value.text) if dtype == BIGINT else dtype == DOUBLE or is_decimal(dtype)
         return value.text if fits else None
     if isinstance(value, float):

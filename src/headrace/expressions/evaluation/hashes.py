@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from headrace.elements import BoolArray, Int64Array, integers
 from headrace.expressions.evaluation.decimals import unscaled
-from headrace.expressions.evaluation.values import Computed, Datum, Kernel, fine, rows_of, spread
+from headrace.expressions.evaluation.values import Datum, Kernel, KernelResult, fine, rows_of, spread
 from headrace.expressions.tree import Call
 from headrace.schema import BIGINT
 
@@ -26,7 +26,7 @@ _LONG_DIGITS: Final = 18
 """A DECIMAL of so many digits is hashed as a whole number of 64 bits, a longer one as bytes."""
 
 
-def _hash(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _hash(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     count = rows_of(arguments)
     hashes = np.full(count, _SEED, dtype=np.uint32)
     for argument in arguments:

@@ -11,15 +11,7 @@ import pyarrow.compute as pc
 
 from headrace.conversion import sorted_maps
 from headrace.elements import BoolArray, Int64Array
-from headrace.expressions.evaluation.values import (
-    Computed,
-    Datum,
-    Kernel,
-    failing,
-    fine,
-    rows_of,
-    spread,
-)
+from headrace.expressions.evaluation.values import Datum, Kernel, KernelResult, failing, fine, rows_of, spread
 from headrace.expressions.json_paths import follow, steps_of
 from headrace.expressions.tree import Call, Literal
 from headrace.history import normalise_column, ordered_codes
@@ -37,7 +29,7 @@ def _columns(arguments: Sequence[Datum]) -> list[pa.Array]:
     return [spread(argument, count) for argument in arguments]
 
 
-def _get_field(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _get_field(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     row = _columns(arguments)[0]
     return fine(fields_of(row)[row.type.get_field_index(_constant(call, 1))])
 
@@ -63,7 +55,7 @@ def _taken(values: pa.Array, places: Int64Array, there: BoolArray) -> pa.Array:
     return values.take(pa.array(places, mask=~there))
 
 
-def _subscript(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _subscript(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     values, wanted = _columns(arguments)
     if pa.types.is_map(values.type):
         places = _located(values, values.keys, wanted)
@@ -71,17 +63,17 @@ def _subscript(call: Call, arguments: Sequence[Datum]) -> Computed:
     return _at(values, wanted, from_zero=True, fails=True)
 
 
-def _element_at(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _element_at(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     values, wanted = _columns(arguments)
     return _at(values, wanted, from_zero=False, fails=call.function == "ELEMENT_AT")
 
 
-def _get(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _get(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     values, wanted = _columns(arguments)
     return _at(values, wanted, from_zero=True, fails=False)
 
 
-def _at(values: pa.Array, wanted: pa.Array, *, from_zero: bool, fails: bool) -> Computed:
+def _at(values: pa.Array, wanted: pa.Array, *, from_zero: bool, fails: bool) -> KernelResult:
     """The value at a place of each ARRAY; without `fails` NULL where there is none."""
     begins, sizes = _sizes(values)
     place = wanted.fill_null(0).to_numpy()
@@ -120,7 +112,7 @@ def _members(begins: Int64Array, sizes: Int64Array) -> tuple[Int64Array, Int64Ar
     return row, np.arange(len(row)) - np.repeat(first, sizes) + np.repeat(begins, sizes)
 
 
-def _contains(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _contains(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     """TRUE; FALSE; NULL where it is not there but a NULL is."""
     values, wanted = _columns(arguments)
     is_map = pa.types.is_map(values.type)
@@ -132,14 +124,14 @@ def _contains(call: Call, arguments: Sequence[Datum]) -> Computed:
     return fine(pa.array(found, BOOLEAN, mask=_null(values) | _null(wanted) | (unsure & ~found)))
 
 
-def _position(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _position(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     values, wanted = _columns(arguments)
     place = _located(values, values.values, wanted)
     from_one = np.where(place < 0, 0, place - _sizes(values)[0] + 1)
     return fine(pa.array(from_one, BIGINT, mask=_null(values) | _null(wanted)))
 
 
-def _make_array(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _make_array(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     columns = _columns(arguments)
     count = len(columns[0])
     # The first values of all rows, then the second ones: those of a row lie `count` apart.
@@ -149,12 +141,12 @@ def _make_array(call: Call, arguments: Sequence[Datum]) -> Computed:
     return fine(pa.ListArray.from_arrays(offsets, values))
 
 
-def _named_struct(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _named_struct(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     names = [field.name for field in call.type]
     return fine(pa.StructArray.from_arrays(_columns(arguments)[1::2], names=names))
 
 
-def _make_map(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _make_map(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     columns = _columns(arguments)
     count, width = len(columns[0]), len(columns) // 2
     places = pa.array((np.arange(count)[:, None] + np.arange(width) * count).ravel())
@@ -168,18 +160,18 @@ def _make_map(call: Call, arguments: Sequence[Datum]) -> Computed:
     return values, (*missing, *twice)
 
 
-def _map_part(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _map_part(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     (entries,) = _columns(arguments)
     part = entries.keys if call.function == "MAP_KEYS" else entries.items
     return fine(lists(offsets_of(entries), part, entries))
 
 
-def _size(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _size(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     (values,) = _columns(arguments)
     return fine(pa.array(_sizes(values)[1], BIGINT, mask=_null(values)))
 
 
-def _array_join(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _array_join(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     """NULLs among the values are passed over."""
     (values, _), separator = _columns(arguments), _constant(call, 1)
     row, place = _members(*_sizes(values))
@@ -189,7 +181,7 @@ def _array_join(call: Call, arguments: Sequence[Datum]) -> Computed:
     return fine(pc.binary_join(lists(offsets, parts, values), separator))
 
 
-def _rearranged(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _rearranged(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     """ARRAY_DISTINCT and SORT_ARRAY: some of the values, in another order."""
     values, *flags = _columns(arguments)
     row, place = _members(*_sizes(values))
@@ -210,7 +202,7 @@ def _rearranged(call: Call, arguments: Sequence[Datum]) -> Computed:
     )
 
 
-def _extreme(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _extreme(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     """The smallest or largest value that is not NULL."""
     (values,) = _columns(arguments)
     row, place = _members(*_sizes(values))
@@ -224,20 +216,20 @@ def _extreme(call: Call, arguments: Sequence[Datum]) -> Computed:
     return fine(_taken(values.values, result, result >= 0))
 
 
-def _split(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _split(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     (text, _) = _columns(arguments)
     parts = pc.split_pattern_regex(text, _constant(call, 1))
     return fine(parts)
 
 
-def _json_object(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _json_object(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     text = _columns(arguments)[0].dictionary_encode()
     steps = steps_of(_constant(call, 1))
     found = pa.array([follow(one, steps) for one in text.dictionary.to_pylist()], STRING)
     return fine(found.take(text.indices))
 
 
-def _to_json(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _to_json(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     (values,) = _columns(arguments)
     return fine(pc.if_else(values.is_null(), pa.scalar(None, STRING), json_texts(values)))
 

@@ -17,9 +17,9 @@ from headrace.expressions.evaluation.values import (
     BIGINT_OVERFLOW,
     DECIMAL_OVERFLOW,
     DIVISION_BY_ZERO,
-    Computed,
     Datum,
     Kernel,
+    KernelResult,
     column,
     failing,
     fine,
@@ -36,7 +36,7 @@ DOUBLE_DIGITS: Final = 2.0**52
 """From here on a DOUBLE has no digits after the point."""
 
 
-def _arithmetic(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _arithmetic(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     left, right = arguments
     if call.type == BIGINT:
         return _integers(call.function, left, right)
@@ -49,7 +49,7 @@ _PLAIN: Final = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
 _CHECKED: Final = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
 
 
-def _integers(operator: str, left: Datum, right: Datum) -> Computed:
+def _integers(operator: str, left: Datum, right: Datum) -> KernelResult:
     try:
         return fine(_CHECKED[operator](left, right))
     except pa.ArrowInvalid:
@@ -71,7 +71,7 @@ _OVERFLOWS: Final[dict[str, Callable[[Int64Array, Int64Array, Int64Array], BoolA
 }
 
 
-def _divide(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _divide(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     left, right, zeros = _nonzero(*arguments)
     if call.type == DOUBLE:
         return failing(pc.divide(left, right), zeros, DIVISION_BY_ZERO)
@@ -82,7 +82,7 @@ def _divide(call: Call, arguments: Sequence[Datum]) -> Computed:
     return values, (*overflow, *by_zero)
 
 
-def _whole_divide(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _whole_divide(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     left, right, zeros = _nonzero(*arguments)
     overflow = validity(left, right) & (numbers(left) == MIN_BIGINT) & (numbers(right) == -1)
     values, zero_failures = failing(pc.divide(left, right), zeros, DIVISION_BY_ZERO)
@@ -90,7 +90,7 @@ def _whole_divide(call: Call, arguments: Sequence[Datum]) -> Computed:
     return values, (*zero_failures, *overflow_failures)
 
 
-def _modulo(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _modulo(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     left, right, zeros = _nonzero(*arguments)
     if pa.types.is_decimal(call.type):
         return failing(remainder(left, right, call.type), zeros, DIVISION_BY_ZERO)
@@ -114,15 +114,15 @@ def _nonzero(left: Datum, right: Datum) -> tuple[Datum, Datum, BoolArray]:
     return left, pc.if_else(pa.array(mask), none, right) if mask.any() else right, mask
 
 
-def _negate(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _negate(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return _mirror(arguments[0], pc.negate, pc.negate_checked)
 
 
-def _abs(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _abs(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return _mirror(arguments[0], pc.abs, pc.abs_checked)
 
 
-def _mirror(argument: Datum, plain: Callable[..., Datum], checked: Callable[..., Datum]) -> Computed:
+def _mirror(argument: Datum, plain: Callable[..., Datum], checked: Callable[..., Datum]) -> KernelResult:
     if argument.type != BIGINT:
         return fine(plain(argument))
     try:
@@ -131,15 +131,15 @@ def _mirror(argument: Datum, plain: Callable[..., Datum], checked: Callable[...,
         return failing(plain(argument), numbers(argument) == MIN_BIGINT, BIGINT_OVERFLOW)
 
 
-def _floor(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _floor(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return _whole(call, arguments[0], pc.floor)
 
 
-def _ceil(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _ceil(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return _whole(call, arguments[0], pc.ceil)
 
 
-def _whole(call: Call, argument: Datum, function: Callable[..., Datum]) -> Computed:
+def _whole(call: Call, argument: Datum, function: Callable[..., Datum]) -> KernelResult:
     if argument.type == BIGINT:
         return fine(argument)
     if pa.types.is_decimal(argument.type):
@@ -158,7 +158,7 @@ def whole_numbers(values: npt.NDArray[np.float64]) -> tuple[Int64Array, BoolArra
     return np.where(fits, values, 0.0).astype(np.int64), fits
 
 
-def _round(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _round(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     digits = call.arguments[1]
     assert isinstance(digits, Literal)
     assert isinstance(digits.value, int)
@@ -170,7 +170,7 @@ def _round(call: Call, arguments: Sequence[Datum]) -> Computed:
     return fine(round_to(argument, digits.value, call.type))
 
 
-def _round_integers(argument: Datum, digits: int) -> Computed:
+def _round_integers(argument: Datum, digits: int) -> KernelResult:
     if digits >= 0:
         return fine(argument)
     unit = 10**-digits
@@ -195,7 +195,7 @@ def _round_doubles(values: npt.NDArray[np.float64], digits: int) -> npt.NDArray[
     return np.where(whole < DOUBLE_DIGITS, result, values)
 
 
-def _truncate(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _truncate(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     """Towards zero, where a DOUBLE counts as the shortest decimal number that it prints as."""
     digits = call.arguments[1]
     assert isinstance(digits, Literal)
@@ -216,7 +216,7 @@ def _scaled(values: npt.NDArray[np.float64], unit: float, digits: int) -> npt.ND
     return values / unit if digits >= 0 else values * unit
 
 
-def _logarithm(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _logarithm(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     """NULL for what has no logarithm, as in Spark."""
     argument = arguments[0]
     none = pc.less_equal(argument, 0.0)
@@ -224,7 +224,7 @@ def _logarithm(call: Call, arguments: Sequence[Datum]) -> Computed:
     return fine(function(pc.if_else(none, pa.scalar(None, DOUBLE), argument)))
 
 
-def _guarded_logarithm(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _guarded_logarithm(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     """LOG1P is NULL for what has no logarithm."""
     argument = arguments[0]
     none = pc.less_equal(argument, -1.0)
@@ -232,7 +232,7 @@ def _guarded_logarithm(call: Call, arguments: Sequence[Datum]) -> Computed:
 
 
 def _by_numpy(function: Callable[..., npt.NDArray[np.float64]]) -> Kernel:
-    def kernel(call: Call, arguments: Sequence[Datum]) -> Computed:
+    def kernel(call: Call, arguments: Sequence[Datum]) -> KernelResult:
         with np.errstate(all="ignore"):
             values = function(*(numbers(part) + 0.0 for part in arguments))
         return fine(column(values, validity(*arguments), DOUBLE))
@@ -240,7 +240,7 @@ def _by_numpy(function: Callable[..., npt.NDArray[np.float64]]) -> Kernel:
     return kernel
 
 
-def _power(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _power(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     """Of -0 as of 0: payloads that are equal in grouping must give equal results."""
     base, exponent = arguments
     return fine(pc.power(pc.add(base, 0.0), exponent))

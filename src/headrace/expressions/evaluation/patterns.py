@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.expressions.evaluation.parsing import parse_written
-from headrace.expressions.evaluation.texts import Constants, by_constants
+from headrace.expressions.evaluation.texts import ConstantArguments, by_constants
 from headrace.expressions.evaluation.times import instants
 from headrace.expressions.evaluation.values import (
-    Computed,
     Datum,
     Kernel,
+    KernelResult,
     column,
     failing,
     fine,
@@ -61,14 +61,14 @@ def _constant(call: Call, place: int) -> object:
     return part.value
 
 
-def _regexp_like(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _regexp_like(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     pattern = _constant(call, 1)
     if pattern is None:
         return fine(pa.nulls(rows_of(arguments), call.type))
     return fine(pc.match_substring_regex(arguments[0], pattern))
 
 
-def _regexp_extract(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _regexp_extract(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     texts, pattern = arguments[0], _constant(call, 1)
     if pattern is None:
         return fine(pa.nulls(rows_of(arguments), call.type))
@@ -77,13 +77,13 @@ def _regexp_extract(call: Call, arguments: Sequence[Datum]) -> Computed:
     return fine(pc.if_else(texts.is_valid(), group, pa.scalar(None, STRING)))
 
 
-def _split_part(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _split_part(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     values, _ = by_constants(_part, call, arguments[0], arguments[1:])
     zero = validity(*arguments) & (numbers(arguments[2]) == 0)
     return failing(values, np.broadcast_to(zero, len(values)), PART_ZERO)
 
 
-def _part(texts: pa.Array, constants: Constants) -> pa.Array:
+def _part(texts: pa.Array, constants: ConstantArguments) -> pa.Array:
     """The part of that number, from 1, or from -1 at the end; an empty text where there is none."""
     delimiter, number = constants
     if not delimiter:
@@ -98,7 +98,7 @@ def _part(texts: pa.Array, constants: Constants) -> pa.Array:
     return pc.if_else(texts.is_valid(), parts, pa.scalar(None, STRING))
 
 
-def _date_format(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _date_format(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     pattern = _constant(call, 1)
     if pattern is None:
         return fine(pa.nulls(rows_of(arguments), call.type))
@@ -113,7 +113,7 @@ def _date_format(call: Call, arguments: Sequence[Datum]) -> Computed:
     return failing(texts.take(encoded.indices), valid & outside, NO_TEXT)
 
 
-def _to_timestamp(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _to_timestamp(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     pattern = _constant(call, 1)
     if pattern is None:
         return fine(pa.nulls(rows_of(arguments), call.type))

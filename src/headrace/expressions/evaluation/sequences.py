@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.elements import BoolArray, Int64Array
-from headrace.expressions.evaluation.values import Computed, Datum, Kernel, failing, rows_of, spread
+from headrace.expressions.evaluation.values import Datum, Kernel, KernelResult, failing, rows_of, spread
 from headrace.expressions.tree import Call
 from headrace.schema import BIGINT
 
@@ -22,7 +22,7 @@ LEADS_AWAY: Final = "the step does not lead from the start to the end"
 TOO_MANY: Final = f"an ARRAY of more than {MAX_VALUES:,} values"
 
 
-def _series(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _series(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     """GENERATE_SERIES: by 1 if nothing is said, and nothing where the step leads away."""
     start, stop, step, known = _given(arguments)
     there = np.where(step > 0, start <= stop, stop <= start) & (step != 0)
@@ -30,7 +30,7 @@ def _series(call: Call, arguments: Sequence[Datum]) -> Computed:
     return _listed(call, start, step, counts, known, NO_STEP, step == 0)
 
 
-def _sequence(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _sequence(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     """SEQUENCE: towards the end if nothing is said; a step that leads away fails (Spark)."""
     start, stop, step, known = _given(arguments)
     if len(arguments) == 2:
@@ -67,7 +67,7 @@ def _listed(
     known: BoolArray,
     reason: str,
     wrong: BoolArray,
-) -> Computed:
+) -> KernelResult:
     """The ARRAYs, and the rows that fail for a reason or since there are too many values."""
     many = counts > MAX_VALUES
     counts = np.where(many, 0, counts)

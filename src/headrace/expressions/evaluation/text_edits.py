@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from headrace.expressions.evaluation.texts import map_distinct
 from headrace.expressions.evaluation.values import (
-    Computed,
     Datum,
     Kernel,
+    KernelResult,
     failing,
     fine,
     numbers,
@@ -55,7 +55,7 @@ def _python(function: Callable[..., object]) -> Kernel:
     return lambda call, arguments: fine(by_rows(function, call, arguments))
 
 
-def _reverse(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _reverse(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return fine(pc.utf8_reverse(arguments[0]))
 
 
@@ -96,7 +96,7 @@ def _rpad(text: str, length: int, filling: str = " ") -> str:
 def _bounded(function: Callable[..., object], size: Callable[..., Any]) -> Kernel:
     """A function whose results could be longer than any machine holds; such rows fail."""
 
-    def kernel(call: Call, arguments: Sequence[Datum]) -> Computed:
+    def kernel(call: Call, arguments: Sequence[Datum]) -> KernelResult:
         count = numbers(arguments[1])
         large = np.asarray(size(arguments[0], count) > LONGEST) & validity(*arguments)
         kept = pa.array(np.minimum(np.broadcast_to(np.where(large, 0, count), rows_of(arguments)), LONGEST))
@@ -139,12 +139,12 @@ def _substring_index(text: str, delimiter: str, count: int) -> str:
     return delimiter.join(parts[:count] if count > 0 else parts[count:])
 
 
-def _trim_characters(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _trim_characters(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     strip = {"BTRIM": str.strip, "TRIM LEADING": str.lstrip, "TRIM TRAILING": str.rstrip}[call.function]
     return fine(by_rows(strip, call, arguments))
 
 
-def _concat_ws(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _concat_ws(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     """The texts that are not NULL, with the first one between them."""
     count = rows_of(arguments)
     separator, *texts = (spread(part, count) for part in arguments)
@@ -156,7 +156,7 @@ def _concat_ws(call: Call, arguments: Sequence[Datum]) -> Computed:
     return fine(pc.if_else(separator.is_valid(), joined.fill_null(""), pa.scalar(None, STRING)))
 
 
-def _regexp_replace(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _regexp_replace(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     pattern, by = (_constant(call, place) for place in (1, 2))
     if pattern is None or by is None:
         return fine(pa.nulls(rows_of(arguments), call.type))
@@ -173,7 +173,7 @@ def _of_re2(replacement: str) -> str:
     )
 
 
-def _regexp_count(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _regexp_count(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     pattern = _constant(call, 1)
     if pattern is None:
         return fine(pa.nulls(rows_of(arguments), call.type))

@@ -10,12 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.expressions.evaluation.values import Computed, Datum, Kernel, fine, is_constant, rows_of, spread
+from headrace.expressions.evaluation.values import (
+    Datum,
+    Kernel,
+    KernelResult,
+    fine,
+    is_constant,
+    rows_of,
+    spread,
+)
 from headrace.expressions.tree import Call, Literal
 from headrace.history import payload_codes
 from headrace.schema import BIGINT
 
-Constants = tuple[Any, ...]
+ConstantArguments = tuple[Any, ...]
 
 
 def map_distinct(function: Callable[[str], object], texts: pa.Array, dtype: pa.DataType) -> pa.Array:
@@ -25,15 +33,15 @@ def map_distinct(function: Callable[[str], object], texts: pa.Array, dtype: pa.D
     return results.take(encoded.indices)
 
 
-def _length(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _length(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return fine(pc.utf8_length(arguments[0]).cast(BIGINT))
 
 
-def _upper(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _upper(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return fine(_change_case(arguments[0], pc.ascii_upper, str.upper))
 
 
-def _lower(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _lower(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return fine(_change_case(arguments[0], pc.ascii_lower, str.lower))
 
 
@@ -49,11 +57,11 @@ def _trimming(function: Callable[..., Datum]) -> Kernel:
     return lambda call, arguments: fine(function(arguments[0], " "))
 
 
-def _concat(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _concat(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return fine(pc.binary_join_element_wise(*arguments, ""))
 
 
-def _like(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _like(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     pattern, escape = (part.value if isinstance(part, Literal) else None for part in _like_constants(call))
     if pattern is None or escape is None:
         return fine(pa.nulls(rows_of(arguments), call.type))
@@ -78,11 +86,11 @@ def _quote(character: str) -> str:
 
 
 def by_constants(
-    function: Callable[[pa.Array, Constants], pa.Array],
+    function: Callable[[pa.Array, ConstantArguments], pa.Array],
     call: Call,
     texts: Datum,
     parameters: Sequence[Datum],
-) -> Computed:
+) -> KernelResult:
     """A function whose parameters Arrow wants to be constants, called once for each different set of them."""
     if all(map(is_constant, parameters)):
         constants = tuple(parameter.as_py() for parameter in parameters)
@@ -103,11 +111,11 @@ def by_constants(
     return fine(pa.concat_arrays(parts).take(back))
 
 
-def _substring(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _substring(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return by_constants(_slice, call, arguments[0], arguments[1:])
 
 
-def _slice(texts: pa.Array, constants: Constants) -> pa.Array:
+def _slice(texts: pa.Array, constants: ConstantArguments) -> pa.Array:
     """From position p, counted from 1, or from the end if p < 0; p = 0 is taken for 1."""
     position, *lengths = constants
     start = position - 1 if position > 0 else position
@@ -125,11 +133,11 @@ def _place(place: int) -> int:
     return max(-(2**32), min(place, 2**32))
 
 
-def _replace(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _replace(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return by_constants(_replace_constant, call, arguments[0], arguments[1:])
 
 
-def _replace_constant(texts: pa.Array, constants: Constants) -> pa.Array:
+def _replace_constant(texts: pa.Array, constants: ConstantArguments) -> pa.Array:
     search, replacement = constants
     # Arrow never comes back from a search for nothing.
     return pc.replace_substring(texts, search, replacement) if search else texts

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from headrace.elements import Int64Array
 from headrace.expressions.evaluation.values import (
-    Computed,
     Datum,
     Kernel,
+    KernelResult,
     column,
     failing,
     fine,
@@ -59,36 +59,36 @@ def _months(day: Int64Array) -> npt.NDArray[np.datetime64]:
     return day.astype("M8[D]").astype("M8[M]")
 
 
-def _year(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _year(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return _part(arguments[0], _months(days(arguments[0])).astype(np.int64) // 12 + 1970)
 
 
-def _month(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _month(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return _part(arguments[0], _months(days(arguments[0])).astype(np.int64) % 12 + 1)
 
 
-def _day(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _day(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     day = days(arguments[0])
     return _part(arguments[0], day - day_of(_months(day)) + 1)
 
 
-def _hour(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _hour(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return _part(arguments[0], instants(arguments[0]) % _DAY // MICROSECONDS["HOUR"])
 
 
-def _minute(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _minute(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return _part(arguments[0], instants(arguments[0]) % MICROSECONDS["HOUR"] // MICROSECONDS["MINUTE"])
 
 
-def _second(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _second(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return _part(arguments[0], instants(arguments[0]) % MICROSECONDS["MINUTE"] // MICROSECONDS["SECOND"])
 
 
-def _part(argument: Datum, values: Int64Array) -> Computed:
+def _part(argument: Datum, values: Int64Array) -> KernelResult:
     return fine(column(values, validity(argument), BIGINT))
 
 
-def _date_trunc(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _date_trunc(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     unit = call.arguments[0]
     assert isinstance(unit, Literal)
     argument = arguments[1]
@@ -109,11 +109,11 @@ def _truncated(values: Int64Array, unit: str) -> Int64Array:
     return values - values % MICROSECONDS[unit]
 
 
-def _as_is(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _as_is(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return fine(arguments[0].cast(call.type))
 
 
-def _as_python(call: Call, arguments: Sequence[Datum]) -> Computed:
+def _as_python(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     day = days(arguments[0])
     outside = validity(arguments[0]) & ((day < _FIRST_IN_PYTHON) | (day > _LAST_IN_PYTHON))
     return failing(arguments[0], np.broadcast_to(outside, np.shape(day)), NOT_IN_PYTHON)

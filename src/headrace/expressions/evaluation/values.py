@@ -23,10 +23,10 @@ Datum = Any
 Failures = tuple[tuple[str, BoolArray], ...]
 """Reasons with the rows that failed for them; no row is in two masks."""
 
-Computed = tuple[Datum, Failures]
+KernelResult = tuple[Datum, Failures]
 """What a kernel gives: values, NULL where the row failed, and the failures it found itself."""
 
-Kernel = Callable[[Call, Sequence[Datum]], Computed]
+Kernel = Callable[[Call, Sequence[Datum]], KernelResult]
 """Computes a call from its arguments, at least one of them an Array; rows that failed are NULL there."""
 
 DIVISION_BY_ZERO: Final = "division by zero"
@@ -71,12 +71,12 @@ def bad_cast(source: pa.DataType, target: pa.DataType) -> str:
     return f"invalid cast from {sql_type(source)} to {sql_type(target)}"
 
 
-def fine(values: Datum) -> Computed:
+def fine(values: Datum) -> KernelResult:
     """A result without failures."""
     return values, ()
 
 
-def failing(values: Datum, mask: BoolArray, reason: str) -> Computed:
+def failing(values: Datum, mask: BoolArray, reason: str) -> KernelResult:
     """A result in which the rows of the mask have failed."""
     if not mask.any():
         return values, ()

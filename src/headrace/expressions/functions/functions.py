@@ -51,7 +51,7 @@ __all__ = [
     "resolve",
 ]
 
-Rule = Callable[[str, Arguments], Expression]
+TypingRule = Callable[[str, Arguments], Expression]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class _Entry:
 
     least: int
     most: int | None
-    rule: Rule
+    rule: TypingRule
 
 
 def resolve(name: str, arguments: Arguments) -> Expression:

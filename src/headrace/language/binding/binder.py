@@ -33,10 +33,10 @@ from headrace.expressions.tree import Column
 from headrace.language.binding.over.calls import OverCalls
 from headrace.language.binding.present import with_present
 from headrace.language.binding.scalars.scalars import Context, located
-from headrace.language.binding.scope import Bound, Outer, Scope, ScopeTable, check_domains
+from headrace.language.binding.scope import BoundTable, Outer, Scope, ScopeTable, check_domains
 from headrace.language.binding.selection.limits import bind_limits
 from headrace.language.binding.selection.selection import (
-    Block,
+    BoundSelect,
     bind_moved_out,
     bind_selection,
     bind_tied,
@@ -63,7 +63,7 @@ from headrace.language.syntax import (
     JoinedTable,
     Name,
     NamedTable,
-    Query,
+    QuerySyntax,
     Scalar,
     ScalarItem,
     SelectQuery,
@@ -84,7 +84,7 @@ MAX_DEPTH: Final = 200
 """How deep operators may be nested; plans are walked recursively."""
 
 
-def bind(query: Query, catalog: Catalog) -> Plan:
+def bind(query: QuerySyntax, catalog: Catalog) -> Plan:
     """The plan that a query means; conditions stay where they were written.
 
     Args:
@@ -112,7 +112,7 @@ def bind(query: Query, catalog: Catalog) -> Plan:
     return plan
 
 
-def _domain(query: Query, catalog: Catalog) -> TimeDomain:
+def _domain(query: QuerySyntax, catalog: Catalog) -> TimeDomain:
     """What instants count in a query: as in the streams that it names, and else as in its relations."""
     found = [catalog.find(name) for name in sorted(streams_named(query))]
     timed = [entry.domain for entry in found if isinstance(entry, StreamInfo)]
@@ -129,7 +129,7 @@ def _in_domain(plan: Plan, domain: TimeDomain) -> Plan:
     return with_inputs(plan, tuple(_in_domain(below, domain) for below in inputs_of(plan)))
 
 
-def derive(name: str, query: Query, catalog: Catalog) -> DerivedStream:
+def derive(name: str, query: QuerySyntax, catalog: Catalog) -> DerivedStream:
     """The stream that a query defines.
 
     Raises:
@@ -140,7 +140,7 @@ def derive(name: str, query: Query, catalog: Catalog) -> DerivedStream:
     return DerivedStream(name, plan, streams)
 
 
-def _query(query: Query, catalog: Catalog, around: Around | None = None) -> Plan:
+def _query(query: QuerySyntax, catalog: Catalog, around: Around | None = None) -> Plan:
     """The plan of a query; within a subquery the ties precede its own columns."""
     match query:
         case SelectQuery():
@@ -175,7 +175,7 @@ def _beside(plan: Plan, around: Around | None, catalog: Catalog, position: Posit
     return (
         plan
         if around is None
-        else around.before(Bound(plan, _scope(plan, None, None, catalog)), position).plan
+        else around.before(BoundTable(plan, _scope(plan, None, None, catalog)), position).plan
     )
 
 
@@ -194,7 +194,7 @@ def _refusing(around: Around | None, hint: str) -> Around | None:
     return None if around is None else Around(Outer(around.outer.scope, refuse))
 
 
-def _nested(query: Query, rows: Plan, scope: Scope, *, catalog: Catalog) -> Inner:
+def _nested(query: QuerySyntax, rows: Plan, scope: Scope, *, catalog: Catalog) -> Inner:
     """A subquery over the rows around it; what it reads of them is looked up before it is bound."""
     while isinstance(query, WithQuery):
         catalog = _with(query.definitions, catalog)
@@ -225,7 +225,7 @@ def _nested_select(query: SelectQuery, rows: Plan, scope: Scope, catalog: Catalo
     return inner_of(block, columns_around(rows, read.columns))
 
 
-def _nested_query(query: Query, rows: Plan, scope: Scope, catalog: Catalog) -> Inner:
+def _nested_query(query: QuerySyntax, rows: Plan, scope: Scope, catalog: Catalog) -> Inner:
     """A subquery of another kind, which is answered for each value of the columns that it reads."""
     selected = list(_selects(query, moved_out(scope), catalog=catalog))
     tables, read = {id(one.query.tables): one.tables for one in selected}, reading_of(selected)
@@ -237,7 +237,7 @@ def _nested_query(query: Query, rows: Plan, scope: Scope, catalog: Catalog) -> I
     return inner_of(replace(block, single=single), columns_around(rows, read.columns))
 
 
-def _selects(query: Query, around: Outer, *, catalog: Catalog) -> Iterator[Selected]:
+def _selects(query: QuerySyntax, around: Outer, *, catalog: Catalog) -> Iterator[Selected]:
     """The SELECTs that a query is made of, as far as they may read the rows around it.
 
     One whose FROM is wrong is left out: it is refused when it is bound.
@@ -264,10 +264,10 @@ def _selects(query: Query, around: Outer, *, catalog: Catalog) -> Iterator[Selec
             assert_never(query)
 
 
-def _listed(plan: Plan, ties: int = 0) -> Block:
+def _listed(plan: Plan, ties: int = 0) -> BoundSelect:
     """A bound query whose columns after the ties are the SELECT list."""
     places = range(ties, len(plan.schema))
-    return Block(plan, tuple((plan.schema.names[place], column(plan, place)) for place in places))
+    return BoundSelect(plan, tuple((plan.schema.names[place], column(plan, place)) for place in places))
 
 
 _STREAMS: Final[dict[str, type[Istream | Dstream | Rstream]]] = {
@@ -277,7 +277,7 @@ _STREAMS: Final[dict[str, type[Istream | Dstream | Rstream]]] = {
 }
 
 
-def _with(definitions: tuple[tuple[Name, Query], ...], catalog: Catalog) -> Catalog:
+def _with(definitions: tuple[tuple[Name, QuerySyntax], ...], catalog: Catalog) -> Catalog:
     """The catalog in which the names of WITH hide streams of the same name."""
     defined: set[str] = set()
     for name, query in definitions:
@@ -291,7 +291,7 @@ def _with(definitions: tuple[tuple[Name, Query], ...], catalog: Catalog) -> Cata
 
 
 def _matched(
-    what: str, queries: tuple[Query, ...], catalog: Catalog, around: Around | None
+    what: str, queries: tuple[QuerySyntax, ...], catalog: Catalog, around: Around | None
 ) -> tuple[Plan, ...]:
     """The inputs of a set operation, whose columns meet in their common types."""
     plans = [_query(part, catalog, around) for part in queries]
@@ -320,14 +320,14 @@ def _cast_to(plan: Plan, types: list[pa.DataType]) -> Plan:
     return project(plan, tuple(items))
 
 
-def _tables(query: SelectQuery, catalog: Catalog, around: Around | None) -> Bound:
+def _tables(query: SelectQuery, catalog: Catalog, around: Around | None) -> BoundTable:
     within = _refusing(around, _IN_FROM)
     nodes = (item.expression for item in query.items if isinstance(item, ScalarItem))
     calls = [call for node in nodes for call in node.find_all(exp.Window)]
 
     where = () if query.where is None else tuple(parts_of(query.where))
 
-    def bound(*, bare: bool) -> Bound:
+    def bound(*, bare: bool) -> BoundTable:
         bounds = [(_from_item(table, catalog, within, bare, where), _start(table)) for table in query.tables]
         (first, _), *rest = bounds
         return reduce(lambda left, right: crossed(left, right[0], right[1], where), rest, first)
@@ -348,7 +348,7 @@ def _from_item(
     around: Around | None,
     bare: bool = False,
     where: Sequence[Scalar] = (),
-) -> Bound:
+) -> BoundTable:
     """A part of FROM; `bare` if it gets no default window. Conditions of WHERE hold for all of its rows."""
     match item:
         case NamedTable():
@@ -360,7 +360,7 @@ def _from_item(
             scope = _scope(plan, alias.text if alias else None, first, catalog)
             window, scope = with_present(plan, window, scope, where)
             plan, window = _default_window(plan, window, catalog.defaults, item.position, bare)
-            return _renamed(Bound(windowed(plan, window, scope), scope), item.columns)
+            return _renamed(BoundTable(windowed(plan, window, scope), scope), item.columns)
         case JoinedTable():
             held = [where if item.kind in kinds else () for kinds in _FILTERED]
             left = _from_item(item.left, catalog, around, bare, held[0])
@@ -378,7 +378,7 @@ def _from_item(
             plan = window_function(function, data.plan, data.scope)
             stream = data.scope.tables[0].stream if len(data.scope.tables) == 1 else None
             scope = _scope(plan, alias.text if alias else None, stream, catalog)
-            return _renamed(Bound(windowed(plan, window, scope), scope), item.columns)
+            return _renamed(BoundTable(windowed(plan, window, scope), scope), item.columns)
         case _:
             assert_never(item)
 
@@ -401,7 +401,7 @@ def _default_window(
     return plan, with_default_window(window, position) if is_stream(plan) and not bare else window
 
 
-def _first_table(query: Query) -> str | None:
+def _first_table(query: QuerySyntax) -> str | None:
     """What the first table of a SELECT is called: the thesis uses that name around it, too."""
     match query:
         case SelectQuery(tables=(NamedTable(name=name, alias=alias), *_)):
@@ -410,7 +410,9 @@ def _first_table(query: Query) -> str | None:
             return None
 
 
-def _table(table: NamedTable, catalog: Catalog, bare: bool = False, where: Sequence[Scalar] = ()) -> Bound:
+def _table(
+    table: NamedTable, catalog: Catalog, bare: bool = False, where: Sequence[Scalar] = ()
+) -> BoundTable:
     name = table.name
     entry = catalog.find(name.text)
     plan: Plan
@@ -440,10 +442,10 @@ def _table(table: NamedTable, catalog: Catalog, bare: bool = False, where: Seque
         plan, window = _default_window(plan, window, catalog.defaults, name.position, bare)
     elif catalog.defaults is Defaults.CQL and not bare:
         window = with_default_window(window, name.position)
-    return _renamed(Bound(windowed(plan, window, scope), scope), table.columns)
+    return _renamed(BoundTable(windowed(plan, window, scope), scope), table.columns)
 
 
-def _renamed(bound: Bound, columns: tuple[Name, ...]) -> Bound:
+def _renamed(bound: BoundTable, columns: tuple[Name, ...]) -> BoundTable:
     """A table whose first columns have other names."""
     if not columns:
         return bound
@@ -460,7 +462,7 @@ def _renamed(bound: Bound, columns: tuple[Name, ...]) -> Bound:
             raise LanguageError(f"two columns are called {name.text}", position=name.position)
     renamed = project(plan, tuple((name, column(plan, place)) for place, name in enumerate(names)))
     named = tuple((name, column(renamed, place)) for place, name in enumerate(names))
-    return Bound(renamed, replace(bound.scope, tables=(replace(table, columns=named),)))
+    return BoundTable(renamed, replace(bound.scope, tables=(replace(table, columns=named),)))
 
 
 def _scope(plan: Plan, alias: str | None, stream: str | None, catalog: Catalog) -> Scope:
@@ -468,7 +470,7 @@ def _scope(plan: Plan, alias: str | None, stream: str | None, catalog: Catalog) 
     return Scope((ScopeTable(alias, stream, columns),), functions=catalog.functions)
 
 
-def _start(part: Query | FromItem) -> Position:
+def _start(part: QuerySyntax | FromItem) -> Position:
     """Where a query or a table of FROM starts."""
     match part:
         case NamedTable(name=name):

@@ -23,7 +23,7 @@ class InnerColumn(Column):
 
 
 @dataclass(frozen=True)
-class Place(Column):
+class SubqueryPlace(Column):
     """What a subquery of an expression answers; the index says which of the clause's subqueries."""
 
 
@@ -44,4 +44,4 @@ def reads_outer(expression: Expression) -> bool:
 
 def places_in(expression: Expression) -> frozenset[int]:
     """The places of subqueries that an expression reads."""
-    return frozenset(part.index for part in walk(expression) if isinstance(part, Place))
+    return frozenset(part.index for part in walk(expression) if isinstance(part, SubqueryPlace))

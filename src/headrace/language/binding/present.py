@@ -23,7 +23,7 @@ from headrace.language.binding.scalars.clock_calls import asks_clock
 from headrace.language.binding.scalars.scalars import Context, bind_scalar
 from headrace.language.binding.scope import Scope
 from headrace.language.dialect import Nested, position_of
-from headrace.language.syntax import Frame, LifetimeFrame, RangeFrame, Scalar, WindowClause
+from headrace.language.syntax import LifetimeFrame, RangeWindowFrame, Scalar, WindowClause, WindowFrame
 from headrace.time import INFINITY, Duration, TimeDomain
 
 
@@ -61,11 +61,11 @@ def with_present(
     return WindowClause(frame, (), None, first), replace(scope, tables=tables)
 
 
-def _frame(length: int, delay: int, domain: TimeDomain) -> Frame:
+def _frame(length: int, delay: int, domain: TimeDomain) -> WindowFrame:
     unit = "MICROSECOND" if domain is TimeDomain.TIMESTAMP else None
     size = Duration(length, None if length == INFINITY else unit)
     if not delay:
-        return RangeFrame(size, None)
+        return RangeWindowFrame(size, None)
     return LifetimeFrame(None, None, Duration(delay, unit), False, size, Duration(1))
 
 

@@ -217,7 +217,7 @@ def _names(table: ScopeTable) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundTable:
     """A part of FROM: its plan, and what its columns are called."""
 
     plan: Plan

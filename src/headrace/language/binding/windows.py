@@ -26,8 +26,8 @@ from headrace.language.syntax import (
     LifetimeFrame,
     Name,
     NowFrame,
-    RangeFrame,
-    RowsFrame,
+    RangeWindowFrame,
+    RowsWindowFrame,
     SpanFrame,
     WindowClause,
 )
@@ -87,14 +87,14 @@ def _framed(plan: Plan, window: WindowClause, scope: Scope) -> Plan:
         case SpanFrame(before=before):
             check_duration(before, plan.domain, "NOW -", window.position)
             size = Duration(before.length + 1, before.unit and "MICROSECOND")
-            return _ranged(plan, RangeFrame(size, None), window.position)
-        case RowsFrame(rows=rows, slide=every):
+            return _ranged(plan, RangeWindowFrame(size, None), window.position)
+        case RowsWindowFrame(rows=rows, slide=every):
             with located(window.position):
                 return RowWindow(chronons(plan, window.position), rows, every, keys)
         case LifetimeFrame():
             with located(window.position):
                 return _living(plan, window.frame, scope, window.position)
-        case RangeFrame():
+        case RangeWindowFrame():
             # The rows of an interval are the same, partition by partition or all together (thesis, 8.1).
             return _ranged(plan, window.frame, window.position)
         case _:
@@ -145,7 +145,7 @@ def _lasting(frame: LifetimeFrame, domain: TimeDomain, scope: Scope, position: P
         return resolve("*", (duration, literal(unit.length)))
 
 
-def _ranged(plan: Plan, frame: RangeFrame, position: Position) -> Plan:
+def _ranged(plan: Plan, frame: RangeWindowFrame, position: Position) -> Plan:
     domain = plan.domain
     check_duration(frame.size, domain, "RANGE", position)
     slide = frame.slide or Duration(1)

@@ -9,15 +9,15 @@ from typing import Final
 
 from headrace.expressions.aggregates.aggregates import AGGREGATES, COMPOSED
 from headrace.expressions.functions.functions import FUNCTIONS
-from headrace.language.completion.tokens import Kind, Token, tokens_of
+from headrace.language.completion.tokens import Token, TokenKind, tokens_of
 from headrace.language.names import quoted_name
 
-Columns = Mapping[str, tuple[str, ...]]
+ColumnNames = Mapping[str, tuple[str, ...]]
 """The names of columns by the name of what has them."""
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownNames:
     """The names that statements can use.
 
     Attributes:
@@ -26,14 +26,14 @@ class Known:
         sinks: the names of sinks.
     """
 
-    streams: Columns = field(default_factory=lambda: MappingProxyType({}))
-    relations: Columns = field(default_factory=lambda: MappingProxyType({}))
-    queries: Columns = field(default_factory=lambda: MappingProxyType({}))
+    streams: ColumnNames = field(default_factory=lambda: MappingProxyType({}))
+    relations: ColumnNames = field(default_factory=lambda: MappingProxyType({}))
+    queries: ColumnNames = field(default_factory=lambda: MappingProxyType({}))
     functions: tuple[str, ...] = ()
     sinks: tuple[str, ...] = ()
 
     @property
-    def tables(self) -> Columns:
+    def tables(self) -> ColumnNames:
         """What can be named in FROM."""
         return {**self.streams, **self.relations}
 
@@ -85,7 +85,7 @@ _CLAUSES: Final = (
 _NAMED_IN: Final = ("FROM", "JOIN")
 
 
-def candidates(text: str, at: int, known: Known) -> tuple[int, list[Candidate]]:
+def candidates(text: str, at: int, known: KnownNames) -> tuple[int, list[Candidate]]:
     """What may come next at a place of a text.
 
     Args:
@@ -99,9 +99,9 @@ def candidates(text: str, at: int, known: Known) -> tuple[int, list[Candidate]]:
     tokens = list(tokens_of(text))
     if in_text(tokens, at):
         return at, []
-    tokens = [token for token in tokens if token.kind not in (Kind.BLANK, Kind.COMMENT)]
+    tokens = [token for token in tokens if token.kind not in (TokenKind.BLANK, TokenKind.COMMENT)]
     word = next(
-        (token for token in tokens if token.kind is Kind.WORD and token.start < at <= token.end), None
+        (token for token in tokens if token.kind is TokenKind.WORD and token.start < at <= token.end), None
     )
     start = at if word is None else word.start
     prefix = text[start:at]
@@ -114,8 +114,8 @@ def candidates(text: str, at: int, known: Known) -> tuple[int, list[Candidate]]:
 def in_text(tokens: Iterable[Token], at: int) -> bool:
     """Whether a place is inside a string, a comment or the like, where nothing is offered."""
     found = (token for token in tokens if token.start < at < token.end or _goes_on(token, at))
-    inside = next((token for token in found if token.kind is not Kind.BLANK), None)
-    return inside is not None and inside.kind not in (Kind.WORD, Kind.SYMBOL)
+    inside = next((token for token in found if token.kind is not TokenKind.BLANK), None)
+    return inside is not None and inside.kind not in (TokenKind.WORD, TokenKind.SYMBOL)
 
 
 def _goes_on(token: Token, at: int) -> bool:
@@ -132,7 +132,7 @@ def _statement(tokens: Sequence[Token], at: int) -> list[Token]:
 
 
 def _fitting(
-    before: Sequence[Token], statement: Sequence[Token], word: Token | None, known: Known
+    before: Sequence[Token], statement: Sequence[Token], word: Token | None, known: KnownNames
 ) -> Iterator[Candidate]:
     """All that fits after the pieces before a place, whatever the letters that are there already."""
     words = [token.word for token in before]
@@ -156,7 +156,7 @@ def _fitting(
     yield from (Candidate(text, "word") for text in sorted(WORDS))
 
 
-def _after(words: Sequence[str], known: Known) -> Iterable[Candidate] | None:
+def _after(words: Sequence[str], known: KnownNames) -> Iterable[Candidate] | None:
     """The names that must come after these words; None where other things may come."""
     last, earlier = words[-1], words[-2] if len(words) > 1 else ""
     if last in _NAMED_IN or (last == "," and _clause(words) == "FROM"):
@@ -183,7 +183,7 @@ def _after(words: Sequence[str], known: Known) -> Iterable[Candidate] | None:
     return None
 
 
-def names(known: Known) -> list[Candidate]:
+def names(known: KnownNames) -> list[Candidate]:
     """The streams and relations."""
     return [*named_as(known.streams, "stream"), *named_as(known.relations, "relation")]
 
@@ -198,12 +198,12 @@ def _clause(words: Sequence[str]) -> str:
     return next((word for word in reversed(words) if word in _CLAUSES), "")
 
 
-def _columns(named: Columns) -> Iterator[Candidate]:
+def _columns(named: ColumnNames) -> Iterator[Candidate]:
     seen = dict.fromkeys(name for columns in named.values() for name in columns)
     return (Candidate(quoted_name(name), "column") for name in seen)
 
 
-def _named(statement: Sequence[Token], word: Token | None, known: Known) -> dict[str, tuple[str, ...]]:
+def _named(statement: Sequence[Token], word: Token | None, known: KnownNames) -> dict[str, tuple[str, ...]]:
     """The columns of what a statement names in FROM, by its alias or else its name, in lower case.
 
     Args:
@@ -236,9 +236,9 @@ def _alias(pieces: Sequence[Token], index: int) -> str | None:
 
 def _name_of(token: Token) -> str:
     """The name that a piece is, in lower case; empty where it is none."""
-    if token.kind is Kind.QUOTED:
+    if token.kind is TokenKind.QUOTED:
         return token.text.strip("`").replace("``", "`").lower()
-    return token.text.lower() if token.kind is Kind.WORD else ""
+    return token.text.lower() if token.kind is TokenKind.WORD else ""
 
 
 def matching(found: Iterable[Candidate], prefix: str) -> list[Candidate]:

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     """What a piece is."""
 
     BLANK = "blank"
@@ -36,7 +36,7 @@ class Token:
         is_open: whether it is a string, quoted name or comment that still wants its end.
     """
 
-    kind: Kind
+    kind: TokenKind
     text: str
     start: int
     is_open: bool = False
@@ -49,7 +49,7 @@ class Token:
     @property
     def word(self) -> str:
         """A word in upper case, or a symbol; empty for all else."""
-        return self.text.upper() if self.kind in (Kind.WORD, Kind.SYMBOL) else ""
+        return self.text.upper() if self.kind in (TokenKind.WORD, TokenKind.SYMBOL) else ""
 
 
 _PIECE: Final = re.compile(
@@ -73,7 +73,7 @@ def tokens_of(text: str) -> Iterator[Token]:
     while place < len(text):
         found = _PIECE.match(text, place)
         assert found is not None, "any character is a symbol"
-        kind = Kind[found.lastgroup or "SYMBOL"]
+        kind = TokenKind[found.lastgroup or "SYMBOL"]
         token = _comment(text, place) if found[0] == "/*" else Token(kind, found[0], place, _is_open(found))
         yield token
         place = token.end
@@ -96,8 +96,8 @@ def _comment(text: str, start: int) -> Token:
         else:
             place += 1
         if depth == 0:
-            return Token(Kind.COMMENT, text[start:place], start)
-    return Token(Kind.COMMENT, text[start:], start, is_open=True)
+            return Token(TokenKind.COMMENT, text[start:place], start)
+    return Token(TokenKind.COMMENT, text[start:], start, is_open=True)
 
 
 def complete_part(text: str) -> int:
@@ -113,7 +113,7 @@ def statements_of(text: str) -> Iterator[tuple[int, str]]:
             if begun is not None:
                 yield begun, text[begun : token.start]
             start, begun = token.end, None
-        elif begun is None and token.kind not in (Kind.BLANK, Kind.COMMENT):
+        elif begun is None and token.kind not in (TokenKind.BLANK, TokenKind.COMMENT):
             begun = token.start
     if begun is not None:
         yield begun, text[max(begun, start) :].rstrip()

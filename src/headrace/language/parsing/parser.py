@@ -27,10 +27,11 @@ from headrace.language.parsing.statements.time_clauses import (
 )
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.parsing.tokens.slips import unexpected_hint
-from headrace.language.statements.catalog import Kind
+from headrace.language.statements.catalog import CatalogKind
 from headrace.language.statements.sinks import DropSink
 from headrace.language.statements.statements import (
     STRONG,
+    AskWhy,
     CreateQuery,
     CreateStreamAs,
     DropQuery,
@@ -47,9 +48,8 @@ from headrace.language.statements.statements import (
     Select,
     Stage,
     Statement,
-    Why,
 )
-from headrace.language.syntax import Name, Query
+from headrace.language.syntax import Name, QuerySyntax
 from headrace.language.text import BEGIN, SourceText
 from headrace.language.unsupported import AFTER, CREATABLE, STATEMENTS
 from headrace.suggestions import did_you_mean
@@ -153,8 +153,8 @@ def _statement(cursor: Cursor) -> Statement:
     )
 
 
-def _why(cursor: Cursor, position: Position) -> Why:
-    return Why(cursor.name("the query's name"), position)
+def _why(cursor: Cursor, position: Position) -> AskWhy:
+    return AskWhy(cursor.name("the query's name"), position)
 
 
 def _show(cursor: Cursor, position: Position) -> Statement:
@@ -230,7 +230,7 @@ def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
     return CreateQuery(name, query, position, warm, heartbeats, consistency, start, text)
 
 
-def _with_text(cursor: Cursor) -> tuple[Query, str]:
+def _with_text(cursor: Cursor) -> tuple[QuerySyntax, str]:
     """Read a query, and give its text as well."""
     start = cursor.index
     query = parse_query(cursor)
@@ -262,7 +262,7 @@ def _alter(cursor: Cursor, position: Position) -> Statement:
 def _drop(cursor: Cursor, position: Position) -> Statement:
     if cursor.accept("SKEW"):
         return parse_drop_skew(cursor, position)
-    for kind in Kind:
+    for kind in CatalogKind:
         if cursor.accept(kind.value):
             if cursor.at("IF", "EXISTS"):
                 raise cursor.error("IF EXISTS is not supported", "leave it out")
@@ -278,15 +278,15 @@ _QUERY_WORDS: Final = ("VIEW", "MATERIALIZED")
 """What other systems call a query that goes on."""
 
 
-def _dropped(kind: Kind, name: Name, cursor: Cursor, position: Position) -> Statement:
+def _dropped(kind: CatalogKind, name: Name, cursor: Cursor, position: Position) -> Statement:
     match kind:
-        case Kind.QUERY:
+        case CatalogKind.QUERY:
             return DropQuery(name, position, cursor.accept("CASCADE"))
-        case Kind.STREAM:
+        case CatalogKind.STREAM:
             return DropStream(name, position, cursor.accept("CASCADE"))
-        case Kind.RELATION:
+        case CatalogKind.RELATION:
             return DropRelation(name, position, cursor.accept("CASCADE"))
-        case Kind.SINK:
+        case CatalogKind.SINK:
             return DropSink(name, position)
         case _:
             assert_never(kind)

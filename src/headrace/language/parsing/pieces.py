@@ -16,7 +16,7 @@ from headrace.errors import Position
 from headrace.expressions.coercion import literal
 from headrace.expressions.tree import Literal
 from headrace.language.dialect import RESERVED
-from headrace.language.syntax import Query
+from headrace.language.syntax import QuerySyntax
 from headrace.language.text import SourceText
 
 _PART: Final = re.compile(
@@ -78,7 +78,7 @@ class Piece:
     name: str | None
     shape: str
     constants: tuple[Constant, ...]
-    query: Query | None = None
+    query: QuerySyntax | None = None
 
     @property
     def text(self) -> str:

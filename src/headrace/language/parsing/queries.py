@@ -51,7 +51,7 @@ from headrace.language.syntax import (
     JoinedTable,
     Name,
     NamedTable,
-    Query,
+    QuerySyntax,
     Scalar,
     ScalarItem,
     SelectQuery,
@@ -68,7 +68,7 @@ from headrace.language.unsupported import AFTER, CLAUSES, STATEMENTS, TABLES
 from headrace.time import Duration
 
 
-def parse_query(cursor: Cursor) -> Query:
+def parse_query(cursor: Cursor) -> QuerySyntax:
     """Read a query: `[WITH ...] SELECT ... [UNION ALL ...]`; INTERSECT binds tighter than the others.
 
     Raises:
@@ -94,7 +94,7 @@ def parse_query(cursor: Cursor) -> Query:
     return query
 
 
-def _limited(cursor: Cursor, query: Query, *, in_list: bool) -> Query:
+def _limited(cursor: Cursor, query: QuerySyntax, *, in_list: bool) -> QuerySyntax:
     """The query with ORDER BY and LIMIT, if they follow; the operator of a SELECT list is around them."""
     if in_list and isinstance(query, StreamQuery):
         return replace(query, query=parse_limits(cursor, query.query))
@@ -107,7 +107,7 @@ SET_OPERATIONS: Final = (*_SUMS, "INTERSECT")
 _BEHIND: Final = (*SET_OPERATIONS, *LIMITS)
 
 
-def _intersection(cursor: Cursor) -> Query:
+def _intersection(cursor: Cursor) -> QuerySyntax:
     position = cursor.position
     query = _term(cursor)
     while cursor.at("INTERSECT"):
@@ -117,7 +117,7 @@ def _intersection(cursor: Cursor) -> Query:
     return query
 
 
-def _united(queries: list[Query], position: Position) -> Query:
+def _united(queries: list[QuerySyntax], position: Position) -> QuerySyntax:
     return queries[0] if len(queries) == 1 else UnionQuery(tuple(queries), position)
 
 
@@ -144,7 +144,7 @@ def _set_kind(cursor: Cursor) -> SetKind | None:
     return SetKind(word)
 
 
-def parse_nested(cursor: Cursor) -> Query | None:
+def parse_nested(cursor: Cursor) -> QuerySyntax | None:
     """Read the query that starts at the cursor inside an expression, or None where none does.
 
     Raises:
@@ -154,7 +154,7 @@ def parse_nested(cursor: Cursor) -> Query | None:
     return parse_query(cursor) if opens or cursor.word() in ("SELECT", "WITH", "VALUES") else None
 
 
-def _with(cursor: Cursor) -> Query:
+def _with(cursor: Cursor) -> QuerySyntax:
     if cursor.at("RECURSIVE"):
         raise cursor.error("recursive queries are not supported")
     definitions = []
@@ -167,7 +167,7 @@ def _with(cursor: Cursor) -> Query:
             return WithQuery(tuple(definitions), parse_query(cursor))
 
 
-def _renamed(query: Query, columns: tuple[Name, ...], position: Position) -> Query:
+def _renamed(query: QuerySyntax, columns: tuple[Name, ...], position: Position) -> QuerySyntax:
     """A query whose columns have other names."""
     if not columns:
         return query
@@ -179,7 +179,7 @@ def _renamed(query: Query, columns: tuple[Name, ...], position: Position) -> Que
 _QUERY: Final = "a query is SELECT ... FROM ..., or ISTREAM(SELECT ...) and its like"
 
 
-def _term(cursor: Cursor) -> Query:
+def _term(cursor: Cursor) -> QuerySyntax:
     if cursor.at("("):
         if cursor.word(_behind(cursor, 0)) in OPERATORS:
             return parse_quotient(cursor)
@@ -196,7 +196,7 @@ def _term(cursor: Cursor) -> Query:
     return _select(cursor)
 
 
-def _in_parentheses(cursor: Cursor, where: str) -> Query:
+def _in_parentheses(cursor: Cursor, where: str) -> QuerySyntax:
     cursor.expect("(", where)
     query = parse_query(cursor)
     cursor.expect(")", "after a query")
@@ -208,12 +208,12 @@ def _stream(cursor: Cursor) -> StreamQuery:
     cursor.index += 1
     cursor.expect("(", f"after {operator}")
     at_query = cursor.at("(") or cursor.at("SELECT") or cursor.at("WITH") or at_stream_operator(cursor)
-    query: Query = parse_query(cursor) if at_query else TableQuery(_named_table(cursor))
+    query: QuerySyntax = parse_query(cursor) if at_query else TableQuery(_named_table(cursor))
     cursor.expect(")", f"to close {operator}")
     return StreamQuery(operator, query, position)
 
 
-def _select(cursor: Cursor) -> Query:
+def _select(cursor: Cursor) -> QuerySyntax:
     position = cursor.position
     cursor.expect("SELECT", "before a query")
     distinct_on = parse_distinct_on(cursor)
@@ -505,7 +505,7 @@ def _as_of(cursor: Cursor) -> AsOf | None:
     return AsOf(ColumnName(table, column), position)
 
 
-def _derived(cursor: Cursor, query: Query, position: Position) -> DerivedTable:
+def _derived(cursor: Cursor, query: QuerySyntax, position: Position) -> DerivedTable:
     """A query in FROM with what follows it."""
     alias, window, columns = _decoration(cursor)
     return DerivedTable(query, alias, window, position, columns)

@@ -24,7 +24,7 @@ class Option(Enum):
     """How often plans are looked at that others may be better than (seconds)."""
 
 
-class Kind(Enum):
+class CatalogKind(Enum):
     """What a name can be that something is defined as."""
 
     STREAM = "STREAM"
@@ -50,7 +50,7 @@ class ShowCreate:
         position: where the statement starts.
     """
 
-    kind: Kind
+    kind: CatalogKind
     name: Name
     position: Position
 
@@ -65,7 +65,7 @@ class Describe:
         position: where the statement starts.
     """
 
-    kind: Kind | None
+    kind: CatalogKind | None
     name: Name
     position: Position
 
@@ -82,7 +82,7 @@ class Comment:
         position: where the statement starts.
     """
 
-    kind: Kind | None
+    kind: CatalogKind | None
     name: Name
     column: Name | None
     text: str | None

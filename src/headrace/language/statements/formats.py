@@ -15,7 +15,7 @@ FORMATS: Final = (*SPLIT_FORMATS, "push")
 """The formats a stream can be read from; any other name is one of Spark's streaming formats."""
 
 
-class Records(Enum):
+class ChangeRecords(Enum):
     """How change records of Debezium, each with the row before and after a change, are read."""
 
     BY_KEY = "by key"

@@ -20,11 +20,11 @@ from headrace.language.statements.catalog import (
     SetOption,
     ShowCreate,
 )
-from headrace.language.statements.formats import Records
+from headrace.language.statements.formats import ChangeRecords
 from headrace.language.statements.overflow import Overflow
 from headrace.language.statements.past import RetainClause, StartClause
 from headrace.language.statements.sinks import CreateSink, DropSink
-from headrace.language.syntax import Name, Query, Scalar
+from headrace.language.syntax import Name, QuerySyntax, Scalar
 from headrace.schema import Schema
 from headrace.time import Duration
 
@@ -213,7 +213,7 @@ class CreateStream:
     timestamp_position: Position
     key: tuple[Name, ...] = ()
     events: EventsClause | None = None
-    records: Records | None = None
+    records: ChangeRecords | None = None
     computed: tuple[ComputedColumn, ...] = ()
 
 
@@ -410,7 +410,7 @@ class CreateStreamAs:
     """
 
     name: Name
-    query: Query
+    query: QuerySyntax
     position: Position
     text: str = field(default="", compare=False)
 
@@ -476,7 +476,7 @@ class CreateQuery:
     """
 
     name: Name
-    query: Query
+    query: QuerySyntax
     position: Position
     warm: bool = False
     heartbeats: Heartbeats = Heartbeats.OPERATOR
@@ -496,7 +496,7 @@ class Select:
         text: the query as it is written.
     """
 
-    query: Query
+    query: QuerySyntax
     position: Position
     text: str = field(default="", compare=False)
 
@@ -505,7 +505,7 @@ class Select:
 class Explain:
     """`EXPLAIN [LOGICAL|OPTIMIZED|PHYSICAL] query`; without a word `stage` is None and all are shown."""
 
-    query: Query
+    query: QuerySyntax
     stage: Stage | None
     position: Position
 
@@ -519,7 +519,7 @@ class ExplainAnalyze:
         position: where the statement starts.
     """
 
-    subject: Name | Query
+    subject: Name | QuerySyntax
     position: Position
 
 
@@ -532,7 +532,7 @@ class ExplainShared:
         position: where the statement starts.
     """
 
-    query: Query | None
+    query: QuerySyntax | None
     position: Position
 
 
@@ -545,7 +545,7 @@ class ExplainCost:
         position: where the statement starts.
     """
 
-    query: Query
+    query: QuerySyntax
     position: Position
 
 
@@ -565,7 +565,7 @@ class ExplainReplace:
 
 
 @dataclass(frozen=True)
-class Why:
+class AskWhy:
     """`WHY name`: why the query has no output, or no newer one."""
 
     query: Name
@@ -678,7 +678,7 @@ Statement = (
     | ExplainCost
     | ExplainShared
     | ExplainReplace
-    | Why
+    | AskWhy
     | DropStream
     | DropRelation
     | DropQuery

@@ -42,11 +42,11 @@ START, END = -1, -2
 """The columns that `WindowBounds` adds, among those of its input."""
 
 NUMBER = -3
-"""The column of `Nested` that says of which window a row is."""
+"""The column of `NestedBody` that says of which window a row is."""
 
 
 @dataclass(frozen=True)
-class Reading:
+class BodyReading:
     """A plan as a part of a body.
 
     Attributes:
@@ -74,7 +74,7 @@ class Instead:
 
 
 @dataclass(frozen=True)
-class Leaf:
+class LeafBody:
     """A source or a relation, without columns here; a column is known by its name."""
 
     node: Source | Relation
@@ -89,7 +89,7 @@ class Filtered:
 
 
 @dataclass(frozen=True)
-class Timed:
+class TimedBody:
     """A body whose rows are valid at other instants; a column is known by its number in the input."""
 
     kind: type[TimeWindow | Granularity | Split | Clip | Rstream]
@@ -106,7 +106,7 @@ class Bounded:
 
 
 @dataclass(frozen=True)
-class Computed:
+class ComputedBody:
     """Expressions over a body; a column is known by its expression.
 
     Attributes:
@@ -128,7 +128,7 @@ class Paired:
 
 
 @dataclass(frozen=True)
-class Grouped:
+class GroupedBody:
     """An aggregation; a column is known by the place of its key, or by its aggregate.
 
     Attributes:
@@ -148,8 +148,8 @@ class Grouped:
 
 
 @dataclass(frozen=True)
-class Nested:
-    """Aggregates over windows that end together; a column is known as one of `Grouped`, or `NUMBER`.
+class NestedBody:
+    """Aggregates over windows that end together; a column is known as one of `GroupedBody`, or `NUMBER`.
 
     Attributes:
         input: the longest window.
@@ -172,15 +172,26 @@ class United:
 
 
 @dataclass(frozen=True)
-class Whole:
+class WholeBody:
     """A node that looks at whole rows, and so has just these inputs; a column is known by its place."""
 
     kind: type[Plan]
     parameters: tuple[object, ...]
-    inputs: tuple[Reading, ...]
+    inputs: tuple[BodyReading, ...]
 
 
-What = Leaf | Filtered | Timed | Bounded | Computed | Paired | Grouped | Nested | United | Whole
+What = (
+    LeafBody
+    | Filtered
+    | TimedBody
+    | Bounded
+    | ComputedBody
+    | Paired
+    | GroupedBody
+    | NestedBody
+    | United
+    | WholeBody
+)
 
 
 @dataclass
@@ -226,7 +237,7 @@ class Bodies:
         self.bodies: list[Body] = []
         self._numbers: dict[What, int] = {}
         self._plans: dict[Hashable, int] = {}
-        self._readings: list[Reading] = []
+        self._readings: list[BodyReading] = []
         self._known: dict[int, tuple[Plan, int]] = {}
         self._instead: dict[int, Callable[[], Instead]] = {}
 
@@ -275,7 +286,7 @@ class Bodies:
                 waiting += inputs_read(self.bodies[number].what)
         return found
 
-    def reading(self, number: int) -> Reading:
+    def reading(self, number: int) -> BodyReading:
         """A plan as a part of its body, by the plan's number."""
         return self._readings[number]
 
@@ -287,11 +298,11 @@ class Bodies:
             self._readings.append(self._read(plan, [self._readings[below] for below in inputs]))
         return self._plans[key]
 
-    def _read(self, plan: Plan, inputs: Sequence[Reading]) -> Reading:
+    def _read(self, plan: Plan, inputs: Sequence[BodyReading]) -> BodyReading:
         below = inputs[0] if inputs else None
         match plan:
             case Source(schema=schema) | Relation(schema=schema):
-                leaf = Leaf(replace(plan, schema=Schema(())))
+                leaf = LeafBody(replace(plan, schema=Schema(())))
                 return self._part(plan, leaf, tuple(schema))
             case Filter(predicate=predicate):
                 assert below is not None
@@ -299,7 +310,7 @@ class Bodies:
                 return self._part(plan, Filtered(below.body, parts), below.columns)
             case TimeWindow() | Granularity() | Split() | Clip() | Rstream():
                 assert below is not None
-                return self._part(plan, Timed(type(plan), parameters_of(plan), below.body), below.columns)
+                return self._part(plan, TimedBody(type(plan), parameters_of(plan), below.body), below.columns)
             case WindowBounds(size=size, slide=slide, offset=offset):
                 assert below is not None
                 bounded = Bounded((size, slide, offset), below.body)
@@ -316,18 +327,18 @@ class Bodies:
                 united = United(tuple(part.body for part in inputs))
                 return self._part(plan, united, tuple(zip(*(part.columns for part in inputs), strict=True)))
             case _:
-                whole = Whole(type(plan), parameters_of(plan), tuple(inputs))
+                whole = WholeBody(type(plan), parameters_of(plan), tuple(inputs))
                 return self._part(plan, whole, tuple(range(len(plan.schema))))
 
-    def _project(self, plan: Project, below: Reading) -> Reading:
+    def _project(self, plan: Project, below: BodyReading) -> BodyReading:
         items = tuple(over(item, below.columns) for _, item in plan.items)
         picked = tuple(item.index for item in items if isinstance(item, Column))
         if len(picked) == len(items):
-            return Reading(below.body, picked)
+            return BodyReading(below.body, picked)
         failing = tuple(dict.fromkeys(filter(can_fail, items)))
-        return self._part(plan, Computed(below.body, failing), items)
+        return self._part(plan, ComputedBody(below.body, failing), items)
 
-    def _join(self, plan: Join, left: Reading, right: Reading) -> Reading:
+    def _join(self, plan: Join, left: BodyReading, right: BodyReading) -> BodyReading:
         pairs = [(over(one, left.columns), over(other, right.columns)) for one, other in plan.equalities]
         columns = [(False, one) for one in left.columns] + [(True, one) for one in right.columns]
         residual = plan.residual
@@ -338,7 +349,7 @@ class Bodies:
             plan, self._part(plan, what, [(side != swapped, one) for side, one in columns])
         )
 
-    def _instead_of(self, plan: Plan, reading: Reading) -> Reading:
+    def _instead_of(self, plan: Plan, reading: BodyReading) -> BodyReading:
         """A part of a body, or of another one that is read instead of it."""
         if reading.body not in self._instead:
             return reading
@@ -346,20 +357,20 @@ class Bodies:
         self.bodies[instead.body].readers.add(len(self._readings))
         columns = tuple(instead.columns[one] for one in reading.columns)
         if not instead.parts:
-            return Reading(instead.body, columns)
+            return BodyReading(instead.body, columns)
         return self._part(plan, Filtered(instead.body, _sorted(instead.parts)), columns)
 
-    def _aggregate(self, plan: Aggregate, below: Reading) -> Reading:
+    def _aggregate(self, plan: Aggregate, below: BodyReading) -> BodyReading:
         keys = tuple(over(key, below.columns) for _, key in plan.keys)
         calls = [transform_call(call, lambda part: over(part, below.columns)) for _, call in plan.aggregates]
         failing = frozenset(filter(aggregate_can_fail, calls))
         apart = frozenset(calls) if _alone(plan) else None
         values, order = _values(plan)
         read = tuple(over(value, below.columns) for value in values)
-        what = Grouped(below.body, keys, plan.settled, failing, read, order, apart)
+        what = GroupedBody(below.body, keys, plan.settled, failing, read, order, apart)
         return self._instead_of(plan, self._part(plan, what, (*range(len(keys)), *calls)))
 
-    def _part(self, plan: Plan, what: What, columns: Sequence[Hashable]) -> Reading:
+    def _part(self, plan: Plan, what: What, columns: Sequence[Hashable]) -> BodyReading:
         if what not in self._numbers:
             self._numbers[what] = len(self.bodies)
             self.bodies.append(Body(what, plan, is_stateful(plan)))
@@ -367,7 +378,7 @@ class Bodies:
         body = self.bodies[number]
         body.readers.add(len(self._readings))
         named = zip(columns, plan.schema.names, strict=True)
-        return Reading(number, tuple(body.number(column, name) for column, name in named))
+        return BodyReading(number, tuple(body.number(column, name) for column, name in named))
 
 
 def paired(side: bool, number: int) -> int:
@@ -412,15 +423,15 @@ def over(expression: Expression, columns: Sequence[int]) -> Expression:
 def inputs_read(what: What) -> tuple[int, ...]:
     """The bodies of an operator's inputs, left to right."""
     match what:
-        case Leaf():
+        case LeafBody():
             return ()
-        case Filtered() | Timed() | Bounded() | Computed() | Grouped() | Nested():
+        case Filtered() | TimedBody() | Bounded() | ComputedBody() | GroupedBody() | NestedBody():
             return (what.input,)
         case Paired(left=left, right=right):
             return left, right
         case United(inputs=inputs):
             return inputs
-        case Whole(inputs=readings):
+        case WholeBody(inputs=readings):
             return tuple(reading.body for reading in readings)
         case _:
             assert_never(what)

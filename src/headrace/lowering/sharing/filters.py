@@ -16,7 +16,16 @@ from typing import cast
 
 from headrace.algebra.failure import can_fail
 from headrace.expressions.tree import Expression
-from headrace.lowering.sharing.bodies import Bodies, Filtered, Instead, Paired, Timed, join_of, moved, paired
+from headrace.lowering.sharing.bodies import (
+    Bodies,
+    Filtered,
+    Instead,
+    Paired,
+    TimedBody,
+    join_of,
+    moved,
+    paired,
+)
 
 
 def wider_joins(bodies: Bodies, number: int) -> Iterator[Instead]:
@@ -54,9 +63,9 @@ def _unfiltered(bodies: Bodies, number: int) -> Instead | None:
             columns = tuple(found.columns[one] for one in cast(Sequence[int], body.columns))
             above = (moved(part, found.columns.__getitem__) for part in parts)
             return Instead(found.body, columns, (*found.parts, *above))
-        case Timed(kind=kind, parameters=parameters, input=below):
+        case TimedBody(kind=kind, parameters=parameters, input=below):
             found = _unfiltered(bodies, below)
-            other = None if found is None else bodies.find(Timed(kind, parameters, found.body))
+            other = None if found is None else bodies.find(TimedBody(kind, parameters, found.body))
             if found is None or other is None:
                 return None
             names = bodies.bodies[found.body].names

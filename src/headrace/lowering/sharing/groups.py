@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from headrace.lowering.sharing.bodies import Bodies, Grouped, Instead
+from headrace.lowering.sharing.bodies import Bodies, GroupedBody, Instead
 
 
 def sums_beside_extremes(bodies: Bodies, present: Iterable[int]) -> dict[int, int]:
@@ -22,9 +22,11 @@ def sums_beside_extremes(bodies: Bodies, present: Iterable[int]) -> dict[int, in
         present: the numbers of those that are used.
     """
     grouped = {
-        number: what for number in sorted(present) if isinstance(what := bodies.bodies[number].what, Grouped)
+        number: what
+        for number in sorted(present)
+        if isinstance(what := bodies.bodies[number].what, GroupedBody)
     }
-    with_extremes: dict[Grouped, int] = {}
+    with_extremes: dict[GroupedBody, int] = {}
     for number, what in grouped.items():
         if what.order is not None and what.apart is None:
             with_extremes.setdefault(replace(what, values=(), order=None), number)

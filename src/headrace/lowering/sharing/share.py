@@ -18,7 +18,7 @@ from functools import partial
 from headrace.algebra.nodes import Plan
 from headrace.lowering.constants import constants_as_data
 from headrace.lowering.outer_joins import expand
-from headrace.lowering.sharing.bodies import Bodies, Instead, Paired, Reading
+from headrace.lowering.sharing.bodies import Bodies, BodyReading, Instead, Paired
 from headrace.lowering.sharing.filters import wider_joins
 from headrace.lowering.sharing.groups import beside, sums_beside_extremes
 from headrace.lowering.sharing.weighing import Look, Weighed, shows_nothing, weighed
@@ -28,7 +28,7 @@ from headrace.schema import unique_names
 
 
 @dataclass(frozen=True)
-class Choice:
+class SharingChoice:
     """What was decided about a join with filters below it that is wanted without them as well.
 
     Attributes:
@@ -58,7 +58,7 @@ class Shared:
     """
 
     plans: dict[str, Plan]
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[SharingChoice, ...] = ()
 
 
 def share(queries: Mapping[str, Plan], look: Look = shows_nothing) -> Shared:
@@ -93,13 +93,13 @@ class _Sharing:
     def __init__(self, plans: Mapping[str, Plan], look: Look) -> None:
         self._look = look
         self.bodies = Bodies()
-        self.choices: dict[tuple[int, int], Choice] = {}
+        self.choices: dict[tuple[int, int], SharingChoice] = {}
         self.readings = self._read(plans)
         while self._put_sums_beside_extremes() or self._take_filters_back() or self._nest_windows():
             self.bodies.forget()
             self.readings = self._read(plans)
 
-    def _read(self, plans: Mapping[str, Plan]) -> dict[str, Reading]:
+    def _read(self, plans: Mapping[str, Plan]) -> dict[str, BodyReading]:
         return {name: self.bodies.reading(self.bodies.add(plan)) for name, plan in plans.items()}
 
     def _put_sums_beside_extremes(self) -> bool:
@@ -144,12 +144,12 @@ class _Sharing:
         new = [pair for pair in pairs if pair not in self.choices]
         plans = [(self._whole(number), self._whole(other)) for number, other in new]
         for pair, (join, wider), found in zip(new, plans, weighed(plans, self._look), strict=True):
-            self.choices[pair] = Choice(join, wider, found)
+            self.choices[pair] = SharingChoice(join, wider, found)
 
     def _whole(self, number: int) -> Plan:
         """A body as a plan with all columns that anybody reads."""
         body = self.bodies.bodies[number]
-        reading = Reading(number, tuple(range(len(body.columns))))
+        reading = BodyReading(number, tuple(range(len(body.columns))))
         return Writing(self.bodies.bodies, [reading]).plan(reading, unique_names(body.names))
 
 
@@ -158,7 +158,7 @@ def _again(bodies: Bodies, number: int, other: int) -> Instead:
     return next(one for one in wider_joins(bodies, number) if one.body == other)
 
 
-def _together(bodies: Bodies, readings: Mapping[str, Reading]) -> list[str]:
+def _together(bodies: Bodies, readings: Mapping[str, BodyReading]) -> list[str]:
     """The queries with operators in common that their plans do not show, and those that share with them.
 
     An operator with more columns is another operator also to queries that have equal plans of it.

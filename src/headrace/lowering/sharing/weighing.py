@@ -11,13 +11,13 @@ from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
 from headrace.optimizer.cost.expected import Expectation
 from headrace.optimizer.cost.machine import MACHINE
-from headrace.optimizer.cost.work import Kind, Work
+from headrace.optimizer.cost.work import Work, WorkKind
 
 Look: TypeAlias = Callable[[Graph], Sequence[Expectation] | None]
 """What is expected of the nodes of a graph; None where nothing is known of their inputs."""
 
-FILTERED: Final = MACHINE.seconds((Work(Kind.PASS, 1.0), Work(Kind.COMPUTE, 1.0))) / (
-    MACHINE.seconds((Work(Kind.JOIN, 0.5, 0.5),))
+FILTERED: Final = MACHINE.seconds((Work(WorkKind.PASS, 1.0), Work(WorkKind.COMPUTE, 1.0))) / (
+    MACHINE.seconds((Work(WorkKind.JOIN, 0.5, 0.5),))
 )
 """The time in which a filter looks at a row, by that in which a join takes or yields one."""
 

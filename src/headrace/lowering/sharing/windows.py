@@ -19,7 +19,15 @@ from headrace.expressions.coercion import literal
 from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import AggregateCall, Column, Expression, transform_call
 from headrace.lowering.constants import asked_in
-from headrace.lowering.sharing.bodies import NUMBER, Bodies, Grouped, Instead, Nested, Timed, moved
+from headrace.lowering.sharing.bodies import (
+    NUMBER,
+    Bodies,
+    GroupedBody,
+    Instead,
+    NestedBody,
+    TimedBody,
+    moved,
+)
 from headrace.schema import BIGINT
 from headrace.time import INFINITY, Duration
 
@@ -53,7 +61,7 @@ def nested_windows(bodies: Bodies, present: Sequence[int]) -> list[tuple[Windowe
     for number in present:
         if (found := _windowed(bodies, number)) is not None:
             what = bodies.bodies[found.window].what
-            assert isinstance(what, Timed)
+            assert isinstance(what, TimedBody)
             size, slide, offset = cast(tuple[Duration, Duration, Duration], what.parameters)
             phase = size.length % slide.length
             key = what.input, slide.length, offset.length, phase, found.keys, frozenset(found.calls)
@@ -71,7 +79,7 @@ def nest(bodies: Bodies, group: Sequence[Windowed]) -> int:
     def on(part: Expression) -> Expression:
         return moved(part, places.__getitem__)
 
-    what = Nested(
+    what = NestedBody(
         first.window,
         tuple(part.size for part in others),
         tuple(map(on, first.keys)),
@@ -100,11 +108,11 @@ def one_window(bodies: Bodies, nested: int, group: Sequence[Windowed], place: in
 def _windowed(bodies: Bodies, number: int) -> Windowed | None:
     """Groups that can be nested: of sums that cannot fail, over a window that ends and covers its slide."""
     body = bodies.bodies[number]
-    if not isinstance(body.what, Grouped) or body.what.settled or body.what.failing:
+    if not isinstance(body.what, GroupedBody) or body.what.settled or body.what.failing:
         return None
     window = bodies.bodies[body.what.input]
     calls = [column for column in body.columns if isinstance(column, AggregateCall)]
-    if not isinstance(window.what, Timed) or window.what.kind is not TimeWindow or not calls:
+    if not isinstance(window.what, TimedBody) or window.what.kind is not TimeWindow or not calls:
         return None
     size, slide, _ = cast(tuple[Duration, Duration, Duration], window.what.parameters)
     if size.length == INFINITY or size.length < max(2, slide.length):

@@ -34,23 +34,23 @@ from headrace.lowering.sharing.bodies import (
     NUMBER,
     START,
     Body,
+    BodyReading,
     Bounded,
-    Computed,
+    ComputedBody,
     Filtered,
-    Grouped,
-    Leaf,
-    Nested,
+    GroupedBody,
+    LeafBody,
+    NestedBody,
     Paired,
-    Reading,
-    Timed,
+    TimedBody,
     United,
-    Whole,
+    WholeBody,
     inputs_read,
     paired,
 )
 from headrace.schema import Field, Schema, unique_names
 
-Places = dict[int, int]
+ColumnPlaces = dict[int, int]
 """The places of a body's columns in a plan, by their numbers."""
 
 
@@ -62,10 +62,10 @@ class Writing:
         wanted: the readings for which there will be plans.
     """
 
-    def __init__(self, bodies: Sequence[Body], wanted: Iterable[Reading]) -> None:
+    def __init__(self, bodies: Sequence[Body], wanted: Iterable[BodyReading]) -> None:
         self._bodies = bodies
         self._needed: list[set[int]] = [set() for _ in bodies]
-        self._written: dict[int, tuple[Plan, Places]] = {}
+        self._written: dict[int, tuple[Plan, ColumnPlaces]] = {}
         self._parts: dict[tuple[int, tuple[int, ...]], Plan] = {}
         used = set[int]()
         for reading in wanted:
@@ -76,9 +76,9 @@ class Writing:
                 used.update(inputs_read(bodies[number].what))
                 self._need_of_inputs(number)
 
-    def plan(self, reading: Reading, names: Sequence[str]) -> Plan:
+    def plan(self, reading: BodyReading, names: Sequence[str]) -> Plan:
         """A reading as a plan, its columns under the given names."""
-        if isinstance(self._bodies[reading.body].what, Timed | Bounded):
+        if isinstance(self._bodies[reading.body].what, TimedBody | Bounded):
             plan = self._part(reading.body, tuple(dict.fromkeys(reading.columns)))
             places = {number: place for place, number in enumerate(dict.fromkeys(reading.columns))}
         else:
@@ -93,22 +93,22 @@ class Writing:
         match body.what:
             case Filtered(input=below, parts=parts):
                 self._needed[below].update(cast(list[int], columns), _read(parts))
-            case Timed(input=below) | Bounded(input=below):
+            case TimedBody(input=below) | Bounded(input=below):
                 self._needed[below].update(one for one in cast(list[int], columns) if one >= 0)
-            case Computed(input=below, failing=failing):
+            case ComputedBody(input=below, failing=failing):
                 self._needed[below] |= _read((*cast(list[Expression], columns), *failing))
             case Paired() as what:
                 for side, below in ((False, what.left), (True, what.right)):
                     self._needed[below].update(self._of_side(what, number, side))
-            case Grouped(input=below) | Nested(input=below):
+            case GroupedBody(input=below) | NestedBody(input=below):
                 self._needed[below] |= self._grouped_columns(number)
             case United(inputs=inputs):
                 for place, below in enumerate(inputs):
                     self._needed[below].update(one[place] for one in cast(list[tuple[int, ...]], columns))
-            case Whole(inputs=readings):
+            case WholeBody(inputs=readings):
                 for reading in readings:
                     self._needed[reading.body].update(reading.columns)
-            case Leaf():
+            case LeafBody():
                 pass
             case _:
                 assert_never(body.what)
@@ -126,18 +126,19 @@ class Writing:
     def _calls(self, number: int) -> dict[int, AggregateCall]:
         """The aggregates that a query asks for or that can fail, by number; at least one without keys."""
         body = self._bodies[number]
-        assert isinstance(body.what, Grouped | Nested)
+        assert isinstance(body.what, GroupedBody | NestedBody)
         found = {place: call for place, call in enumerate(body.columns) if isinstance(call, AggregateCall)}
         kept = {
             place: call
             for place, call in found.items()
-            if place in self._needed[number] or (isinstance(body.what, Grouped) and call in body.what.failing)
+            if place in self._needed[number]
+            or (isinstance(body.what, GroupedBody) and call in body.what.failing)
         }
         return kept if kept or body.what.keys else dict([next(iter(found.items()))])
 
     def _grouped_columns(self, number: int) -> set[int]:
         what = self._bodies[number].what
-        assert isinstance(what, Grouped | Nested)
+        assert isinstance(what, GroupedBody | NestedBody)
         calls = self._calls(number).values()
         return _read((*what.keys, *(part for call in calls for part in expressions_of(call))))
 
@@ -151,7 +152,7 @@ class Writing:
     def _make_part(self, number: int, columns: tuple[int, ...]) -> Plan:
         body = self._bodies[number]
         match body.what:
-            case Timed(kind=kind, parameters=parameters, input=below):
+            case TimedBody(kind=kind, parameters=parameters, input=below):
                 make = cast(Callable[..., Plan], kind)
                 return make(self._part(below, self._below(body, columns)), *parameters)
             case Bounded(parameters=parameters, input=below):
@@ -171,24 +172,24 @@ class Writing:
         """The numbers of the columns that hold the start and the end of the window."""
         return body.number(START, "window_start"), body.number(END, "window_end")
 
-    def _whole(self, number: int) -> tuple[Plan, Places]:
+    def _whole(self, number: int) -> tuple[Plan, ColumnPlaces]:
         """A plan with all columns of a body that somebody reads, and where they are."""
         if number not in self._written:
             self._written[number] = self._write(number)
         return self._written[number]
 
-    def _write(self, number: int) -> tuple[Plan, Places]:
+    def _write(self, number: int) -> tuple[Plan, ColumnPlaces]:
         body = self._bodies[number]
         needed = sorted(self._needed[number])
         match body.what:
-            case Leaf(node=node):
+            case LeafBody(node=node):
                 schema = Schema(tuple(cast(Field, body.columns[one]) for one in needed))
                 return replace(node, schema=schema), _places(needed)
             case Filtered() as filtered:
                 return self._filter(body, filtered, needed)
-            case Timed() | Bounded():
+            case TimedBody() | Bounded():
                 return self._part(number, tuple(needed)), _places(needed)
-            case Computed(input=below, failing=failing):
+            case ComputedBody(input=below, failing=failing):
                 wanted = [cast(Expression, body.columns[one]) for one in needed]
                 unread = [part for part in failing if part not in wanted]
                 plan, moved = self._input(below, _read((*wanted, *unread)))
@@ -197,13 +198,13 @@ class Writing:
                 return Project(plan, tuple(zip(names, items, strict=True))), _places(needed)
             case Paired() as what:
                 return self._join(number, what)
-            case Grouped() | Nested() as what:
+            case GroupedBody() | NestedBody() as what:
                 return self._aggregate(number, what)
             case United(inputs=inputs):
                 numbers = [cast(tuple[int, ...], body.columns[one]) for one in needed]
                 parts = (tuple(one[place] for one in numbers) for place in range(len(inputs)))
                 return Union(tuple(map(self._part, inputs, parts))), _places(needed)
-            case Whole(inputs=readings):
+            case WholeBody(inputs=readings):
                 named = (below.schema.names for below in inputs_of(body.example))
                 plans = tuple(map(self.plan, readings, named))
                 places = {one: cast(int, place) for one, place in enumerate(body.columns)}
@@ -211,9 +212,9 @@ class Writing:
             case _:
                 assert_never(body.what)
 
-    def _filter(self, body: Body, what: Filtered, needed: Sequence[int]) -> tuple[Plan, Places]:
+    def _filter(self, body: Body, what: Filtered, needed: Sequence[int]) -> tuple[Plan, ColumnPlaces]:
         read = _read(what.parts) | set(self._below(body, needed))
-        if isinstance(self._bodies[what.input].what, Grouped):
+        if isinstance(self._bodies[what.input].what, GroupedBody):
             # What picks a group is next to its aggregate, where its result can be one with others'.
             plan, moved = self._whole(what.input)
         else:
@@ -223,7 +224,7 @@ class Writing:
         places = {one: moved[cast(int, body.columns[one])] for one in needed}
         return Filter(plan, predicate), places
 
-    def _join(self, number: int, what: Paired) -> tuple[Plan, Places]:
+    def _join(self, number: int, what: Paired) -> tuple[Plan, ColumnPlaces]:
         sides = [self._of_side(what, number, side) for side in (False, True)]
         left, right = self._part(what.left, tuple(sides[0])), self._part(what.right, tuple(sides[1]))
         mine, yours = _places(sides[0]), _places(sides[1])
@@ -240,7 +241,7 @@ class Writing:
         places = {one: pairs[paired(*columns[one])] for one in self._needed[number]}
         return join, places
 
-    def _aggregate(self, number: int, what: Grouped | Nested) -> tuple[Plan, Places]:
+    def _aggregate(self, number: int, what: GroupedBody | NestedBody) -> tuple[Plan, ColumnPlaces]:
         body = self._bodies[number]
         plan, moved = self._input(what.input, self._grouped_columns(number))
         calls = self._calls(number)
@@ -251,13 +252,13 @@ class Writing:
             (name, transform_call(call, lambda part: _over(part, plan, moved)))
             for name, call in zip(names[len(keys) :], calls.values(), strict=True)
         )
-        if isinstance(what, Grouped):
+        if isinstance(what, GroupedBody):
             return Aggregate(plan, named, aggregates, what.settled), _places((*keys, *calls))
         *_, last = unique_names([*names, "window"])
         made = NestedAggregate(plan, what.shorter, named, aggregates, last)
         return made, _places((*keys, *calls, body.number(NUMBER, "window")))
 
-    def _input(self, number: int, columns: Iterable[int]) -> tuple[Plan, Places]:
+    def _input(self, number: int, columns: Iterable[int]) -> tuple[Plan, ColumnPlaces]:
         wanted = tuple(sorted(columns))
         return self._part(number, wanted), _places(wanted)
 
@@ -267,7 +268,7 @@ def _picked(plan: Plan, places: Sequence[int]) -> Plan:
     return project(plan, tuple(zip(names, (column(plan, place) for place in places), strict=True)))
 
 
-def _over(expression: Expression, plan: Plan, places: Places) -> Expression:
+def _over(expression: Expression, plan: Plan, places: ColumnPlaces) -> Expression:
     """An expression over a body as one over its plan."""
     return transform_columns(expression, lambda part: column(plan, places[part.index]))
 
@@ -276,5 +277,5 @@ def _read(expressions: Iterable[Expression]) -> set[int]:
     return set[int]().union(*(columns_of(part) for part in expressions))
 
 
-def _places(numbers: Iterable[int]) -> Places:
+def _places(numbers: Iterable[int]) -> ColumnPlaces:
     return {number: place for place, number in enumerate(numbers)}

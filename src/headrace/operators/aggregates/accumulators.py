@@ -7,7 +7,8 @@ so that only the *result* can overflow, never an intermediate sum. The result is
 decimals have a fixed number of limbs, doubles and products those that their values need. NaN and infinities
 are counted apart. MIN, MAX and other aggregates that depend on which values there are keep the live values
 instead (`live_values`). An aggregate of distinct values adds up the intervals in which a value is present
-(`distinct_values`). """
+(`distinct_values`).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ import pyarrow as pa
 
 from headrace.elements import BoolArray, Float64Array, Int64Array, integers
 from headrace.expressions.aggregates.aggregates import effective_argument, masked
-from headrace.expressions.aggregates.functions import Kept, function_of
+from headrace.expressions.aggregates.functions import KeptValues, function_of
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.kernels.numbers.integers import LIMB_BITS, MASK
 from headrace.kernels.numbers.limbs import multiply_limbs, split_doubles, split_integers, spread_limbs
@@ -113,16 +114,16 @@ def identity_of(call: AggregateCall) -> _Identity | None:
 
 def layout_of(calls: tuple[AggregateCall, ...]) -> SumLayout:
     """The columns needed for all invertible aggregates, shared where their arguments are equal."""
-    needs: dict[_Identity, set[Kept]] = {}
+    needs: dict[_Identity, set[KeptValues]] = {}
     for call in calls:
         identity = identity_of(call)
         if is_invertible(call) and identity is not None:
             needs.setdefault(identity, set()).add(function_of(call).kept)
     width, terms, sums = 1, 0, []
     for (argument, partners, distinct), kept in needs.items():
-        added = kept != {Kept.COUNT}
+        added = kept != {KeptValues.COUNT}
         limbs = _limbs(argument.type) if added else 0
-        products = 3 if Kept.PRODUCTS in kept else int(Kept.SQUARES in kept)
+        products = 3 if KeptValues.PRODUCTS in kept else int(KeptValues.SQUARES in kept)
         floating = added and limbs == 0
         entry = Sums(argument, partners, distinct, limbs, floating, products, width, terms)
         sums.append(entry)

@@ -16,14 +16,14 @@ from headrace.operators.aggregates.accumulators import accumulate_distinct, is_i
 from headrace.operators.aggregates.distinct_values import DistinctValues
 from headrace.operators.aggregates.live_values import create_live_values
 from headrace.operators.aggregates.sum_values import evaluate
-from headrace.operators.contract import Progress, Report
-from headrace.operators.state.live_elements import Rows
-from headrace.operators.state.region_values import RegionValues, Values, entering
+from headrace.operators.contract import OperatorProgress, Report
+from headrace.operators.state.live_elements import LiveRows
+from headrace.operators.state.region_values import RegionValues, ValuedElements, entering
 from headrace.operators.state.regions import Regions
 from headrace.operators.state.runs import Area
 from headrace.operators.state.segments import emit_segments
 from headrace.operators.state.sum_columns import sums_of
-from headrace.operators.state.timeline import Changes, Points, Timeline, append_changes
+from headrace.operators.state.timeline import Points, Timeline, TimelineInput, append_changes
 from headrace.schema import Schema
 
 
@@ -95,7 +95,7 @@ class AggregateOperator:
         """Take in elements, in the accumulated form if they were combined before an exchange."""
         self._inputs.append(batch if self._combined else self._form.accumulate(batch, self._report))
 
-    def advance(self, progress: Progress) -> Batch:
+    def advance(self, progress: OperatorProgress) -> Batch:
         """The corrections and new segments up to the new horizon."""
         batch = concat(self._form.schema, self._inputs)
         changes = self._changes(batch)
@@ -118,7 +118,7 @@ class AggregateOperator:
         """The sums, and what is to come of them."""
         return self._timeline
 
-    def entered(self) -> Changes:
+    def entered(self) -> TimelineInput:
         """What has been processed."""
         return self._changes(concat(self._form.schema, self._inputs))
 
@@ -127,13 +127,15 @@ class AggregateOperator:
         live = [self._live[ordering] for ordering in self._orderings]
         return [part.held_values(regions) for part in live]
 
-    def entered_values(self) -> list[Values]:
+    def entered_values(self) -> list[ValuedElements]:
         """The values of each ordering that have been processed."""
         batch = concat(self._form.schema, self._inputs)
         keys = self._changes(batch).keys
-        return [Values.of(self._rows(ordering, batch, keys)) for ordering in self._orderings]
+        return [ValuedElements.of(self._rows(ordering, batch, keys)) for ordering in self._orderings]
 
-    def answer(self, changes: Changes, window: tuple[int, int], values: Sequence[Values] = ()) -> Batch:
+    def answer(
+        self, changes: TimelineInput, window: tuple[int, int], values: Sequence[ValuedElements] = ()
+    ) -> Batch:
         """What is said when elements enter and the horizon moves (instants), if it is one timeline."""
         changes, rows = entering(changes, values)
         points = self._timeline.step(changes, *window)
@@ -161,23 +163,23 @@ class AggregateOperator:
         ones = np.ones(len(codes), dtype=np.int64)
         return Batch(payload, heartbeat * ones, points.covered[codes], ones)
 
-    def _changes(self, batch: Batch) -> Changes:
+    def _changes(self, batch: Batch) -> TimelineInput:
         keys = [batch.payload.column(name) for name in self._form.key_names]
-        return Changes(keys, batch.ts, batch.te, sums_of(batch.payload, self._form.int_names))
+        return TimelineInput(keys, batch.ts, batch.te, sums_of(batch.payload, self._form.int_names))
 
     def _column(self, batch: Batch, expression: Expression) -> pa.Array:
         return batch.payload.column(f"__v{self._form.values.index(expression)}")
 
     def _presence(
         self, inputs: tuple[Expression, ...], values: DistinctValues, batch: Batch, window: tuple[int, int]
-    ) -> Changes:
+    ) -> TimelineInput:
         """What the presence of distinct values adds to the sums."""
         columns = [batch.payload.column(name) for name in self._form.key_names]
         columns += [self._column(batch, part) for part in inputs]
         times = batch.ts, batch.te, integers(batch.payload.column("__i0"))
         found, (ts, te, w) = values.step(columns, times, window)
         keys, present = found[: len(self._form.keys)], found[len(self._form.keys) :]
-        return Changes(keys, ts, te, accumulate_distinct(self._form.sums, inputs, present, w))
+        return TimelineInput(keys, ts, te, accumulate_distinct(self._form.sums, inputs, present, w))
 
     def _advance_live(
         self, batch: Batch, keys: list[pa.Array], points: Points | None, window: tuple[int, int]
@@ -189,14 +191,14 @@ class AggregateOperator:
             result |= dict(zip(calls, found, strict=False))
         return result
 
-    def _rows(self, ordering: Ordering, batch: Batch, keys: list[pa.Array]) -> Rows:
+    def _rows(self, ordering: Ordering, batch: Batch, keys: list[pa.Array]) -> LiveRows:
         """The elements that count for an ordering."""
         kept = np.arange(len(batch))
         if ordering.needed is not None:
             needed = self._column(batch, ordering.needed)
             kept = np.flatnonzero(np.asarray(needed.is_valid().to_numpy(zero_copy_only=False)))
         columns = [self._column(batch, key.expression) for key in ordering.keys]
-        return Rows(keys, columns, kept, batch.ts, batch.te, integers(batch.payload.column("__i0")))
+        return LiveRows(keys, columns, kept, batch.ts, batch.te, integers(batch.payload.column("__i0")))
 
     def _emit(self, points: Points, live: dict[AggregateCall, pa.Array]) -> Batch:
         values = self._values(points, live)

@@ -9,7 +9,7 @@ from headrace.elements import Int64Array
 from headrace.operators.state.runs import Area
 from headrace.operators.state.segments import emit_segments
 from headrace.operators.state.sum_columns import SumColumns
-from headrace.operators.state.timeline import Changes, Timeline
+from headrace.operators.state.timeline import Timeline, TimelineInput
 
 
 class DistinctValues:
@@ -52,7 +52,7 @@ class DistinctValues:
         if len(rows) < len(columns[-1]):
             columns = [column.take(pa.array(rows)) for column in columns]
         ts, te, w = (part[rows] for part in times)
-        points = self._timeline.step(Changes(columns, ts, te, SumColumns(w.reshape(-1, 1))), *window)
+        points = self._timeline.step(TimelineInput(columns, ts, te, SumColumns(w.reshape(-1, 1))), *window)
         if points is None:
             none = np.empty(0, dtype=np.int64)
             return [column.slice(0, 0) for column in columns], (none, none, none)

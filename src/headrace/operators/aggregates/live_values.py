@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from headrace.elements import BoolArray, Int64Array, integers
 from headrace.errors import ExecutionError
-from headrace.expressions.aggregates.functions import Kept, function_of
+from headrace.expressions.aggregates.functions import KeptValues, function_of
 from headrace.expressions.aggregates.ordering import Ordering
 from headrace.expressions.tree import AggregateCall, Literal
 from headrace.kernels.values.extremes import lower_envelope
@@ -27,8 +27,8 @@ from headrace.operators.state.keys import order_by
 from headrace.operators.state.live_elements import (
     COUNT,
     LiveElements,
+    LiveRows,
     Pool,
-    Rows,
     stored_columns,
     value_names,
 )
@@ -60,7 +60,7 @@ class LiveValues:
 
     def step(
         self,
-        rows: Rows,
+        rows: LiveRows,
         points: Points | None,
         window: tuple[int, int],
         calls: list[AggregateCall],
@@ -81,7 +81,7 @@ class LiveValues:
             return []
         return _aggregates(self._ordering, changes, points, calls)
 
-    def take_in(self, rows: Rows, points: Points | None, window: tuple[int, int]) -> LiveChanges | None:
+    def take_in(self, rows: LiveRows, points: Points | None, window: tuple[int, int]) -> LiveChanges | None:
         """Take in elements; all changes below the new horizon to the values of touched keys, if there are."""
         changes = None if points is None else self._due(rows, points, window)
         # What has come and gone by the new horizon leaves nothing behind.
@@ -98,7 +98,7 @@ class LiveValues:
         """The values in regions; None where there are none."""
         return counted_values_of(self.values, regions)
 
-    def _due(self, rows: Rows, points: Points, window: tuple[int, int]) -> LiveChanges:
+    def _due(self, rows: LiveRows, points: Points, window: tuple[int, int]) -> LiveChanges:
         """All changes below the new horizon to the values of touched keys."""
         before, horizon = window
         due = rows.kept[rows.ts[rows.kept] < horizon]
@@ -146,7 +146,7 @@ class Envelope:
 
     def step(
         self,
-        rows: Rows,
+        rows: LiveRows,
         points: Points | None,
         window: tuple[int, int],
         calls: list[AggregateCall],
@@ -192,7 +192,7 @@ def create_live_values(
     keys: tuple[str, ...], ordering: Ordering, calls: list[AggregateCall], insert_only: bool
 ) -> LiveValues | Envelope:
     """What some aggregates over one ordering need; less where nothing is ever retracted."""
-    few = insert_only and all(function_of(call).kept is Kept.ENDS for call in calls)
+    few = insert_only and all(function_of(call).kept is KeptValues.ENDS for call in calls)
     return Envelope(keys, ordering) if few else LiveValues(keys, ordering)
 
 
@@ -287,7 +287,7 @@ def _place(call: AggregateCall) -> float:
 
 
 def _fraction(call: AggregateCall) -> float:
-    if function_of(call).kept is Kept.ENDS:
+    if function_of(call).kept is KeptValues.ENDS:
         return _place(call)
     (fraction,) = call.others
     assert isinstance(fraction, Literal)

@@ -12,11 +12,11 @@ from headrace.elements import Batch, concat
 from headrace.operators.aggregates.accumulation import Accumulation
 from headrace.operators.aggregates.aggregate import emitted
 from headrace.operators.aggregates.sum_values import evaluate
-from headrace.operators.contract import Progress, Report
+from headrace.operators.contract import OperatorProgress, Report
 from headrace.operators.state.nested_schedule import NestedSchedule
 from headrace.operators.state.runs import Area
 from headrace.operators.state.sum_columns import SumColumns, sums_of
-from headrace.operators.state.timeline import Changes, Timeline
+from headrace.operators.state.timeline import Timeline, TimelineInput
 
 _NUMBER: Final = "__window"
 
@@ -71,7 +71,7 @@ class NestedAggregateOperator:
         """Take in elements, in the accumulated form if they were combined before an exchange."""
         self._inputs.append(batch if self._combined else self._form.accumulate(batch, self._report))
 
-    def advance(self, progress: Progress) -> Batch:
+    def advance(self, progress: OperatorProgress) -> Batch:
         """The corrections and new segments up to the new horizon."""
         points = self._timeline.step(self._changes(), *progress.window)
         if points is None:
@@ -79,7 +79,7 @@ class NestedAggregateOperator:
         values = [evaluate(self._form.sums, call, points.sums) for _, call in self._node.aggregates]
         return emitted(points, values, len(self._node.keys), self._node.schema, coalesce=True)
 
-    def _changes(self) -> Changes:
+    def _changes(self) -> TimelineInput:
         """The elements that have entered, once for each window."""
         batch = concat(self._form.schema, self._inputs)
         count, windows = len(batch), len(self._less)
@@ -87,7 +87,7 @@ class NestedAggregateOperator:
         keys = [batch.payload.column(name).take(rows) for name in self._form.key_names]
         number = np.repeat(np.arange(windows), count)
         sums = sums_of(batch.payload, self._form.int_names)
-        return Changes(
+        return TimelineInput(
             [*keys, pa.array(number)],
             np.tile(batch.ts, windows),
             np.tile(batch.te, windows) - self._less[number],

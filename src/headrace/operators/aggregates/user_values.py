@@ -16,12 +16,12 @@ from headrace.elements import BoolArray, Int64Array
 from headrace.errors import ExecutionError
 from headrace.expressions.user import Aggregator, UserAggregate, failure
 
-Row = tuple[Any, ...]
+ArgumentRow = tuple[Any, ...]
 
 
 def user_values(
     user: UserAggregate,
-    values: list[Row],
+    values: list[ArgumentRow],
     changes: tuple[Int64Array, Int64Array, Int64Array, Int64Array],
     points: tuple[Int64Array, Int64Array, BoolArray],
 ) -> pa.Array:
@@ -46,7 +46,7 @@ def user_values(
 
 def _evaluated(
     user: UserAggregate,
-    values: list[Row],
+    values: list[ArgumentRow],
     changes: tuple[Int64Array, Int64Array, Int64Array, Int64Array],
     points: tuple[Int64Array, Int64Array, BoolArray],
 ) -> Iterator[Any]:
@@ -65,7 +65,7 @@ def _evaluated(
         yield live.value() if wanted else None
 
 
-def _live(body: Any, values: list[Row]) -> _Running | _Merged | _Recomputed:
+def _live(body: Any, values: list[ArgumentRow]) -> _Running | _Merged | _Recomputed:
     if hasattr(body, "retract"):
         return _Running(body, values)
     return _Merged(body, values) if hasattr(body, "merge") else _Recomputed(body, values)
@@ -74,7 +74,7 @@ def _live(body: Any, values: list[Row]) -> _Running | _Merged | _Recomputed:
 class _Running:
     """One state, from which values that leave are retracted."""
 
-    def __init__(self, body: Any, values: list[Row]) -> None:
+    def __init__(self, body: Any, values: list[ArgumentRow]) -> None:
         self._body, self._values = body, values
         self._state = body.initialize()
 
@@ -93,7 +93,7 @@ class _Running:
 class _Recomputed:
     """The counts of the live values; every answer is computed from all of them."""
 
-    def __init__(self, body: Aggregator, values: list[Row]) -> None:
+    def __init__(self, body: Aggregator, values: list[ArgumentRow]) -> None:
         self._body, self._values = body, values
         self._counts: dict[int, int] = {}
 
@@ -116,7 +116,7 @@ class _Recomputed:
 class _Merged:
     """A tree of partial states over the values' numbers; a change makes those above its leaf anew."""
 
-    def __init__(self, body: Any, values: list[Row]) -> None:
+    def __init__(self, body: Any, values: list[ArgumentRow]) -> None:
         self._body, self._values = body, values
         self._counts: dict[int, int] = {}
         self._states: dict[tuple[int, int], Any] = {}

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from headrace.elements import Batch, Int64Array, concat_rows, empty_columns, integers
 from headrace.kernels.rows.sorting import stable_order
-from headrace.operators.state.runs import END, TIER, TIME, WEIGHT, Run, is_tier_full
+from headrace.operators.state.runs import END, TIER, TIME, WEIGHT, SortedRun, is_tier_full
 
 _TIMES = (TIME, END, WEIGHT)
 
@@ -28,7 +28,7 @@ class Held:
         runs: the runs of the last commit, from the oldest to the newest.
     """
 
-    def __init__(self, runs: Iterable[Run] = ()) -> None:
+    def __init__(self, runs: Iterable[SortedRun] = ()) -> None:
         self.runs = list(runs)
 
     def __len__(self) -> int:
@@ -64,25 +64,25 @@ class Held:
         return released
 
 
-def _left(run: Run) -> pa.RecordBatch:
+def _left(run: SortedRun) -> pa.RecordBatch:
     """The rows of a run that have not been released."""
     return run.batch.slice(run.batch.num_rows - run.rows)
 
 
-def _rest(run: Run, rows: pa.RecordBatch, first: int) -> Run:
+def _rest(run: SortedRun, rows: pa.RecordBatch, first: int) -> SortedRun:
     """What is left of a run: written again where that is less than half of what is stored."""
     whole = run.batch
     if run.ref is None or 2 * rows.num_rows < whole.num_rows:
-        return Run(None, lambda: rows, rows.num_rows, (first, run.last, 0))
+        return SortedRun(None, lambda: rows, rows.num_rows, (first, run.last, 0))
     ref = replace(run.ref, rows=rows.num_rows, first=first)
-    return Run(ref, lambda: whole, ref.rows, (ref.first, ref.last, ref.reach))
+    return SortedRun(ref, lambda: whole, ref.rows, (ref.first, ref.last, ref.reach))
 
 
-def _run(rows: pa.RecordBatch) -> Run:
+def _run(rows: pa.RecordBatch) -> SortedRun:
     times = integers(rows.column(TIME))
     order = stable_order(times)
     ordered = rows.take(pa.array(order))
-    return Run(None, lambda: ordered, len(times), (int(times[order[0]]), int(times[order[-1]]), 0))
+    return SortedRun(None, lambda: ordered, len(times), (int(times[order[0]]), int(times[order[-1]]), 0))
 
 
 def _rows_of(batch: Batch) -> pa.RecordBatch:

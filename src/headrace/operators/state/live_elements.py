@@ -21,7 +21,7 @@ COUNT: Final = "__n"
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class LiveRows:
     """Elements of a batch that count.
 
     Attributes:
@@ -73,7 +73,7 @@ class LiveElements:
         self._names = value_names(width)
         self.area = SweepArea(Layout(keys, (*self._names, END), (COUNT,)))
 
-    def pooled(self, rows: Rows, points: Points, before: int = INFINITY) -> Pool:
+    def pooled(self, rows: LiveRows, points: Points, before: int = INFINITY) -> Pool:
         """The new elements that count, and those of touched keys in state that begin before an instant."""
         kept = rows.kept
         columns = [column.take(pa.array(kept)) for column in rows.columns]
@@ -111,7 +111,7 @@ class LiveElements:
         columns = [stored.column(name) for name in self._names]
         return places, columns, [integers(stored.column(name)) for name in (TIME, END, COUNT)]
 
-    def keep(self, rows: Rows, needed: BoolArray | None, horizon: int) -> None:
+    def keep(self, rows: LiveRows, needed: BoolArray | None, horizon: int) -> None:
         """Store new elements, and forget what the horizon has passed.
 
         Args:
@@ -131,7 +131,7 @@ def value_names(width: int) -> tuple[str, ...]:
     return tuple(f"__value{place}" for place in range(width))
 
 
-def stored_columns(layout: Layout, rows: Rows, element: Int64Array) -> dict[str, pa.Array]:
+def stored_columns(layout: Layout, rows: LiveRows, element: Int64Array) -> dict[str, pa.Array]:
     """The columns of state that come from elements as they are."""
     places = pa.array(element)
     columns = dict(zip(layout.keys, (key.take(places) for key in rows.keys), strict=True))

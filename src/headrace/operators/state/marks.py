@@ -15,7 +15,7 @@ import pyarrow as pa
 from headrace.elements import LIMB, Int64Array, integers, limbs_of
 from headrace.kernels.instants.schedule import sums_at_marks
 from headrace.kernels.instants.timeline import add_by_code
-from headrace.operators.state.runs import Run
+from headrace.operators.state.runs import SortedRun
 from headrace.operators.state.sum_columns import SumColumns, sums_of
 
 STRIDE: Final = 64
@@ -41,12 +41,12 @@ def with_marks(rows: pa.RecordBatch, marks: Int64Array) -> pa.RecordBatch:
     return rows.replace_schema_metadata({_MARKS: marks.tobytes()})
 
 
-def is_marked(run: Run) -> bool:
+def is_marked(run: SortedRun) -> bool:
     """Whether a run has marks."""
     return _MARKS in run.beside
 
 
-def range_sums(run: Run, ints: tuple[str, ...], lows: Int64Array, highs: Int64Array) -> SumColumns:
+def range_sums(run: SortedRun, ints: tuple[str, ...], lows: Int64Array, highs: Int64Array) -> SumColumns:
     """The sums of ranges of the index of a run that has marks.
 
     Args:

@@ -11,18 +11,18 @@ import pyarrow as pa
 from headrace.elements import BoolArray, Int64Array, integers
 from headrace.kernels.rows.joins import sorted_ranges
 from headrace.operators.state.keys import encode_keys, hash_rows, order_by
-from headrace.operators.state.live_elements import COUNT, LiveElements, Rows
+from headrace.operators.state.live_elements import COUNT, LiveElements, LiveRows
 from headrace.operators.state.marks import spread
 from headrace.operators.state.regions import Regions
 from headrace.operators.state.runs import TIME
 from headrace.operators.state.sum_columns import SumColumns
 from headrace.operators.state.sweep_area import SweepArea
-from headrace.operators.state.timeline import Changes, append_changes
+from headrace.operators.state.timeline import TimelineInput, append_changes
 from headrace.time import BEGINNING, INFINITY
 
 
 @dataclass(frozen=True, eq=False)
-class Values:
+class ValuedElements:
     """Elements with values.
 
     Attributes:
@@ -38,26 +38,26 @@ class Values:
     w: Int64Array
 
     @classmethod
-    def of(cls, rows: Rows) -> Values:
+    def of(cls, rows: LiveRows) -> ValuedElements:
         """The elements of a batch that count."""
         kept = pa.array(rows.kept)
         keys, columns = ([column.take(kept) for column in part] for part in (rows.keys, rows.columns))
         return cls(keys, columns, rows.ts[rows.kept], rows.te[rows.kept], rows.w[rows.kept])
 
-    def then(self, more: Values) -> Values:
+    def then(self, more: ValuedElements) -> ValuedElements:
         """These elements, and others behind them."""
         keys, columns = (
             [pa.concat_arrays(pair) for pair in zip(*pairs, strict=True)]
             for pairs in ((self.keys, more.keys), (self.columns, more.columns))
         )
         times = ((self.ts, more.ts), (self.te, more.te), (self.w, more.w))
-        return Values(keys, columns, *(np.concatenate(pair) for pair in times))
+        return ValuedElements(keys, columns, *(np.concatenate(pair) for pair in times))
 
 
-def none(values: Values) -> Values:
+def none(values: ValuedElements) -> ValuedElements:
     """No elements, with the columns of others."""
     keys, columns = ([column.slice(0, 0) for column in part] for part in (values.keys, values.columns))
-    return Values(keys, columns, *(part[:0] for part in (values.ts, values.te, values.w)))
+    return ValuedElements(keys, columns, *(part[:0] for part in (values.ts, values.te, values.w)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +70,11 @@ class RegionValues:
         starts: int64[r], when the regions begin (instants).
     """
 
-    values: Values
+    values: ValuedElements
     codes: Int64Array
     starts: Int64Array
 
-    def until(self, ends: Int64Array, as_at_start: BoolArray) -> Values:
+    def until(self, ends: Int64Array, as_at_start: BoolArray) -> ValuedElements:
         """What there is of it up to other ends of the regions.
 
         Args:
@@ -86,7 +86,9 @@ class RegionValues:
         kept = np.flatnonzero((known.ts < limits) & counted)
         rows = pa.array(kept)
         keys, columns = ([column.take(rows) for column in part] for part in (known.keys, known.columns))
-        return Values(keys, columns, known.ts[kept], np.minimum(known.te, limits)[kept], known.w[kept])
+        return ValuedElements(
+            keys, columns, known.ts[kept], np.minimum(known.te, limits)[kept], known.w[kept]
+        )
 
 
 def values_of(elements: LiveElements, regions: Regions) -> RegionValues | None:
@@ -104,7 +106,7 @@ def values_of(elements: LiveElements, regions: Regions) -> RegionValues | None:
     codes, columns, (ts, te, w) = found
     own = [key.take(pa.array(codes)) for key in keys]
     ts, te = np.maximum(ts, regions.starts[codes]), np.minimum(te, regions.ends[codes])
-    return RegionValues(Values(own, columns, ts, te, w), codes, regions.starts)
+    return RegionValues(ValuedElements(own, columns, ts, te, w), codes, regions.starts)
 
 
 def counted_values_of(area: SweepArea, regions: Regions) -> RegionValues | None:
@@ -134,7 +136,7 @@ def counted_values_of(area: SweepArea, regions: Regions) -> RegionValues | None:
     keys = [key.take(own) for key in regions.keys]
     columns = [rows.column(name).take(stored) for name in area.layout.same]
     ts, te = np.maximum(ts[elements], regions.starts[found]), np.minimum(te[elements], regions.ends[found])
-    return RegionValues(Values(keys, columns, ts, te, w[elements]), found, regions.starts)
+    return RegionValues(ValuedElements(keys, columns, ts, te, w[elements]), found, regions.starts)
 
 
 def _lasting(
@@ -164,7 +166,9 @@ def _lasting(
     return order[kept], (starts[kept], ends[kept], counts[kept])
 
 
-def entering(changes: Changes, values: Sequence[Values]) -> tuple[Changes, list[Rows]]:
+def entering(
+    changes: TimelineInput, values: Sequence[ValuedElements]
+) -> tuple[TimelineInput, list[LiveRows]]:
     """Values beside changes, as elements that add nothing to the sums.
 
     Args:
@@ -178,7 +182,7 @@ def entering(changes: Changes, values: Sequence[Values]) -> tuple[Changes, list[
     for part in values:
         width = changes.sums.values.shape[1]
         none = SumColumns(np.zeros((len(part.ts), width), dtype=np.int64), changes.sums.limbs)
-        changes = append_changes(changes, Changes(part.keys, part.ts, part.te, none))
+        changes = append_changes(changes, TimelineInput(part.keys, part.ts, part.te, none))
     found = []
     for part in values:
         behind = len(changes.ts) - first - len(part.ts)
@@ -189,6 +193,6 @@ def entering(changes: Changes, values: Sequence[Values]) -> tuple[Changes, list[
         w = np.zeros(len(changes.ts), dtype=np.int64)
         w[first : first + len(part.ts)] = part.w
         kept = np.arange(first, first + len(part.ts))
-        found.append(Rows(changes.keys, columns, kept, changes.ts, changes.te, w))
+        found.append(LiveRows(changes.keys, columns, kept, changes.ts, changes.te, w))
         first += len(part.ts)
     return changes, found

@@ -13,7 +13,7 @@ from headrace.operators.state.keys import order_by
 from headrace.operators.state.runs import TIME
 from headrace.operators.state.schedule import Schedule
 from headrace.operators.state.sum_columns import SumColumns, all_limbs, sums_of
-from headrace.operators.state.timeline import Changes, Timeline
+from headrace.operators.state.timeline import Timeline, TimelineInput
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ class Regions:
 
 
 @dataclass(frozen=True, eq=False)
-class Content:
+class RegionContent:
     """What a timeline holds of some regions.
 
     Attributes:
@@ -56,13 +56,13 @@ class Content:
         codes: int64[n], the region of each of these.
     """
 
-    at_starts: Changes
+    at_starts: TimelineInput
     covered: Int64Array
-    later: Changes
+    later: TimelineInput
     codes: Int64Array
 
 
-def content_of(timeline: Timeline, regions: Regions, since: int) -> Content:
+def content_of(timeline: Timeline, regions: Regions, since: int) -> RegionContent:
     """What a timeline holds of some regions.
 
     Args:
@@ -77,15 +77,15 @@ def content_of(timeline: Timeline, regions: Regions, since: int) -> Content:
     bases, covered = timeline.bases_of(regions.hashes, regions.keys)
     held = SumColumns(bases.values[regions.codes], bases.limbs)
     sums = _added(held, schedule.sums_between(hashes, keys, since, after))
-    at_starts = Changes(keys, regions.starts, regions.ends, sums)
+    at_starts = TimelineInput(keys, regions.starts, regions.ends, sums)
     places, found = schedule.between(hashes, keys, np.maximum(after, since), regions.ends)
     own = [key.take(pa.array(places)) for key in keys]
     ends = regions.ends[places]
     if found is None:
         none = SumColumns(np.zeros((0, len(schedule.layout.ints)), dtype=np.int64))
-        return Content(at_starts, covered[regions.codes], Changes(own, ends, ends, none), places)
-    later = Changes(own, integers(found.column(TIME)), ends, sums_of(found, schedule.layout.ints))
-    return Content(at_starts, covered[regions.codes], later, places)
+        return RegionContent(at_starts, covered[regions.codes], TimelineInput(own, ends, ends, none), places)
+    later = TimelineInput(own, integers(found.column(TIME)), ends, sums_of(found, schedule.layout.ints))
+    return RegionContent(at_starts, covered[regions.codes], later, places)
 
 
 def schedule_of(timeline: Timeline) -> Schedule:
@@ -99,8 +99,8 @@ def _added(first: SumColumns, second: SumColumns) -> SumColumns:
     return SumColumns(first.with_limbs(limbs).values + second.with_limbs(limbs).values, limbs)
 
 
-def part_of(changes: Changes, kept: Int64Array, ends: Int64Array) -> Changes:
+def part_of(changes: TimelineInput, kept: Int64Array, ends: Int64Array) -> TimelineInput:
     """Some elements, with other ends; int64[n] each."""
     rows = pa.array(kept)
     sums = SumColumns(changes.sums.values[kept], changes.sums.limbs)
-    return Changes([key.take(rows) for key in changes.keys], changes.ts[kept], ends, sums)
+    return TimelineInput([key.take(rows) for key in changes.keys], changes.ts[kept], ends, sums)

@@ -34,7 +34,7 @@ ORDER = "__order"
 
 
 @dataclass(frozen=True)
-class Part:
+class RunPart:
     """Where some bytes lie.
 
     Attributes:
@@ -60,14 +60,14 @@ class RunRef:
         reach: the longest interval of an element run (BEGINNING + 1 .. INFINITY), 0 for others.
     """
 
-    part: Part
+    part: RunPart
     rows: int
     first: int
     last: int
     reach: int
 
 
-class Run:
+class SortedRun:
     """One run, loaded when it is first looked at.
 
     What is stored in fewer bytes than it has is made wider only as far as it is looked at.
@@ -106,7 +106,7 @@ class Run:
         rows: int = self.stored.num_rows
         return self.ref.part.length + 16 * rows * len(self.names)
 
-    def under(self, ref: RunRef) -> Run:
+    def under(self, ref: RunRef) -> SortedRun:
         """The same rows where another number of them counts.
 
         Args:
@@ -182,7 +182,7 @@ class Run:
 class Area(Protocol):
     """Something that keeps rows as runs, the oldest first."""
 
-    runs: list[Run]
+    runs: list[SortedRun]
 
     def __len__(self) -> int:
         """How many rows it holds."""
@@ -202,7 +202,7 @@ _FEW = 65_536
 """So many rows are merged in the time of a small epoch."""
 
 
-def is_tier_full(runs: Sequence[Run]) -> bool:
+def is_tier_full(runs: Sequence[SortedRun]) -> bool:
     """Whether the newest `TIER` runs are to be merged: the oldest is no larger than the others together.
 
     So each run is larger than the three after it together, whatever sizes come: there are about as many runs
@@ -217,12 +217,12 @@ def is_tier_full(runs: Sequence[Run]) -> bool:
     return sum(sizes) <= max(_FEW, sum(run.rows for run in runs) // TIER)
 
 
-def stored_run(ref: RunRef, load: Callable[[RunRef], pa.RecordBatch]) -> Run:
+def stored_run(ref: RunRef, load: Callable[[RunRef], pa.RecordBatch]) -> SortedRun:
     """A run that lies in a segment."""
-    return Run(ref, lambda: load(ref), ref.rows, (ref.first, ref.last, ref.reach))
+    return SortedRun(ref, lambda: load(ref), ref.rows, (ref.first, ref.last, ref.reach))
 
 
-def new_run(columns: dict[str, pa.Array], indexed: bool = True) -> Run:
+def new_run(columns: dict[str, pa.Array], indexed: bool = True) -> SortedRun:
     """A run of rows in any order; `columns` has `__hash`, `__t` and whatever else the area keeps.
 
     `indexed` adds the endpoint index, for areas that are read by expiry.
@@ -241,7 +241,7 @@ def new_run(columns: dict[str, pa.Array], indexed: bool = True) -> Run:
         places[order] = np.arange(len(order), dtype=np.int32)
         by_expiry = by_time if ends is times else stable_order(ends)
         rows = rows.append_column(ORDER, pa.array(places[by_expiry]))
-    return Run(None, lambda: rows, rows.num_rows, _span(times, ends))
+    return SortedRun(None, lambda: rows, rows.num_rows, _span(times, ends))
 
 
 def unindexed(rows: pa.RecordBatch) -> pa.RecordBatch | None:

@@ -22,7 +22,7 @@ from headrace.kernels.instants.timeline import add_by_code
 from headrace.kernels.rows.sorting import stable_order
 from headrace.operators.state.keys import Codes, encode_keys, equal_rows, ranks
 from headrace.operators.state.marks import STRIDE, is_marked, marked, range_sums, spread, with_marks
-from headrace.operators.state.runs import HASH, ORDER, TIER, TIME, Area, Run, is_tier_full, unindexed
+from headrace.operators.state.runs import HASH, ORDER, TIER, TIME, Area, SortedRun, is_tier_full, unindexed
 from headrace.operators.state.sum_columns import SumColumns, all_limbs, concat_sums, sum_arrays, sums_of
 from headrace.operators.state.sweep_area import Layout
 from headrace.time import BEGINNING, INFINITY
@@ -68,7 +68,7 @@ class Schedule:
         runs: the runs of the last commit, from the oldest to the newest.
     """
 
-    def __init__(self, layout: Layout, runs: Iterable[Run] = ()) -> None:
+    def __init__(self, layout: Layout, runs: Iterable[SortedRun] = ()) -> None:
         self.layout = layout
         self.runs = list(runs)
         self._horizon = BEGINNING
@@ -107,7 +107,7 @@ class Schedule:
         codes: Codes,
         rows: Int64Array | None,
         changes: Endpoints,
-    ) -> Run:
+    ) -> SortedRun:
         """A run of changes; those of one key at one time are added up.
 
         Args:
@@ -219,7 +219,7 @@ class Schedule:
 
     def _ranges(
         self, hashes: Int64Array, keys: list[pa.Array], starts: Int64Array, ends: Int64Array
-    ) -> Iterator[tuple[Run, Int64Array, Int64Array, Int64Array]]:
+    ) -> Iterator[tuple[SortedRun, Int64Array, Int64Array, Int64Array]]:
         """For each run the keys that may have changes there, and their ranges of its index."""
         for run in self.runs:
             near = np.flatnonzero((ends > run.first) & (starts <= run.last) & (starts < ends))
@@ -234,7 +234,7 @@ class Schedule:
                 yield run, near[hit], lows[hit], highs[hit]
 
     def _rows_of(
-        self, run: Run, keys: list[pa.Array], probes: Int64Array, lows: Int64Array, highs: Int64Array
+        self, run: SortedRun, keys: list[pa.Array], probes: Int64Array, lows: Int64Array, highs: Int64Array
     ) -> tuple[Int64Array, Int64Array]:
         """The rows of ranges that have the ranges' keys, each with the number of its range."""
         places, found = spread(lows, highs)
@@ -274,14 +274,14 @@ class Schedule:
         self.runs.append(self._made(keys, hashes, codes, None, changes))
 
     def _next_among_collisions(
-        self, run: Run, wanted: int, keys: list[pa.Array], probe: int, bound: int
+        self, run: SortedRun, wanted: int, keys: list[pa.Array], probe: int, bound: int
     ) -> int:
         rows = np.flatnonzero((run.hashes == wanted) & (run.times >= bound))
         same = equal_rows(keys, np.full(len(rows), probe), run.columns(self.layout.keys), rows)
         times = run.times[rows[same]]
         return int(times.min()) if len(times) else INFINITY
 
-    def _cut(self, run: Run, horizon: int) -> Run:
+    def _cut(self, run: SortedRun, horizon: int) -> SortedRun:
         """The run without what lies below the horizon, if that is more than half of it."""
         dead = _dead(run, horizon)
         if 2 * dead <= run.rows:
@@ -293,23 +293,23 @@ class Schedule:
         return _run(marked(rows, self.layout.ints, order) if is_marked(run) else rows)
 
 
-def _dead(run: Run, horizon: int) -> int:
+def _dead(run: SortedRun, horizon: int) -> int:
     """How many rows of a run lie below the horizon."""
     return int(np.searchsorted(run.times, horizon)) if run.first < horizon else 0
 
 
-def _left(run: Run, horizon: int) -> pa.RecordBatch:
+def _left(run: SortedRun, horizon: int) -> pa.RecordBatch:
     """What a run holds from the horizon on, as it is stored, without the index."""
     dead = _dead(run, horizon)
     return run.stored.select([name for name in run.names if name != ORDER]).slice(dead)
 
 
-def _run(rows: pa.RecordBatch) -> Run:
+def _run(rows: pa.RecordBatch) -> SortedRun:
     """A run of rows in order of time, with their index."""
     times = integers(rows.column(TIME))
-    return Run(None, lambda: rows, rows.num_rows, (int(times[0]), int(times[-1]), 0))
+    return SortedRun(None, lambda: rows, rows.num_rows, (int(times[0]), int(times[-1]), 0))
 
 
-def _index(run: Run) -> tuple[Int64Array, Int64Array, npt.NDArray[np.int32], Int64Array]:
+def _index(run: SortedRun) -> tuple[Int64Array, Int64Array, npt.NDArray[np.int32], Int64Array]:
     """What keys are looked up by: hashes, times, the order by both, and the hashes of some rows in it."""
     return run.hashes, run.times, run.order, run.tops

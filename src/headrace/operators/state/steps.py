@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from headrace.elements import LIMB, BoolArray, Int64Array, concat_rows, integers, limbs_of, widened
 from headrace.kernels.rows.sorting import stable_order
 from headrace.operators.state.keys import encode_keys, equal_rows, order_by
-from headrace.operators.state.runs import HASH, TIER, TIME, Run, is_tier_full, unindexed
+from headrace.operators.state.runs import HASH, TIER, TIME, SortedRun, is_tier_full, unindexed
 from headrace.time import BEGINNING, INFINITY
 
 
@@ -61,7 +61,7 @@ class StepArea:
 
     def __init__(self, keys: tuple[str, ...], ints: tuple[str, ...]) -> None:
         self._keys, self._ints = keys, ints
-        self.runs: list[Run] = []
+        self.runs: list[SortedRun] = []
         self._instant = BEGINNING
 
     def __len__(self) -> int:
@@ -82,7 +82,9 @@ class StepArea:
                 found.append(Steps(run.times, lows, highs, self._sums(run.stored)))
         return found
 
-    def _exclude_others(self, run: Run, keys: list[pa.Array], lows: Int64Array, highs: Int64Array) -> None:
+    def _exclude_others(
+        self, run: SortedRun, keys: list[pa.Array], lows: Int64Array, highs: Int64Array
+    ) -> None:
         """Narrow what has a key's hash to what has the key. The rows of a key follow each other in a run."""
         present = np.flatnonzero(lows < highs)
         ends = np.concatenate([lows[present], highs[present] - 1])
@@ -92,7 +94,9 @@ class StepArea:
             mine = alike[self._have_keys(run, alike, keys, np.full(len(alike), key))]
             lows[key], highs[key] = (mine[0], mine[-1] + 1) if len(mine) else (0, 0)
 
-    def _have_keys(self, run: Run, rows: Int64Array, keys: list[pa.Array], places: Int64Array) -> BoolArray:
+    def _have_keys(
+        self, run: SortedRun, rows: Int64Array, keys: list[pa.Array], places: Int64Array
+    ) -> BoolArray:
         """Whether rows of a run have the keys at those places; bool[len(rows)]."""
         return equal_rows(keys, places, run.take(rows, self._keys).columns, np.arange(len(rows)))
 
@@ -130,7 +134,7 @@ class StepArea:
         others = {name: rows.column(name) for name in rows.schema.names if name not in sums}
         return unindexed(pa.RecordBatch.from_pydict(others | sums))
 
-    def _merge(self, runs: list[Run], instant: int) -> Run:
+    def _merge(self, runs: list[SortedRun], instant: int) -> SortedRun:
         rows = concat_rows([run.batch for run in runs])
         rows = rows.take(pa.array(np.flatnonzero(integers(rows.column(TIME)) > instant)))
         hashes = integers(rows.column(HASH))
@@ -147,7 +151,7 @@ class StepArea:
         return _run(rows.take(pa.array(order[~followed])))
 
 
-def _run(rows: pa.RecordBatch) -> Run:
+def _run(rows: pa.RecordBatch) -> SortedRun:
     times = integers(rows.column(TIME))
     span = (int(times.min()), int(times.max()), 0) if len(times) else (INFINITY, BEGINNING, 0)
-    return Run(None, lambda: rows, rows.num_rows, span)
+    return SortedRun(None, lambda: rows, rows.num_rows, span)

@@ -20,7 +20,17 @@ from headrace.kernels.rows.joins import match_hashes, sorted_ranges
 from headrace.kernels.rows.sorting import stable_order
 from headrace.operators.state.keys import encode_keys, equal_rows, hash_rows, order_by
 from headrace.operators.state.marks import spread
-from headrace.operators.state.runs import END, HASH, ORDER, TIER, TIME, Run, is_tier_full, new_run, unindexed
+from headrace.operators.state.runs import (
+    END,
+    HASH,
+    ORDER,
+    TIER,
+    TIME,
+    SortedRun,
+    is_tier_full,
+    new_run,
+    unindexed,
+)
 from headrace.operators.state.sum_columns import sum_arrays, sums_of
 from headrace.time import BEGINNING, INFINITY
 
@@ -72,7 +82,7 @@ class SweepArea:
         runs: the runs of the last commit.
     """
 
-    def __init__(self, layout: Layout, runs: Iterable[Run] = ()) -> None:
+    def __init__(self, layout: Layout, runs: Iterable[SortedRun] = ()) -> None:
         self.layout = layout
         self.runs = list(runs)
         self._heartbeat = BEGINNING
@@ -173,7 +183,7 @@ class SweepArea:
         )
 
     def _ranges(
-        self, run: Run, hashes: Int64Array, keys: list[pa.Array], starts: Int64Array, ends: Int64Array
+        self, run: SortedRun, hashes: Int64Array, keys: list[pa.Array], starts: Int64Array, ends: Int64Array
     ) -> tuple[Int64Array, pa.RecordBatch]:
         """The rows of a run that are of keys and take effect in intervals, with the keys' positions."""
         lows, highs = sorted_ranges(run.hashes, run.times, hashes, starts, np.maximum(starts, ends))
@@ -201,7 +211,7 @@ class SweepArea:
         """What it holds, netted, without what the heartbeat has passed; None if that is nothing."""
         return unindexed(self._merge(self.runs, self._heartbeat).batch) if self.runs else None
 
-    def _without_dead(self, run: Run, heartbeat: int) -> Run:
+    def _without_dead(self, run: SortedRun, heartbeat: int) -> SortedRun:
         if run.first >= heartbeat:
             return run
         dead = count_before(run.expiries, run.order, heartbeat)
@@ -220,7 +230,7 @@ class SweepArea:
             merged = self._merge(self.runs[-TIER:], heartbeat)
             self.runs[-TIER:] = [merged] if merged.rows else []
 
-    def _merge(self, runs: list[Run], heartbeat: int) -> Run:
+    def _merge(self, runs: list[SortedRun], heartbeat: int) -> SortedRun:
         """The netted rows of some adjacent runs as one run, which may be empty."""
         rows = concat_rows([run.batch for run in runs])
         if ORDER in rows.schema.names:
@@ -243,7 +253,7 @@ class SweepArea:
                 columns = self._netted(rows, times)
         return self._new_run(columns)
 
-    def _new_run(self, columns: dict[str, pa.Array]) -> Run:
+    def _new_run(self, columns: dict[str, pa.Array]) -> SortedRun:
         return new_run(columns, indexed=self.layout.netting is Netting.EXPIRE)
 
     def _newest(self, rows: pa.RecordBatch, drop_empty: bool) -> dict[str, pa.Array]:

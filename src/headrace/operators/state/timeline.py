@@ -31,7 +31,7 @@ _UNTIL = "__until"
 
 
 @dataclass(frozen=True, eq=False)
-class Changes:
+class TimelineInput:
     """What enters a timeline: elements with what each adds to its key's sums.
 
     Attributes:
@@ -46,13 +46,13 @@ class Changes:
     sums: SumColumns
 
 
-def append_changes(first: Changes, more: Changes) -> Changes:
+def append_changes(first: TimelineInput, more: TimelineInput) -> TimelineInput:
     """The elements of both, in order."""
     if len(more.ts) == 0:
         return first
     keys = [pa.concat_arrays(pair) for pair in zip(first.keys, more.keys, strict=True)]
     ts, te = np.concatenate([first.ts, more.ts]), np.concatenate([first.te, more.te])
-    return Changes(keys, ts, te, concat_sums([first.sums, more.sums]))
+    return TimelineInput(keys, ts, te, concat_sums([first.sums, more.sums]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ class Timeline:
         """What is to come, and the bases."""
         return {**self.deltas.areas, "bases": self.bases}
 
-    def step(self, changes: Changes, before: int, horizon: int) -> Points | None:
+    def step(self, changes: TimelineInput, before: int, horizon: int) -> Points | None:
         """Take in elements and move the horizon.
 
         Args:
@@ -243,7 +243,7 @@ class _Pool:
 
     @classmethod
     def of(
-        cls, changes: Changes, schedule: Deltas, due: pa.RecordBatch | None, live: pa.RecordBatch | None
+        cls, changes: TimelineInput, schedule: Deltas, due: pa.RecordBatch | None, live: pa.RecordBatch | None
     ) -> _Pool:
         """Pool new elements with due deltas and with live keys."""
         count, layout = len(changes.ts), schedule.layout

@@ -15,7 +15,7 @@ from headrace.expressions.tree import SortKey
 from headrace.kernels.values.skyband import best_so_far, cut_where_one_ends
 from headrace.operators.aggregates.live_values import LiveChanges
 from headrace.operators.state.keys import encode_keys, hash_rows, normalise, order_by
-from headrace.operators.state.live_elements import LiveElements, Pool, Rows
+from headrace.operators.state.live_elements import LiveElements, LiveRows, Pool
 from headrace.operators.state.order import rank_rows
 from headrace.operators.state.sweep_area import SweepArea
 from headrace.operators.state.timeline import Points
@@ -69,7 +69,7 @@ class Skyband:
         """The rows."""
         return self._elements.area
 
-    def take_in(self, rows: Rows, points: Points | None, window: tuple[int, int]) -> Standings | None:
+    def take_in(self, rows: LiveRows, points: Points | None, window: tuple[int, int]) -> Standings | None:
         """Take in elements; all changes below the new horizon to rows that may be shown, if there are."""
         before, horizon = window
         if points is None:

@@ -18,12 +18,12 @@ from headrace.kernels.values import top_k as kernels
 from headrace.kernels.values.inputs import CountChanges, GroupPoints
 from headrace.kernels.values.top_k import first_rows
 from headrace.operators.aggregates.live_values import LiveValues
-from headrace.operators.contract import Progress
+from headrace.operators.contract import OperatorProgress
 from headrace.operators.state.keys import normalise, order_by
-from headrace.operators.state.live_elements import Rows
+from headrace.operators.state.live_elements import LiveRows
 from headrace.operators.state.runs import Area
 from headrace.operators.state.sum_columns import SumColumns
-from headrace.operators.state.timeline import Changes, Points, Timeline
+from headrace.operators.state.timeline import Points, Timeline, TimelineInput
 from headrace.operators.top_k.skyband import Skyband, reachable
 from headrace.operators.top_k.standings import Standings, stand, within_bounds
 
@@ -91,20 +91,20 @@ class TopKOperator:
         reduce = has_skyband(self._node) and not self._reduced
         self._inputs.append(reachable(self._node, batch) if reduce else batch)
 
-    def advance(self, progress: Progress) -> Batch:
+    def advance(self, progress: OperatorProgress) -> Batch:
         """The corrections and new segments up to the new horizon."""
         batch = concat(self._below, self._inputs)
         columns = [normalise(values) for values in batch.payload.columns]
         keys = [columns[key.index] for key in self._node.keys]
         counts = SumColumns(batch.w.reshape(-1, 1))
-        points = self._timeline.step(Changes(keys, batch.ts, batch.te, counts), *progress.window)
-        rows = Rows(keys, columns, np.arange(len(batch)), batch.ts, batch.te, batch.w)
+        points = self._timeline.step(TimelineInput(keys, batch.ts, batch.te, counts), *progress.window)
+        rows = LiveRows(keys, columns, np.arange(len(batch)), batch.ts, batch.te, batch.w)
         standings = self._take_in(rows, points, progress.window)
         if points is None or standings is None:
             return concat(self._node.schema, [])
         return self._emit(points, standings)
 
-    def _take_in(self, rows: Rows, points: Points | None, window: tuple[int, int]) -> Standings | None:
+    def _take_in(self, rows: LiveRows, points: Points | None, window: tuple[int, int]) -> Standings | None:
         if isinstance(self._rows, Skyband):
             return self._rows.take_in(rows, points, window)
         changes = self._rows.take_in(rows, points, window)

@@ -17,7 +17,7 @@ from headrace.kernels.rows.sorting import stable_order
 from headrace.operators.state.keys import encode_keys, hash_rows
 from headrace.operators.state.order import break_ties
 
-Answers = dict[tuple[Frame, AggregateCall], pa.Array]
+FrameValues = dict[tuple[Frame, AggregateCall], pa.Array]
 """For aggregates over frames a column each, with a value for each row that has arrived."""
 
 

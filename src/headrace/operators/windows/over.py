@@ -10,9 +10,9 @@ from headrace.elements import Batch, concat, record_batch
 from headrace.expressions.aggregates.ordering import Ordering
 from headrace.expressions.tree import AggregateCall
 from headrace.operators.aggregates.accumulators import is_invertible
-from headrace.operators.contract import Progress, Report
+from headrace.operators.contract import OperatorProgress, Report
 from headrace.operators.state.runs import Area
-from headrace.operators.windows.arrived import Answers, Arrived
+from headrace.operators.windows.arrived import Arrived, FrameValues
 from headrace.operators.windows.kept_rows import RowColumns, WaitingRows
 from headrace.operators.windows.range_sums import RangeSums, RunningTotals, is_running_sum
 from headrace.operators.windows.range_values import RangeGroups, RangeValues
@@ -80,11 +80,11 @@ class OverOperator:
         """Take in elements."""
         self._inputs.append(batch)
 
-    def advance(self, progress: Progress) -> Batch:
+    def advance(self, progress: OperatorProgress) -> Batch:
         """The rows below the new heartbeat, each with its aggregates."""
         batch = self._waiting.due(self._inputs, progress.window)
         arrived = self._arrived(batch) if len(batch) else None
-        found: Answers = {}
+        found: FrameValues = {}
         for part in self._parts:
             found |= part.step(arrived, progress.window)
         if arrived is None:

@@ -19,7 +19,7 @@ from headrace.operators.state.runs import HASH, TIME, Area
 from headrace.operators.state.steps import StepArea, Steps
 from headrace.operators.state.sum_columns import SumColumns, all_limbs, sum_arrays, sums_of
 from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
-from headrace.operators.windows.arrived import Answers, Arrived, Instants
+from headrace.operators.windows.arrived import Arrived, FrameValues, Instants
 from headrace.time import BEGINNING, INFINITY, Duration
 
 
@@ -49,7 +49,7 @@ class RangeSums:
         """The running sums of the last instants."""
         return {"sums": self._area}
 
-    def step(self, arrived: Arrived | None, window: tuple[int, int]) -> Answers:
+    def step(self, arrived: Arrived | None, window: tuple[int, int]) -> FrameValues:
         """The aggregates for new rows, if there are any."""
         longest = max(frame.size.length for frame in self._frames)
         # A frame of the horizon, or of a later instant, starts after this one.
@@ -58,7 +58,7 @@ class RangeSums:
         self._area.expire(dead)
         return found
 
-    def _answers(self, arrived: Arrived, dead: int) -> Answers:
+    def _answers(self, arrived: Arrived, dead: int) -> FrameValues:
         """The aggregates; steps up to an instant need not be stored."""
         instants = arrived.instants
         stored = self._area.stored(arrived.hashes, arrived.keys)
@@ -71,7 +71,7 @@ class RangeSums:
         )
         new = self._steps(instants, running, names)
         self._append(arrived, new, dead)
-        result: Answers = {}
+        result: FrameValues = {}
         for frame, calls in self._frames.items():
             found = _differences([*stored, new], instants, frame.size.length, running, names)
             sums = SumColumns(found.T, own.limbs)
@@ -124,13 +124,13 @@ class RunningTotals:
         """What was added up for each partition, for ever."""
         return {"totals": self._area}
 
-    def step(self, arrived: Arrived | None, window: tuple[int, int]) -> Answers:
+    def step(self, arrived: Arrived | None, window: tuple[int, int]) -> FrameValues:
         """The aggregates for new rows, if there are any."""
         found = {} if arrived is None else self._answers(arrived)
         self._area.expire(window[1])
         return found
 
-    def _answers(self, arrived: Arrived) -> Answers:
+    def _answers(self, arrived: Arrived) -> FrameValues:
         instants, ints = arrived.instants, self._area.layout.ints
         own = _added(self._layout, arrived.rows, self._report)
         places, rows = self._area.gather(arrived.hashes, arrived.keys)

@@ -12,13 +12,13 @@ from headrace.expressions.aggregates.ordering import Ordering
 from headrace.expressions.tree import AggregateCall
 from headrace.operators.aggregates.aggregate import AggregateOperator
 from headrace.operators.aggregates.live_values import create_live_values
-from headrace.operators.contract import Progress, Report, evaluate_all
+from headrace.operators.contract import OperatorProgress, Report, evaluate_all
 from headrace.operators.state.keys import encode_keys, hash_rows, normalise
-from headrace.operators.state.live_elements import Rows
+from headrace.operators.state.live_elements import LiveRows
 from headrace.operators.state.runs import Area
 from headrace.operators.state.sum_columns import SumColumns
 from headrace.operators.state.timeline import Points
-from headrace.operators.windows.arrived import Answers, Arrived
+from headrace.operators.windows.arrived import Arrived, FrameValues
 from headrace.time import BEGINNING, INFINITY, TimeDomain
 
 
@@ -47,7 +47,7 @@ class RangeValues:
         """The values that are or can become an answer."""
         return {"values": self._live.values}
 
-    def step(self, arrived: Arrived | None, window: tuple[int, int]) -> Answers:
+    def step(self, arrived: Arrived | None, window: tuple[int, int]) -> FrameValues:
         """The aggregates for new rows, if there are any."""
         if arrived is None:
             none = empty(self._schema)
@@ -62,14 +62,14 @@ class RangeValues:
     def _no_keys(self) -> list[pa.Array]:
         return [pa.array([], dtype) for dtype in self._types]
 
-    def _rows(self, batch: Batch, keys: list[pa.Array]) -> Rows:
+    def _rows(self, batch: Batch, keys: list[pa.Array]) -> LiveRows:
         """Rows as elements of the values, which stay for the length of the frame."""
         _, found = evaluate_all(self._ordering.expressions, batch, self._report)
         values = [normalise(column) for column in found]
         kept = np.arange(len(batch))
         if self._ordering.needed is not None:
             kept = np.flatnonzero(np.asarray(values.pop().is_valid().to_numpy(zero_copy_only=False)))
-        return Rows(keys, values, kept, batch.ts, frame_ends(batch, self._frame), batch.w)
+        return LiveRows(keys, values, kept, batch.ts, frame_ends(batch, self._frame), batch.w)
 
 
 def _points(arrived: Arrived) -> Points:
@@ -118,12 +118,12 @@ class RangeGroups:
         """The aggregation's state."""
         return dict(self._groups.areas)
 
-    def step(self, arrived: Arrived | None, window: tuple[int, int]) -> Answers:
+    def step(self, arrived: Arrived | None, window: tuple[int, int]) -> FrameValues:
         """The aggregates for new rows, if there are any."""
         if arrived is not None:
             rows, te = arrived.rows, frame_ends(arrived.rows, self._frame)
             self._groups.process(0, Batch(rows.payload, rows.ts, te, rows.w))
-        found = self._groups.advance(Progress((window[0],), (window[1],)))
+        found = self._groups.advance(OperatorProgress((window[0],), (window[1],)))
         if arrived is None:
             return {}
         at = pa.array(self._segments(arrived, found)[arrived.instants.numbers])

@@ -13,9 +13,9 @@ from headrace.elements import Batch, Int64Array, concat_rows, integers, record_b
 from headrace.expressions.tree import AggregateCall, expressions_of
 from headrace.kernels.rows.sorting import stable_order
 from headrace.operators.aggregates.aggregate import AggregateOperator
-from headrace.operators.contract import Progress, Report
+from headrace.operators.contract import OperatorProgress, Report
 from headrace.operators.state.runs import Area
-from headrace.operators.windows.arrived import Answers, Arrived
+from headrace.operators.windows.arrived import Arrived, FrameValues
 from headrace.operators.windows.kept_rows import NUMBER, KeptRows, LastRows, RowColumns
 from headrace.operators.windows.running import Entering, RunningRows, or_nothing
 from headrace.schema import BIGINT, Field, Schema
@@ -70,14 +70,14 @@ class RowFrames:
             areas |= {f"frame{place}_{name}": area for name, area in part.areas.items()}
         return areas
 
-    def step(self, arrived: Arrived | None, _: tuple[int, int]) -> Answers:
+    def step(self, arrived: Arrived | None, _: tuple[int, int]) -> FrameValues:
         """The aggregates for new rows, if there are any; they come in their order."""
         if arrived is None:
             return {}
         old, starts = self._rows.of(arrived), arrived.starts
         places = np.arange(len(arrived.codes)) - starts[arrived.codes]
         numbered = _Numbered(arrived, old, arrived.codes, places)
-        result: Answers = {}
+        result: FrameValues = {}
         for (frame, calls), part in zip(self._frames.items(), self._parts, strict=True):
             columns = part.step(numbered, self._columns)
             result |= {(frame, call): values for call, values in zip(calls, columns, strict=True)}
@@ -186,4 +186,4 @@ class _Grouped:
         ts, te = places + self._frame.last, places + first + 1
         elements = record_batch([*payload.columns, pa.array(partitions)], schema, len(places))
         operator.process(0, Batch(elements, ts, te, np.ones(len(places), dtype=np.int64)))
-        return operator.advance(Progress((BEGINNING,), (INFINITY,)))
+        return operator.advance(OperatorProgress((BEGINNING,), (INFINITY,)))

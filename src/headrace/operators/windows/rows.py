@@ -8,7 +8,7 @@ import pyarrow as pa
 from headrace.algebra.nodes import LiveRow, RowWindow
 from headrace.elements import Batch, BoolArray, Int64Array, concat, empty, integers, take_rows
 from headrace.kernels.rows.rows import slide_rows
-from headrace.operators.contract import Progress
+from headrace.operators.contract import OperatorProgress
 from headrace.operators.state.runs import TIME, Area
 from headrace.operators.windows.arrived import Arrived
 from headrace.operators.windows.kept_rows import KeptRows, LastRows, RowColumns, WaitingRows
@@ -64,7 +64,7 @@ class RowWindowOperator:
         """Take in elements."""
         self._inputs.append(batch)
 
-    def advance(self, progress: Progress) -> Batch:
+    def advance(self, progress: OperatorProgress) -> Batch:
         """What the rows below the new heartbeat change in the windows."""
         batch = self._waiting.due(self._inputs, progress.window)
         if not len(batch):

@@ -13,7 +13,7 @@ from headrace.elements import Batch, Int64Array, integers, take_rows
 from headrace.expressions.aggregates.functions import function_of
 from headrace.expressions.tree import AggregateCall
 from headrace.operators.aggregates.aggregate import AggregateOperator
-from headrace.operators.contract import Progress, Report
+from headrace.operators.contract import OperatorProgress, Report
 from headrace.operators.state.runs import HASH, TIME, Area
 from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
 from headrace.time import INFINITY, TimeDomain
@@ -72,7 +72,7 @@ class RunningRows:
         self._sums.process(
             0, Batch(take_rows(entering.payload, entering.rows[there]), now + there, forever, ones)
         )
-        found = self._sums.advance(Progress((now,), (now + count,)))
+        found = self._sums.advance(OperatorProgress((now,), (now + count,)))
         # Chronons are not coalesced: every row that enters has a segment that starts with it.
         fresh = np.flatnonzero((found.w > 0) & (found.ts >= now))
         places = np.full(count, -1, dtype=np.int64)

@@ -10,7 +10,7 @@ import pyarrow as pa
 from headrace.algebra.nodes import SessionWindow, instant_type
 from headrace.elements import Batch, BoolArray, Int64Array, concat, integers, record_batch, take_rows
 from headrace.kernels.instants.timeline import net_points
-from headrace.operators.contract import Progress
+from headrace.operators.contract import OperatorProgress
 from headrace.operators.state.keys import encode_keys, hash_rows, normalise, order_by
 from headrace.operators.state.runs import HASH, TIME, WEIGHT
 from headrace.operators.state.sweep_area import Layout, SweepArea
@@ -82,7 +82,7 @@ class SessionOperator:
         """Take in chronons."""
         self._inputs.append(batch)
 
-    def advance(self, progress: Progress) -> Batch:
+    def advance(self, progress: OperatorProgress) -> Batch:
         """The sessions that the new heartbeat has ended."""
         before, heartbeat = progress.window
         batch = concat(self._node.input.schema, self._inputs)

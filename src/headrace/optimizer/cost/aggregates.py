@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.algebra.nodes import Aggregate
-from headrace.expressions.aggregates.functions import Kept, function_of
+from headrace.expressions.aggregates.functions import KeptValues, function_of
 from headrace.expressions.aggregates.ordering import Ordering
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.optimizer.cost.flow import Flow, lasting
@@ -45,7 +45,9 @@ def _keys(plan: Aggregate) -> tuple[Expression, ...]:
 def _rate(plan: Aggregate, flow: Flow, groups: Growth, at_once: float, elapsed: float) -> float:
     """How often the row of some group changes, per instant."""
     rate = changes(flow, groups, elapsed, at_once)
-    if not plan.aggregates or any(function_of(call).kept is not Kept.ENDS for _, call in plan.aggregates):
+    if not plan.aggregates or any(
+        function_of(call).kept is not KeptValues.ENDS for _, call in plan.aggregates
+    ):
         return rate
     # Of the rows of a group one is the largest, and each is so for as long as another.
     size = max(flow.live / max(groups.at(flow.live), 1e-9), 1e-9)

@@ -44,7 +44,7 @@ from headrace.algebra.nodes import (
 from headrace.elements import Int64Array
 from headrace.expressions.tree import Expression
 from headrace.optimizer.cost.aggregates import aggregated
-from headrace.optimizer.cost.flow import Flow, Sample, lasting
+from headrace.optimizer.cost.flow import Flow, FlowSample, lasting
 from headrace.optimizer.cost.growth import ALL
 from headrace.optimizer.cost.matching import joined
 from headrace.optimizer.cost.stateless import length, passed, united
@@ -133,7 +133,9 @@ def _sessions(flow: Flow, gap: float, keys: Sequence[Expression]) -> Expectation
     return Expectation(replace(flow, lifetime=gap, values=values, sample=valid), flow.rate * waits)
 
 
-def _session_bounds(sample: Sample, gap: float, keys: Sequence[Expression]) -> tuple[Int64Array, Int64Array]:
+def _session_bounds(
+    sample: FlowSample, gap: float, keys: Sequence[Expression]
+) -> tuple[Int64Array, Int64Array]:
     """int64[n] and int64[n]: where the session of each row starts and ends (instants)."""
     codes, instants = sample.codes(keys), sample.instants
     order = np.lexsort((instants, codes))

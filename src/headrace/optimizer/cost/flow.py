@@ -24,7 +24,7 @@ TYPICAL_SELECTIVITY: Final = 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class FlowSample:
     """Some rows of a stream that follow each other in time.
 
     Attributes:
@@ -37,12 +37,12 @@ class Sample:
     instants: Int64Array
     part: float = 1.0
 
-    def kept(self, predicate: Expression) -> Sample:
+    def kept(self, predicate: Expression) -> FlowSample:
         """The rows for which a predicate is true."""
         mask = predicate_mask(evaluate(predicate, self.rows))
         return replace(self, rows=self.rows.filter(pa.array(mask)), instants=self.instants[mask])
 
-    def projected(self, items: Sequence[tuple[str, Expression]]) -> Sample:
+    def projected(self, items: Sequence[tuple[str, Expression]]) -> FlowSample:
         """The rows with the values of expressions as columns; a value that cannot be computed is NULL."""
         values = [evaluate(expression, self.rows).values for _, expression in items]
         rows = pa.RecordBatch.from_arrays(values, names=[name for name, _ in items])
@@ -53,7 +53,7 @@ class Sample:
         return codes_of([evaluate(key, self.rows).values for key in keys], len(self.instants))
 
     def codes_with(
-        self, keys: Sequence[Expression], other: Sample, others: Sequence[Expression]
+        self, keys: Sequence[Expression], other: FlowSample, others: Sequence[Expression]
     ) -> tuple[Int64Array, Int64Array]:
         """int64[n] and int64[m]: equal numbers for equal values of keys, here and in another sample.
 
@@ -92,7 +92,7 @@ class Flow:
     lifetime: float
     step: float
     values: tuple[Growth, ...]
-    sample: Sample | None = None
+    sample: FlowSample | None = None
     is_open: bool = False
     is_replaced: bool = False
     extremes: Mapping[int, float] = field(default_factory=dict)
@@ -164,7 +164,7 @@ def lasting(live: float, rate: float) -> float:
     return max(1.0, live / rate) if rate else 1.0
 
 
-def flow_of(sample: Sample) -> Flow:
+def flow_of(sample: FlowSample) -> Flow:
     """How a stream flows that comes from outside, by some of its rows."""
     rows = len(sample.instants)
     span = int(sample.instants[-1] - sample.instants[0]) + 1 if rows else 1

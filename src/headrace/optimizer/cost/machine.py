@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from importlib.resources import files
 from typing import Final
 
-from headrace.optimizer.cost.work import Kind, Work
+from headrace.optimizer.cost.work import Work, WorkKind
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Machine:
     """
 
     name: str
-    constants: Mapping[Kind, Constants]
+    constants: Mapping[WorkKind, Constants]
 
     def seconds(self, works: Iterable[Work]) -> float:
         """How much processor time some work takes (seconds)."""
@@ -63,7 +63,7 @@ class Machine:
         """The constants in a text that `written` has made."""
         found = json.loads(text)
         constants = {
-            Kind(kind): Constants(**{name: value / 1e9 for name, value in each.items()})
+            WorkKind(kind): Constants(**{name: value / 1e9 for name, value in each.items()})
             for kind, each in found["nanoseconds"].items()
         }
         return cls(found["machine"], constants)

@@ -20,7 +20,7 @@ import pyarrow as pa
 from headrace.algebra.nodes import Join
 from headrace.elements import Int64Array
 from headrace.expressions.tree import Column, Expression
-from headrace.optimizer.cost.flow import Flow, Sample
+from headrace.optimizer.cost.flow import Flow, FlowSample
 
 _REACH: Final = 2
 """A sample is long enough for rows that meet others up to one part in so many of its length before them."""
@@ -166,7 +166,7 @@ def _count(
     return float(some.sum()) / int(whole.sum())
 
 
-def _pairs(plan: Join, left: Flow, right: Flow, rate: float) -> Sample | None:
+def _pairs(plan: Join, left: Flow, right: Flow, rate: float) -> FlowSample | None:
     """Some of the pairs of the rows in two samples, evenly spread; None without any.
 
     Args:
@@ -200,8 +200,8 @@ def _pairs(plan: Join, left: Flow, right: Flow, rate: float) -> Sample | None:
     in_time = np.argsort(later, kind="stable")
     columns = [*_taken(left.sample, mine[in_time]), *_taken(right.sample, yours[in_time])]
     rows = pa.RecordBatch.from_arrays(columns, names=list(plan.schema.names))
-    return Sample(rows, later[in_time], len(wanted) / (rate * span))
+    return FlowSample(rows, later[in_time], len(wanted) / (rate * span))
 
 
-def _taken(sample: Sample, places: Int64Array) -> list[pa.Array]:
+def _taken(sample: FlowSample, places: Int64Array) -> list[pa.Array]:
     return [values.take(pa.array(places)) for values in sample.rows.columns]

@@ -10,8 +10,8 @@ from headrace.algebra.nodes import Join
 from headrace.optimizer.cost.expected import expected
 from headrace.optimizer.cost.flow import Flow
 from headrace.optimizer.cost.machine import MACHINE
-from headrace.optimizer.cost.work import Counts, Kind, Work, epochs_of, sending, storing, work_of
-from headrace.optimizer.joins.join_graph import JoinedPart, JoinGraph, Order
+from headrace.optimizer.cost.work import NodeCounts, Work, WorkKind, epochs_of, sending, storing, work_of
+from headrace.optimizer.joins.join_graph import JoinedPart, JoinGraph, JoinOrder
 
 MAX_INPUTS: Final = 10
 """Of so many inputs all orders are looked at: 59,049 joins of one subset with another."""
@@ -21,7 +21,7 @@ _MARGIN: Final = 0.9
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class JoinCandidate:
     """The best way found to join some inputs.
 
     Attributes:
@@ -45,12 +45,12 @@ class Choice:
         before: the same of the order that was there.
     """
 
-    order: Order
+    order: JoinOrder
     cost: float
     before: float
 
 
-def best_order(graph: JoinGraph, flows: Sequence[Flow], elapsed: float) -> Order:
+def best_order(graph: JoinGraph, flows: Sequence[Flow], elapsed: float) -> JoinOrder:
     """The order in which joins take the least processor time; the graph's own if none is much better.
 
     Args:
@@ -71,7 +71,7 @@ def chosen_order(graph: JoinGraph, flows: Sequence[Flow], elapsed: float) -> Cho
     inputs = len(flows)
     if inputs > MAX_INPUTS:
         return Choice(graph.order, present, present)
-    best = {1 << place: Candidate(graph.part(place), flows[place], 0.0) for place in range(inputs)}
+    best = {1 << place: JoinCandidate(graph.part(place), flows[place], 0.0) for place in range(inputs)}
     for subset in sorted(range(1 << inputs), key=int.bit_count):
         pairs = [(best[some], best[rest]) for some, rest in _splits(subset) if some in best and rest in best]
         found = _cheapest(graph, pairs, elapsed)
@@ -94,8 +94,8 @@ def _splits(subset: int) -> Iterator[tuple[int, int]]:
 
 
 def _cheapest(
-    graph: JoinGraph, pairs: Sequence[tuple[Candidate, Candidate]], elapsed: float
-) -> Candidate | None:
+    graph: JoinGraph, pairs: Sequence[tuple[JoinCandidate, JoinCandidate]], elapsed: float
+) -> JoinCandidate | None:
     """The cheapest of the joins by an equality; None without any."""
     for left, right in sorted(pairs, key=lambda pair: _cost_of_inputs(pair, elapsed)):
         # Whatever the order, the result is the same.
@@ -104,12 +104,12 @@ def _cheapest(
     return None
 
 
-def _cost_of_inputs(pair: tuple[Candidate, Candidate], elapsed: float) -> float:
+def _cost_of_inputs(pair: tuple[JoinCandidate, JoinCandidate], elapsed: float) -> float:
     """What it takes to make two inputs, to bring them to their join and to keep them there (seconds)."""
     kept = sum(side.flow.live for side in pair if side.flow.lifetime > 1)
     rows = sum(side.flow.rate * elapsed for side in pair)
-    counts = Counts(rows, 0.0, kept, epochs_of(rows))
-    join = Work(Kind.JOIN, rows, kept=kept * counts.epochs, epochs=counts.epochs)
+    counts = NodeCounts(rows, 0.0, kept, epochs_of(rows))
+    join = Work(WorkKind.JOIN, rows, kept=kept * counts.epochs, epochs=counts.epochs)
     sent = (
         work
         for side in pair
@@ -118,17 +118,17 @@ def _cost_of_inputs(pair: tuple[Candidate, Candidate], elapsed: float) -> float:
     return sum(side.cost for side in pair) + MACHINE.seconds((join, storing(counts), *sent))
 
 
-def _joined(graph: JoinGraph, left: Candidate, right: Candidate, elapsed: float) -> Candidate:
+def _joined(graph: JoinGraph, left: JoinCandidate, right: JoinCandidate, elapsed: float) -> JoinCandidate:
     part = graph.joined(left.part, right.part)
     assert isinstance(part.plan, Join)
     flow = expected(part.plan, (left.flow, right.flow), elapsed).flow
-    yielding = MACHINE.seconds(work_of(part.plan, Counts(0.0, flow.rate * elapsed, 0.0, 0.0)))
-    return Candidate(part, flow, _cost_of_inputs((left, right), elapsed) + yielding)
+    yielding = MACHINE.seconds(work_of(part.plan, NodeCounts(0.0, flow.rate * elapsed, 0.0, 0.0)))
+    return JoinCandidate(part, flow, _cost_of_inputs((left, right), elapsed) + yielding)
 
 
-def _costed(graph: JoinGraph, order: Order, flows: Sequence[Flow], elapsed: float) -> Candidate:
+def _costed(graph: JoinGraph, order: JoinOrder, flows: Sequence[Flow], elapsed: float) -> JoinCandidate:
     """What an order costs."""
     if isinstance(order, int):
-        return Candidate(graph.part(order), flows[order], 0.0)
+        return JoinCandidate(graph.part(order), flows[order], 0.0)
     left, right = (_costed(graph, side, flows, elapsed) for side in order)
     return _joined(graph, left, right, elapsed)

@@ -51,7 +51,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import is_insert_only, is_stateful
 from headrace.expressions.aggregates.aggregates import effective_argument, masked
-from headrace.expressions.aggregates.functions import Kept, function_of
+from headrace.expressions.aggregates.functions import KeptValues, function_of
 from headrace.expressions.aggregates.ordering import Ordering
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, Literal, children
 from headrace.schema import Schema
@@ -62,7 +62,7 @@ EPOCH_ROWS: Final = 500_000
 _PATTERNS: Final = frozenset({"LIKE", "REGEXP_LIKE", "REGEXP_EXTRACT", "SPLIT_PART"})
 
 
-class Kind(Enum):
+class WorkKind(Enum):
     """Work that has constants of its own."""
 
     READ = "read a value"
@@ -100,7 +100,7 @@ class Work:
         epochs: how many epochs there are.
     """
 
-    kind: Kind
+    kind: WorkKind
     taken: float
     given: float = 0.0
     kept: float = 0.0
@@ -108,7 +108,7 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Counts:
+class NodeCounts:
     """What a node takes, yields and keeps, as measured or expected.
 
     Attributes:
@@ -129,28 +129,28 @@ def epochs_of(rows: float, epoch_rows: int = EPOCH_ROWS) -> float:
     return rows / epoch_rows
 
 
-def reading(schema: Schema, counts: Counts) -> tuple[Work, ...]:
+def reading(schema: Schema, counts: NodeCounts) -> tuple[Work, ...]:
     """Reading the rows of a stream."""
     texts = _texts_in(schema)
     values = len(schema.fields) - texts
     return (
-        Work(Kind.READ, counts.given * values, epochs=counts.epochs),
-        Work(Kind.READ_TEXT, counts.given * texts),
+        Work(WorkKind.READ, counts.given * values, epochs=counts.epochs),
+        Work(WorkKind.READ_TEXT, counts.given * texts),
     )
 
 
 def sending(schema: Schema, rows: float, is_reduced: bool, epochs: float) -> tuple[Work, ...]:
     """Sending rows of a schema to other tasks, perhaps added up before."""
-    sent = Work(Kind.REDUCE if is_reduced else Kind.EXCHANGE, rows, epochs=epochs)
-    return sent, Work(Kind.CARRY_TEXT, rows * _texts_in(schema))
+    sent = Work(WorkKind.REDUCE if is_reduced else WorkKind.EXCHANGE, rows, epochs=epochs)
+    return sent, Work(WorkKind.CARRY_TEXT, rows * _texts_in(schema))
 
 
-def storing(counts: Counts) -> Work:
+def storing(counts: NodeCounts) -> Work:
     """Loading and storing the state of an operator."""
-    return Work(Kind.STORE, counts.taken, kept=counts.kept * counts.epochs, epochs=counts.epochs)
+    return Work(WorkKind.STORE, counts.taken, kept=counts.kept * counts.epochs, epochs=counts.epochs)
 
 
-def work_of(plan: Plan, counts: Counts) -> tuple[Work, ...]:
+def work_of(plan: Plan, counts: NodeCounts) -> tuple[Work, ...]:
     """What an operator does with its rows.
 
     Args:
@@ -174,28 +174,28 @@ def work_of(plan: Plan, counts: Counts) -> tuple[Work, ...]:
             return tuple(_aggregating(plan.widest, counts))
         case _:
             texts = _texts_in(plan.schema) if is_stateful(plan) else 0
-            return _every(_kind_of(plan), counts), Work(Kind.CARRY_TEXT, counts.given * texts)
+            return _every(_kind_of(plan), counts), Work(WorkKind.CARRY_TEXT, counts.given * texts)
 
 
-def _kind_of(plan: Plan) -> Kind:
+def _kind_of(plan: Plan) -> WorkKind:
     """What an operator does that does one thing with all of its rows."""
     match plan:
         case TimeWindow() | Union() | Clip() | Sample() | Rstream() | Remember() | Early(corrects=False):
-            return Kind.PASS
+            return WorkKind.PASS
         case WindowBounds() | Granularity() | Split() | Unnest():
-            return Kind.CUT
+            return WorkKind.CUT
         case Join():
-            return Kind.JOIN
+            return WorkKind.JOIN
         case Distinct() | Coalesce() | Finalize() | Istream() | Dstream() | SetOperation() | Early():
-            return Kind.ROWS
+            return WorkKind.ROWS
         case TopK():
-            return Kind.TOP
+            return WorkKind.TOP
         case Over():
-            return Kind.OVER
+            return WorkKind.OVER
         case RowWindow():
-            return Kind.LAST_ROWS
+            return WorkKind.LAST_ROWS
         case SessionWindow():
-            return Kind.SESSIONS
+            return WorkKind.SESSIONS
         case Filter() | Match() | Project() | Lifetime() | Aggregate() | NestedAggregate():
             raise AssertionError("these do several things")
         case Source() | Relation() | OuterJoin() | SemiJoin():
@@ -204,30 +204,30 @@ def _kind_of(plan: Plan) -> Kind:
             assert_never(plan)
 
 
-def _every(kind: Kind, counts: Counts) -> Work:
+def _every(kind: WorkKind, counts: NodeCounts) -> Work:
     return Work(kind, counts.taken, counts.given, counts.kept * counts.epochs, counts.epochs)
 
 
-def _computing(expressions: Iterable[Expression], counts: Counts) -> tuple[Work, ...]:
+def _computing(expressions: Iterable[Expression], counts: NodeCounts) -> tuple[Work, ...]:
     calls = [part for expression in expressions for part in _computed(expression)]
     patterns = sum(isinstance(part, Call) and part.function in _PATTERNS for part in calls)
     texts = sum(map(_has_text, calls)) - patterns
     return (
-        Work(Kind.PASS, counts.taken, counts.given, epochs=counts.epochs),
-        Work(Kind.COMPUTE, counts.taken * (len(calls) - texts - patterns)),
-        Work(Kind.COMPUTE_TEXT, counts.taken * texts),
-        Work(Kind.PATTERN, counts.taken * patterns),
+        Work(WorkKind.PASS, counts.taken, counts.given, epochs=counts.epochs),
+        Work(WorkKind.COMPUTE, counts.taken * (len(calls) - texts - patterns)),
+        Work(WorkKind.COMPUTE_TEXT, counts.taken * texts),
+        Work(WorkKind.PATTERN, counts.taken * patterns),
     )
 
 
-def _aggregating(plan: Aggregate, counts: Counts) -> Iterator[Work]:
+def _aggregating(plan: Aggregate, counts: NodeCounts) -> Iterator[Work]:
     """The sums, and for each kind of values that are kept besides what it takes to keep them."""
-    yield _every(Kind.SUMS, counts)
+    yield _every(WorkKind.SUMS, counts)
     calls = [call for _, call in plan.aggregates]
     for kind, number in (
-        (Kind.DISTINCT_VALUES, len(distinct_inputs(calls))),
-        (Kind.ENDS, sum(keeps_ends(plan, calls) for calls in by_order(calls).values())),
-        (Kind.VALUES, sum(not keeps_ends(plan, calls) for calls in by_order(calls).values())),
+        (WorkKind.DISTINCT_VALUES, len(distinct_inputs(calls))),
+        (WorkKind.ENDS, sum(keeps_ends(plan, calls) for calls in by_order(calls).values())),
+        (WorkKind.VALUES, sum(not keeps_ends(plan, calls) for calls in by_order(calls).values())),
     ):
         if number:
             yield Work(kind, counts.taken * number, counts.given * number, epochs=counts.epochs * number)
@@ -255,7 +255,7 @@ def by_order(calls: Iterable[AggregateCall]) -> dict[Ordering, list[AggregateCal
 
 def keeps_ends(plan: Aggregate, calls: Iterable[AggregateCall]) -> bool:
     """Whether aggregates of one order keep what can become the first or the last value alone."""
-    return is_insert_only(plan.input) and all(function_of(call).kept is Kept.ENDS for call in calls)
+    return is_insert_only(plan.input) and all(function_of(call).kept is KeptValues.ENDS for call in calls)
 
 
 def _computed(expression: Expression) -> Iterator[Expression]:

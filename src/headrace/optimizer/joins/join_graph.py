@@ -12,14 +12,14 @@ from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Column, Expression, columns_of, shift_columns, transform_columns
 from headrace.schema import unique_names
 
-Order: TypeAlias = "int | tuple[Order, Order]"
+JoinOrder: TypeAlias = "int | tuple[JoinOrder, JoinOrder]"
 """In which order inputs are joined, by their numbers: `((0, 2), 1)` joins 0 with 2, and that with 1."""
 
-Orders: TypeAlias = tuple[Order, ...]
+Orders: TypeAlias = tuple[JoinOrder, ...]
 """The orders of all joins of three inputs or more in a plan, those further up first."""
 
 
-def inputs_named(order: Order) -> tuple[int, ...]:
+def inputs_named(order: JoinOrder) -> tuple[int, ...]:
     """The numbers of the inputs in an order, from left to right."""
     return (order,) if isinstance(order, int) else (*inputs_named(order[0]), *inputs_named(order[1]))
 
@@ -38,7 +38,7 @@ class JoinGraph:
     inputs: tuple[Plan, ...]
     conditions: tuple[Expression, ...]
     outputs: tuple[int, ...]
-    order: Order
+    order: JoinOrder
 
     def part(self, place: int) -> JoinedPart:
         """One input."""
@@ -57,14 +57,14 @@ class JoinGraph:
         join = Join(left.plan, right.plan, equalities, conjunction(rest), names)
         return JoinedPart((left.order, right.order), join, columns)
 
-    def joined_in(self, order: Order) -> JoinedPart:
+    def joined_in(self, order: JoinOrder) -> JoinedPart:
         """All inputs that an order names, joined in that order."""
         if isinstance(order, int):
             return self.part(order)
         left, right = order
         return self.joined(self.joined_in(left), self.joined_in(right))
 
-    def planned(self, order: Order, names: tuple[str, ...]) -> Plan:
+    def planned(self, order: JoinOrder, names: tuple[str, ...]) -> Plan:
         """The plan that joins in another order, with the same columns under the given names."""
         whole = self.joined_in(order)
         places = {number: place for place, number in enumerate(whole.columns)}
@@ -91,7 +91,7 @@ class JoinedPart:
         columns: which column of the graph each of its columns is.
     """
 
-    order: Order
+    order: JoinOrder
     plan: Plan
     columns: tuple[int, ...]
 
@@ -107,7 +107,7 @@ def join_graph(plan: Plan) -> JoinGraph:
     owner: list[int] = []
     conditions: list[Expression] = []
 
-    def flat(part: Plan) -> tuple[tuple[int, ...], Order]:
+    def flat(part: Plan) -> tuple[tuple[int, ...], JoinOrder]:
         """Which column of the graph each column of a part is, and the part's order."""
         if not is_joined(part):
             columns = range(len(owner), len(owner) + len(part.schema))

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headrace.algebra.nodes import Join, Plan, inputs_of, with_inputs
-from headrace.optimizer.joins.join_graph import JoinGraph, Order, Orders, inputs_named, is_joined, join_graph
+from headrace.optimizer.joins.join_graph import (
+    JoinGraph,
+    JoinOrder,
+    Orders,
+    inputs_named,
+    is_joined,
+    join_graph,
+)
 
-Choose = Callable[[JoinGraph], Order]
+ChooseOrder = Callable[[JoinGraph], JoinOrder]
 """In which order to join, for joins of three inputs or more."""
 
 
-def join_orders(plan: Plan, choose: Choose) -> Orders:
+def join_orders(plan: Plan, choose: ChooseOrder) -> Orders:
     """The orders that are chosen for the joins of a plan, by which `in_orders` makes it join."""
-    orders: list[Order] = []
+    orders: list[JoinOrder] = []
 
-    def noted(graph: JoinGraph) -> Order:
+    def noted(graph: JoinGraph) -> JoinOrder:
         orders.append(choose(graph))
         return orders[-1]
 
@@ -27,7 +34,7 @@ def in_orders(plan: Plan, orders: Orders) -> Plan:
     """The plan that joins in given orders; where there is none for a join, or of other inputs, it stays."""
     ahead = iter(orders)
 
-    def given(graph: JoinGraph) -> Order:
+    def given(graph: JoinGraph) -> JoinOrder:
         order = next(ahead, graph.order)
         fits = sorted(inputs_named(order)) == list(range(len(graph.inputs)))
         return order if fits else graph.order
@@ -35,7 +42,7 @@ def in_orders(plan: Plan, orders: Orders) -> Plan:
     return order_joins(plan, given)
 
 
-def order_joins(plan: Plan, choose: Choose) -> Plan:
+def order_joins(plan: Plan, choose: ChooseOrder) -> Plan:
     """Join in another order, where one is chosen.
 
     Before: `SELECT r.x FROM r JOIN s ON r.a = s.a JOIN t ON s.b = t.b`

@@ -56,7 +56,7 @@ from headrace.expressions.tree import (
     transform_columns,
 )
 
-Places = dict[int, int]
+PlacesLeft = dict[int, int]
 """The new places of the columns that are left of a plan's result, by their old places."""
 
 
@@ -79,7 +79,7 @@ def prune_columns(plan: Plan) -> Plan:
     return pruned
 
 
-def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
+def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
     """The plan with the needed columns and perhaps others, in their old order."""
     match plan:
         case Source(schema=schema) | Relation(schema=schema):
@@ -124,7 +124,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, Places]:
             assert_never(plan)
 
 
-def _unnest(plan: Unnest, needed: frozenset[int]) -> tuple[Plan, Places]:
+def _unnest(plan: Unnest, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
     """The columns that are added are all given; the ARRAY itself is mostly read here last."""
     wanted = [place for place in range(len(plan.kept)) if place in needed]
     kept = [plan.kept[place] for place in wanted]
@@ -136,7 +136,7 @@ def _unnest(plan: Unnest, needed: frozenset[int]) -> tuple[Plan, Places]:
     return moved, _places([*wanted, *added])
 
 
-def _project(plan: Project, needed: frozenset[int]) -> tuple[Plan, Places]:
+def _project(plan: Project, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
     kept = [index for index, (_, part) in enumerate(plan.items) if index in needed or can_fail(part)]
     items = [plan.items[index] for index in kept]
     pruned, places = _prune(plan.input, _read(part for _, part in items))
@@ -147,7 +147,7 @@ def _project(plan: Project, needed: frozenset[int]) -> tuple[Plan, Places]:
 
 def _window(
     plan: TimeWindow | Lifetime | WindowBounds | RowWindow | SessionWindow, needed: frozenset[int]
-) -> tuple[Plan, Places]:
+) -> tuple[Plan, PlacesLeft]:
     match plan:
         case TimeWindow(input=below):
             return with_inputs(plan, (_exactly(below, needed),)), _places(sorted(needed))
@@ -178,14 +178,14 @@ def _window(
 
 def _beside_bounds(
     plan: WindowBounds | SessionWindow, needed: frozenset[int]
-) -> tuple[frozenset[int], Places]:
+) -> tuple[frozenset[int], PlacesLeft]:
     """Which columns of its input a window needs that adds its start and end after them."""
     width = len(plan.input.schema)
     kept = frozenset(index for index in needed if index < width)
     return kept, _places([*sorted(kept), width, width + 1])
 
 
-def _join(plan: AnyJoin, needed: frozenset[int]) -> tuple[Plan, Places]:
+def _join(plan: AnyJoin, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
     width = len(plan.left.schema)
     residual = columns_of(plan.residual) if plan.residual is not None else frozenset()
     both = needed | residual
@@ -205,7 +205,7 @@ def _join(plan: AnyJoin, needed: frozenset[int]) -> tuple[Plan, Places]:
     return _unless_same(plan, Join(one, other, equalities, predicate, names)), places
 
 
-def _aggregate(plan: Aggregate, needed: frozenset[int]) -> tuple[Plan, Places]:
+def _aggregate(plan: Aggregate, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
     """The keys make the groups, so all of them stay; and so does an aggregate that can end the query."""
     width = len(plan.keys)
     kept = [
@@ -227,7 +227,7 @@ def _aggregate(plan: Aggregate, needed: frozenset[int]) -> tuple[Plan, Places]:
     return _unless_same(plan, aggregate), _places([*range(width), *(index + width for index in kept)])
 
 
-def _top_k(plan: TopK, needed: frozenset[int]) -> tuple[Plan, Places]:
+def _top_k(plan: TopK, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
     """Rows that are equal in the sort keys are in the order of all columns; a place may be left out."""
     width = len(plan.input.schema)
     unread = plan.number is not None and width not in needed
@@ -238,7 +238,7 @@ def _top_k(plan: TopK, needed: frozenset[int]) -> tuple[Plan, Places]:
     return _unless_same(plan, pruned), _places(range(len(pruned.schema)))
 
 
-def _over(plan: Over, needed: frozenset[int]) -> tuple[Plan, Places]:
+def _over(plan: Over, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
     """The keys make the partitions; rows may be numbered in the order of their columns, as in a window."""
     width = len(plan.input.schema)
     kept = [
@@ -280,11 +280,11 @@ def _read(expressions: Iterable[Expression]) -> frozenset[int]:
     return frozenset[int]().union(*(columns_of(part) for part in expressions))
 
 
-def _moved(expression: Expression, places: Places) -> Expression:
+def _moved(expression: Expression, places: PlacesLeft) -> Expression:
     return transform_columns(expression, lambda part: replace(part, index=places[part.index]))
 
 
-def _places(kept: Iterable[int]) -> Places:
+def _places(kept: Iterable[int]) -> PlacesLeft:
     return {old: new for new, old in enumerate(kept)}
 
 

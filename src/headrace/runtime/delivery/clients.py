@@ -9,7 +9,7 @@ from typing import Final
 
 from headrace.errors import UserError
 from headrace.runtime.delivery.delivery import Results
-from headrace.runtime.delivery.positions import Position, drop_position, named_positions, record_position
+from headrace.runtime.delivery.positions import SinkPosition, drop_position, named_positions, record_position
 from headrace.runtime.journal.retention import since_of
 from headrace.runtime.store.segments import FolderStore, Store
 from headrace.suggestions import did_you_mean
@@ -20,7 +20,7 @@ PATIENCE: Final = 10
 
 
 @dataclass(frozen=True)
-class Client:
+class NamedReader:
     """How far a reader with a name has come.
 
     Attributes:
@@ -51,7 +51,7 @@ class Clients:
         self._store = store if isinstance(store, FolderStore) and store.durable else None
         self._results = results
         self._lock = threading.Lock()
-        self._known: dict[tuple[str, str], Position] = {}
+        self._known: dict[tuple[str, str], SinkPosition] = {}
         self._readers: dict[tuple[str, str], object] = {}
         if self._store is not None:
             self._known = named_positions(self._store, _SINK)
@@ -75,7 +75,7 @@ class Clients:
             if known is not None and known.first >= start:
                 return known.epoch + 1
             first = max(from_epoch, start)
-            self._record(query, client, Position(_SINK, first, first - 1, self._since(query, first)))
+            self._record(query, client, SinkPosition(_SINK, first, first - 1, self._since(query, first)))
             return first
 
     def acknowledge(self, query: str, client: str, epoch: int, reader: object = None) -> None:
@@ -160,12 +160,12 @@ class Clients:
         last = self._last
         return oldest if retain is None else max(oldest, last + 1 - PATIENCE * retain)
 
-    def all(self) -> tuple[Client, ...]:
+    def all(self) -> tuple[NamedReader, ...]:
         """All of them, by query and name."""
         with self._lock:
             known = sorted(self._known.items())
         return tuple(
-            Client(query, name, at.epoch, max(0, self._last - at.epoch)) for (query, name), at in known
+            NamedReader(query, name, at.epoch, max(0, self._last - at.epoch)) for (query, name), at in known
         )
 
     @property
@@ -179,7 +179,7 @@ class Clients:
             return epoch
         return since_of(query, results, epoch)
 
-    def _record(self, query: str, client: str, position: Position) -> None:
+    def _record(self, query: str, client: str, position: SinkPosition) -> None:
         if self._store is not None:
             record_position(self._store, query, _SINK, client, position)
         self._known[query, client] = position

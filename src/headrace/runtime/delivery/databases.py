@@ -16,7 +16,7 @@ _SSL: Final = ("disable", "require", "verify-full")
 
 
 @dataclass(frozen=True)
-class Database:
+class DatabaseAddress:
     """How a database is reached.
 
     Attributes:
@@ -30,7 +30,7 @@ class Database:
 
 def database_at(
     url: str, user: str | None = None, password: str | None = None, driver: str | None = None
-) -> Database:
+) -> DatabaseAddress:
     """The database of an address.
 
     Args:
@@ -47,7 +47,7 @@ def database_at(
     if url.startswith("jdbc:"):
         # Loaded here: the others do without Spark.
         jdbc = importlib.import_module("headrace.runtime.spark.jdbc")
-        return Database(jdbc.connector(url, user, password, driver), "?")
+        return DatabaseAddress(jdbc.connector(url, user, password, driver), "?")
     if driver is not None:
         raise UserError("driver is for an address that begins with jdbc:", hint="leave it out")
     try:
@@ -61,12 +61,12 @@ def database_at(
             return _postgresql(parts, user, password)
         case "sqlite" if parts.path.startswith("/") and not parts.netloc:
             path = unquote(parts.path)
-            return Database(lambda: sqlite3.connect(path), "?")
+            return DatabaseAddress(lambda: sqlite3.connect(path), "?")
         case _:
             raise _unknown()
 
 
-def _postgresql(parts: SplitResult, user: str | None, password: str | None) -> Database:
+def _postgresql(parts: SplitResult, user: str | None, password: str | None) -> DatabaseAddress:
     options = dict(parse_qsl(parts.query))
     folder, mode = options.pop("host", None), options.pop("sslmode", "disable")
     if options or mode not in _SSL:
@@ -85,7 +85,7 @@ def _postgresql(parts: SplitResult, user: str | None, password: str | None) -> D
         settings["unix_sock"] = f"{folder}/.s.PGSQL.{port}"
     else:
         settings |= {"host": parts.hostname or "localhost", "port": port, "ssl_context": _context(mode)}
-    return Database(lambda: driver.connect(**settings), "%s")
+    return DatabaseAddress(lambda: driver.connect(**settings), "%s")
 
 
 def _context(mode: str) -> ssl.SSLContext | None:

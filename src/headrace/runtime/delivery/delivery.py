@@ -13,7 +13,7 @@ from typing import Final
 
 from headrace.errors import DeliveryError, UserError, told
 from headrace.runtime.delivery.contract import Attachment, Origin, Reached
-from headrace.runtime.delivery.positions import Ledger, Position
+from headrace.runtime.delivery.positions import Ledger, SinkPosition
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.journal.retention import since_of, whole_from
 from headrace.runtime.results.changes import Change, watermark_after
@@ -247,7 +247,7 @@ class Delivery:
                 since = self._release.oldest or part.epoch + 1
                 self._move(replace(self._position, epoch=part.epoch, since=since))
 
-    def _move(self, position: Position) -> None:
+    def _move(self, position: SinkPosition) -> None:
         """Remember that the sink has taken an epoch, unless another run may have the store by now."""
         with self._moving:
             if not self._abandoned:
@@ -298,12 +298,14 @@ class Delivery:
             self._stopping.wait(retry.pause_after(failures))
 
 
-def _is_ours(position: Position, attachment: Attachment, start: int) -> bool:
+def _is_ours(position: SinkPosition, attachment: Attachment, start: int) -> bool:
     """Whether a position is not that of an earlier query, or of an earlier sink, of the same name."""
     return position.first >= start and attachment.delivery in (None, position.delivery)
 
 
-def _checked(attachment: Attachment, position: Position | None, results: Sequence[EpochResults]) -> Position:
+def _checked(
+    attachment: Attachment, position: SinkPosition | None, results: Sequence[EpochResults]
+) -> SinkPosition:
     """Where to begin, if nothing is missing between the sink and the store."""
     oldest = results[0].epoch if results else 1
     whole = whole_from(attachment.query, results)
@@ -319,7 +321,7 @@ def _checked(attachment: Attachment, position: Position | None, results: Sequenc
             )
         first = attachment.from_epoch
         since = since_of(attachment.query, results, first)
-        return Position(attachment.delivery or secrets.token_hex(8), first, first - 1, min(since, first))
+        return SinkPosition(attachment.delivery or secrets.token_hex(8), first, first - 1, min(since, first))
     if position.epoch > last and position.epoch >= position.first:
         raise DeliveryError(
             f"{attachment.title} has taken epoch {position.epoch}, and the store ends with epoch {last}",

@@ -9,7 +9,7 @@ from typing import Final
 
 from headrace.errors import DeliveryError, UserError
 from headrace.runtime.delivery.contract import Origin
-from headrace.runtime.delivery.labels import LABEL, Label, unpacked
+from headrace.runtime.delivery.labels import LABEL, FolderLabel, unpacked
 from headrace.runtime.results.changes import Change
 from headrace.runtime.store.whole_files import draft_of, is_draft, make_folder, put, settle
 from headrace.runtime.writing.tables import write_table
@@ -47,7 +47,7 @@ class FileSink:
         self._folder = Path(folder).absolute()
         self._format = format
         self._domain = TimeDomain.INTEGER
-        self._label: Label | None = None
+        self._label: FolderLabel | None = None
 
     @property
     def name(self) -> str:
@@ -96,7 +96,7 @@ class FileSink:
             label = replace(label, files=label.files + 1, size=label.size + target.stat().st_size)
         self._put(label)
 
-    def _claim(self, origin: Origin) -> Label:
+    def _claim(self, origin: Origin) -> FolderLabel:
         if origin.epoch >= origin.first:
             raise DeliveryError(
                 f"the folder {self._folder} lacks what was delivered up to epoch {origin.epoch}",
@@ -105,11 +105,11 @@ class FileSink:
         make_folder(self._folder)
         if not all(is_draft(path.name, origin.delivery) for path in self._folder.iterdir()):
             raise DeliveryError(f"the folder {self._folder} is not empty", hint="name an empty folder")
-        label = Label(origin.query, origin.delivery, self._format, origin.epoch, None)
+        label = FolderLabel(origin.query, origin.delivery, self._format, origin.epoch, None)
         self._put(label)
         return label
 
-    def _check_complete(self, label: Label) -> None:
+    def _check_complete(self, label: FolderLabel) -> None:
         """See that the files that were delivered are there, with all their bytes."""
         ours = re.compile(rf"epoch-(\d{{12}})\.{self._format}")
         found = [(ours.fullmatch(path.name), path) for path in self._folder.iterdir()]
@@ -122,11 +122,11 @@ class FileSink:
                 "another name to deliver everything again",
             )
 
-    def _read_label(self) -> Label | None:
+    def _read_label(self) -> FolderLabel | None:
         path = self._folder / LABEL
         return unpacked(path.read_bytes()) if path.exists() else None
 
-    def _put(self, label: Label) -> None:
+    def _put(self, label: FolderLabel) -> None:
         put(self._folder / LABEL, label.packed(), label.delivery)
         self._label = label
 

@@ -12,7 +12,7 @@ LABEL: Final = "_headrace.json"
 
 
 @dataclass(frozen=True)
-class Label:
+class FolderLabel:
     """What a folder holds.
 
     Attributes:
@@ -40,7 +40,7 @@ class Label:
         return json.dumps({**content, "crc": crc}).encode()
 
 
-def unpacked(data: bytes) -> Label:
+def unpacked(data: bytes) -> FolderLabel:
     """The label that some bytes are.
 
     Raises:
@@ -49,7 +49,7 @@ def unpacked(data: bytes) -> Label:
     try:
         content = json.loads(data)
         del content["crc"]
-        label = Label(**content)
+        label = FolderLabel(**content)
     except (KeyError, TypeError) as error:
         raise ValueError(f"{LABEL} is not one of ours") from error
     if label.packed() != data:

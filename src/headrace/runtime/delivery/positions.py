@@ -11,7 +11,7 @@ from headrace.runtime.store.segments import FolderStore, Store
 
 
 @dataclass(frozen=True)
-class Position:
+class SinkPosition:
     """How far a sink has come.
 
     Attributes:
@@ -42,7 +42,7 @@ class Ledger:
         self._name = f"sinks/{file_name(query)}-{file_name(sink)}.json"
         self._store = store if isinstance(store, FolderStore) and store.durable else None
 
-    def load(self) -> Position | None:
+    def load(self) -> SinkPosition | None:
         """What was recorded last, or None.
 
         Raises:
@@ -52,7 +52,7 @@ class Ledger:
             return None
         return load_position(self._store, self._name, self._names)
 
-    def record(self, position: Position) -> None:
+    def record(self, position: SinkPosition) -> None:
         """Remember a position in place of the last one.
 
         Raises:
@@ -96,7 +96,7 @@ def copied_positions(store: Store, query: str, name: str, attached: Collection[s
     return found
 
 
-def load_position(store: FolderStore, name: str, names: Mapping[str, str]) -> Position:
+def load_position(store: FolderStore, name: str, names: Mapping[str, str]) -> SinkPosition:
     """The position in a file.
 
     Args:
@@ -108,12 +108,12 @@ def load_position(store: FolderStore, name: str, names: Mapping[str, str]) -> Po
         DamagedFileError: it is damaged, or that of another sink.
     """
     content = load_sealed(store, name, "position of a sink")
-    if names.items() <= content.items() and all(part.name in content for part in fields(Position)):
-        return Position(*(content[part.name] for part in fields(Position)))
+    if names.items() <= content.items() and all(part.name in content for part in fields(SinkPosition)):
+        return SinkPosition(*(content[part.name] for part in fields(SinkPosition)))
     raise DamagedFileError(f"the position of a sink {store.path}/{name}", "is that of another sink")
 
 
-def named_positions(store: FolderStore, kind: str) -> dict[tuple[str, str], Position]:
+def named_positions(store: FolderStore, kind: str) -> dict[tuple[str, str], SinkPosition]:
     """The positions of a kind that a store remembers, by query and name.
 
     Args:
@@ -132,7 +132,7 @@ def named_positions(store: FolderStore, kind: str) -> dict[tuple[str, str], Posi
     return found
 
 
-def sink_positions(store: FolderStore) -> dict[tuple[str, str], Position]:
+def sink_positions(store: FolderStore) -> dict[tuple[str, str], SinkPosition]:
     """The positions of all sinks that a store remembers, by query and name; not those of clients.
 
     Args:
@@ -149,7 +149,7 @@ def sink_positions(store: FolderStore) -> dict[tuple[str, str], Position]:
     return found
 
 
-def record_position(store: FolderStore, query: str, kind: str, name: str, position: Position) -> None:
+def record_position(store: FolderStore, query: str, kind: str, name: str, position: SinkPosition) -> None:
     """Remember a position of a kind in place of the last one.
 
     Raises:

@@ -39,7 +39,7 @@ class Record:
     value: bytes | None
 
 
-class Form(Protocol):
+class RecordForm(Protocol):
     """What is made of changes."""
 
     def open(self, origin: Origin) -> None:
@@ -94,7 +94,7 @@ class ChangesForm:
         """Nothing is kept."""
 
 
-Endpoint: TypeAlias = tuple[int, bytes, int]
+ValueEndpoint: TypeAlias = tuple[int, bytes, int]
 """An instant, a value that comes or goes at it, and how often: less than 0 if it goes."""
 
 
@@ -115,8 +115,8 @@ class UpsertForm:
         self._key: list[str] = []
         self._columns: list[str] = []
         self._delivery = self._query = ""
-        self._later: dict[bytes, list[Endpoint]] = {}
-        self._news: dict[bytes, list[Endpoint]] = {}
+        self._later: dict[bytes, list[ValueEndpoint]] = {}
+        self._news: dict[bytes, list[ValueEndpoint]] = {}
         # When something is due of a key for the first time; there may be entries without a meaning any more.
         self._due: list[tuple[int, bytes]] = []
         self._taken: list[tuple[int, bytes]] = []
@@ -202,13 +202,13 @@ class UpsertForm:
             self._taken.append(heappop(self._due))
         return [key for _, key in self._taken if key in self._later]
 
-    def _endpoints(self, change: Change) -> dict[bytes, list[Endpoint]]:
+    def _endpoints(self, change: Change) -> dict[bytes, list[ValueEndpoint]]:
         rows = change.rows
         if not rows.num_rows:
             return {}
         keys = self._encoder.encode("key", rows.select(self._key))
         values = self._encoder.encode("value", rows.select(self._columns))
-        elements, found = change.elements, dict[bytes, list[Endpoint]]()
+        elements, found = change.elements, dict[bytes, list[ValueEndpoint]]()
         spans = zip(elements.ts.tolist(), elements.te.tolist(), elements.w.tolist(), strict=True)
         for key, value, (start, end, weight) in zip(keys, values, spans, strict=True):
             mine = found.setdefault(key, [])
@@ -217,7 +217,7 @@ class UpsertForm:
                 mine.append((end, value, -weight))
         return found
 
-    def _present(self, key: bytes, endpoints: Sequence[Endpoint]) -> list[Record]:
+    def _present(self, key: bytes, endpoints: Sequence[ValueEndpoint]) -> list[Record]:
         moments: Counter[bytes] = Counter()
         for _, value, change in endpoints:
             moments[value] += change
@@ -231,7 +231,7 @@ class UpsertForm:
             return [Record(self._topic, key, come[0])]
         return [Record(self._topic, key, None)] if any(change < 0 for change in moments.values()) else []
 
-    def _kept(self, key: bytes, endpoints: Sequence[Endpoint]) -> Record:
+    def _kept(self, key: bytes, endpoints: Sequence[ValueEndpoint]) -> Record:
         name = json.dumps([self._delivery, _text(key)]).encode()
         told = [(at, _text(value), change) for at, value, change in endpoints]
         return Record(self._topic + BESIDE, name, json.dumps(told).encode() if told else None)
@@ -252,7 +252,7 @@ def check_key(key: Sequence[str], origin: Origin) -> None:
             )
 
 
-def _netted(endpoints: Iterator[Endpoint]) -> list[Endpoint]:
+def _netted(endpoints: Iterator[ValueEndpoint]) -> list[ValueEndpoint]:
     found: Counter[tuple[int, bytes]] = Counter()
     for at, value, change in endpoints:
         found[at, value] += change

@@ -15,7 +15,7 @@ from headrace.runtime.sources.messages.registry import register
 from headrace.runtime.writing.tables import write_table
 from headrace.schema import sql_type
 
-Part = Literal["key", "value"]
+RecordPart = Literal["key", "value"]
 
 
 class Encoder(Protocol):
@@ -29,7 +29,7 @@ class Encoder(Protocol):
         """
         ...
 
-    def encode(self, part: Part, rows: pa.Table) -> list[bytes]:
+    def encode(self, part: RecordPart, rows: pa.Table) -> list[bytes]:
         """Each row as a key or a value.
 
         Raises:
@@ -44,7 +44,7 @@ class JsonRecords:
     def check(self, schema: pa.Schema) -> None:
         """Every row can be written."""
 
-    def encode(self, part: Part, rows: pa.Table) -> list[bytes]:
+    def encode(self, part: RecordPart, rows: pa.Table) -> list[bytes]:
         """Each row as an object."""
         text = io.BytesIO()
         write_table(rows, "jsonl", text)
@@ -68,7 +68,7 @@ class AvroRecords:
         self._registry = registry
         self._topic = topic
         self._fastavro = fastavro("a TopicSink in Avro")
-        self._numbers: dict[tuple[Part, str], tuple[Any, bytes]] = {}
+        self._numbers: dict[tuple[RecordPart, str], tuple[Any, bytes]] = {}
 
     def check(self, schema: pa.Schema) -> None:
         """See that Avro has the columns' names and types.
@@ -78,7 +78,7 @@ class AvroRecords:
         """
         _schema_of("value", schema)
 
-    def encode(self, part: Part, rows: pa.Table) -> list[bytes]:
+    def encode(self, part: RecordPart, rows: pa.Table) -> list[bytes]:
         """Each row as a record; the schema is registered when it is first used."""
         parsed, head = self._number(part, rows.schema)
         found = []
@@ -89,7 +89,7 @@ class AvroRecords:
             found.append(data.getvalue())
         return found
 
-    def _number(self, part: Part, schema: pa.Schema) -> tuple[Any, bytes]:
+    def _number(self, part: RecordPart, schema: pa.Schema) -> tuple[Any, bytes]:
         text = json.dumps(_schema_of(part, schema))
         if (part, text) not in self._numbers:
             number = register(self._registry, f"{self._topic}-{part}", text)
@@ -109,7 +109,7 @@ _SIMPLE: Final[dict[pa.DataType, Any]] = {
 }
 
 
-def _schema_of(part: Part, schema: pa.Schema) -> dict[str, Any]:
+def _schema_of(part: RecordPart, schema: pa.Schema) -> dict[str, Any]:
     """The schema of rows.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Any
 from headrace.elements import Batch, to_rows
 from headrace.errors import DeliveryError
 from headrace.runtime.delivery.contract import Origin
-from headrace.runtime.delivery.table_statements import DeliveredTable, Endpoint, Row, plain
+from headrace.runtime.delivery.table_statements import DeliveredTable, Endpoint, TableRow, plain
 from headrace.runtime.results.changes import Change
 from headrace.suggestions import did_you_mean
 from headrace.time import ALWAYS, INFINITY, TimeDomain, format_instant
@@ -126,13 +126,13 @@ class TableSink:
             raise DeliveryError(f"the table {table.name} has rows already", hint="name another one")
         table.claim(cursor, origin)
 
-    def _by_key(self, endpoints: Iterable[Endpoint]) -> dict[Row, list[Endpoint]]:
-        found: dict[Row, list[Endpoint]] = {}
+    def _by_key(self, endpoints: Iterable[Endpoint]) -> dict[TableRow, list[Endpoint]]:
+        found: dict[TableRow, list[Endpoint]] = {}
         for one in endpoints:
             found.setdefault(tuple(one.row[place] for place in self._places), []).append(one)
         return found
 
-    def _replace(self, cursor: Any, key: Row, endpoints: list[Endpoint]) -> None:
+    def _replace(self, cursor: Any, key: TableRow, endpoints: list[Endpoint]) -> None:
         """Put the row of a key in place that is there after some instants.
 
         Raises:
@@ -140,7 +140,7 @@ class TableSink:
         """
         before = count = self._table.count_of(cursor, key)
         moments: Counter[int] = Counter()
-        rows: Counter[Row] = Counter()
+        rows: Counter[TableRow] = Counter()
         for at, row, change in endpoints:
             moments[at] += change
             rows[row] += change
@@ -154,7 +154,7 @@ class TableSink:
         for row in come:
             self._table.insert(cursor, row)
 
-    def _repeated(self, key: Row, at: int) -> DeliveryError:
+    def _repeated(self, key: TableRow, at: int) -> DeliveryError:
         assert self._origin is not None
         names = self._table.key
         told = ", ".join(f"{name} = {json.dumps(value)}" for name, value in zip(names, key, strict=True))

@@ -14,8 +14,8 @@ import pyarrow as pa
 from headrace.runtime.delivery.contract import Origin
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, Schema
 
-Value = bool | int | float | str | None
-Row = tuple[Value, ...]
+TableValue = bool | int | float | str | None
+TableRow = tuple[TableValue, ...]
 
 _TYPES: Final = {BOOLEAN: "BOOLEAN", BIGINT: "BIGINT", DOUBLE: "DOUBLE PRECISION"}
 """The types of columns that are not made TEXT."""
@@ -31,7 +31,7 @@ class Endpoint(NamedTuple):
     """
 
     at: int
-    row: Row
+    row: TableRow
     change: int
 
 
@@ -103,22 +103,22 @@ class DeliveredTable:
         if rows:
             cursor.executemany(f"INSERT INTO {self._later} VALUES ({self._markers(3)})", rows)
 
-    def count_of(self, cursor: Any, key: Row) -> int:
+    def count_of(self, cursor: Any, key: TableRow) -> int:
         """How many rows of a key there are."""
         where, values = self._where(key)
         cursor.execute(f"SELECT COUNT(*) FROM {self._rows}{where}", values)
         return int(cursor.fetchone()[0])
 
-    def delete(self, cursor: Any, key: Row) -> None:
+    def delete(self, cursor: Any, key: TableRow) -> None:
         """Delete the row of a key."""
         where, values = self._where(key)
         cursor.execute(f"DELETE FROM {self._rows}{where}", values)
 
-    def insert(self, cursor: Any, row: Row) -> None:
+    def insert(self, cursor: Any, row: TableRow) -> None:
         """Insert a row."""
         cursor.execute(f"INSERT INTO {self._rows} VALUES ({self._markers(len(row))})", row)
 
-    def _where(self, key: Row) -> tuple[str, Sequence[Value]]:
+    def _where(self, key: TableRow) -> tuple[str, Sequence[TableValue]]:
         """The condition that a row has a key; NULL is a value like others."""
         if not key:
             return "", ()
@@ -130,7 +130,7 @@ class DeliveredTable:
         return ", ".join([self._marker] * count)
 
 
-def plain(value: object) -> Value:
+def plain(value: object) -> TableValue:
     """A value as any driver takes it; not all databases have NaN."""
     match value:
         case float() if math.isnan(value):

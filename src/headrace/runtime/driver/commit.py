@@ -20,7 +20,7 @@ from headrace.lowering.graph import Graph
 from headrace.runtime.driver.kept.letters import LetterKeeper
 from headrace.runtime.driver.kept.rows import RowKeeper
 from headrace.runtime.driver.query_set import QuerySet, Reason
-from headrace.runtime.driver.state import Outcome, RunState
+from headrace.runtime.driver.state import EpochOutcome, RunState
 from headrace.runtime.intake.streams import Incoming, Intake, Streams
 from headrace.runtime.journal.by_query import ByQuery
 from headrace.runtime.journal.description import Description, Paused
@@ -57,7 +57,7 @@ def commit_of_epoch(
     letters: LetterKeeper,
     rows: RowKeeper,
     started: float,
-) -> Outcome:
+) -> EpochOutcome:
     """What an epoch that ran commits.
 
     Args:
@@ -113,7 +113,7 @@ def commit_of_epoch(
     written = segments_of(changed, points) | {
         part.segment for report in reports for part in kept_parts(report)
     }
-    return Outcome(commit, queries, points, state, frozenset(written))
+    return EpochOutcome(commit, queries, points, state, frozenset(written))
 
 
 def results_of(

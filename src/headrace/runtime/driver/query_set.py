@@ -25,7 +25,12 @@ from headrace.lowering.sharing.share import share
 from headrace.lowering.sharing.weighing import Look
 from headrace.optimizer.migration import Migration
 from headrace.runtime.journal.description import Description, Paused, WarmStart, gaps_of
-from headrace.runtime.journal.exchanges import Exchange, packed_exchanges, unpacked_exchanges, unpacked_last
+from headrace.runtime.journal.exchanges import (
+    PlanExchange,
+    packed_exchanges,
+    unpacked_exchanges,
+    unpacked_last,
+)
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.journal.plans import Packed, packed_plans, unpacked_plans, users_in
 from headrace.runtime.tasks.messages import Manifest, StateKey
@@ -83,7 +88,7 @@ class QuerySet:
     replaced: Mapping[str, Plan | Migration] = field(default_factory=dict)
     warm: Mapping[str, WarmStart] = field(default_factory=dict)
     holds: Mapping[str, Holds] = field(default_factory=dict)
-    exchanged: Mapping[str, Exchange] = field(default_factory=dict)
+    exchanged: Mapping[str, PlanExchange] = field(default_factory=dict)
     paused: Mapping[str, Paused] = field(default_factory=dict)
     levels: Mapping[str, int] = field(default_factory=dict)
     gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)

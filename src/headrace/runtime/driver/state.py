@@ -63,7 +63,7 @@ class RunState:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class EpochOutcome:
     """An epoch that is about to count.
 
     Attributes:

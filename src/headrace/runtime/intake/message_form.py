@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.errors import SourceError
-from headrace.language.statements.formats import Records
+from headrace.language.statements.formats import ChangeRecords
 from headrace.runtime.sources.columnar.avro import fastavro
 from headrace.runtime.sources.files.files import list_files
 from headrace.runtime.sources.messages import avro, protobuf
@@ -39,7 +39,7 @@ FORMAT_OPTIONS: Final = tuple(dict.fromkeys(name for names in _OPTIONS.values() 
 def form_of(
     options: Mapping[str, str],
     schema: Schema,
-    records: Records | None,
+    records: ChangeRecords | None,
     base: Path,
     allowed: tuple[Path, ...] | None,
 ) -> MessageFormat:
@@ -88,7 +88,7 @@ def form_of(
             return JsonMessages(times_of(options, schema))
 
 
-def _changes(name: str, schema: Schema, records: Records, beside: Sequence[Field]) -> MessageFormat:
+def _changes(name: str, schema: Schema, records: ChangeRecords, beside: Sequence[Field]) -> MessageFormat:
     if name not in ("json", "debezium"):
         raise SourceError(f"FORMAT DEBEZIUM reads JSON, and the format is '{name}'", hint="leave it out")
     if beside:

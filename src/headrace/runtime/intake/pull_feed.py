@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.errors import UserError
-from headrace.runtime.intake.pulling import EndOfRowsError, FailedError, Piece, Pull
+from headrace.runtime.intake.pulling import EndOfRowsError, FailedError, Pull, PulledPiece
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.store.paths import make_inside
@@ -60,7 +60,7 @@ class PullFeed:
         self._room = threading.Condition()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
-        self._waiting: deque[Piece] = deque()
+        self._waiting: deque[PulledPiece] = deque()
         self._come = self._count = 0
         self._last: int | None = None
         self._taken = 0
@@ -190,7 +190,7 @@ class PullFeed:
             self._room.wait_for(lambda: self._stopped.is_set() or self._epochs(self._waiting) < _AHEAD)
             return not self._stopped.is_set()
 
-    def _add(self, piece: Piece | None) -> None:
+    def _add(self, piece: PulledPiece | None) -> None:
         with self._room:
             self._problem = None
             self._may_have_more = piece is not None and self._source.every > 0
@@ -218,16 +218,16 @@ class PullFeed:
         has_end = self._ended and not self._end_taken
         return self._failures < _ATTEMPTS and (bool(self._waiting) or has_end)
 
-    def _fitting(self) -> list[Piece]:
+    def _fitting(self) -> list[PulledPiece]:
         """The first pieces that fit into an epoch, at least one if there are any."""
-        found: list[Piece] = []
+        found: list[PulledPiece] = []
         for one in self._waiting:
             if found and (not self._source.together or self._epochs([*found, one]) > 1):
                 break
             found.append(one)
         return found
 
-    def _epochs(self, pieces: Sequence[Piece] | deque[Piece]) -> float:
+    def _epochs(self, pieces: Sequence[PulledPiece] | deque[PulledPiece]) -> float:
         """How much of an epoch some pieces take, in rows or in bytes, whichever is more."""
         rows, size = sum(one.rows for one in pieces), sum(one.size for one in pieces)
         return max(rows / self._max_rows, size / self._max_bytes)

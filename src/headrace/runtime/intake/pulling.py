@@ -25,7 +25,7 @@ _MOST_NUMBER: Final = 2**63
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class PulledPiece:
     """What one pull has brought.
 
     Attributes:
@@ -56,7 +56,7 @@ class Pull(Protocol):
     every: float
     together: bool
 
-    def pull(self, last: int | None) -> Piece | None:
+    def pull(self, last: int | None) -> PulledPiece | None:
         """What has come; None if nothing has. It may wait.
 
         Args:
@@ -69,7 +69,7 @@ class Pull(Protocol):
         """
         ...
 
-    def opened(self, pieces: Sequence[Piece], path: Path) -> SplitSource:
+    def opened(self, pieces: Sequence[PulledPiece], path: Path) -> SplitSource:
         """What reads some pieces, which have been written to a file.
 
         Raises:
@@ -96,7 +96,7 @@ class _Rows:
         self._name = name
         self._columns = columns
 
-    def opened(self, pieces: Sequence[Piece], path: Path) -> SplitSource:
+    def opened(self, pieces: Sequence[PulledPiece], path: Path) -> SplitSource:
         """What reads some tables."""
         write_arrow(pa.concat_tables([one.content for one in pieces]), path)
         given = self._columns.given
@@ -104,7 +104,7 @@ class _Rows:
             open_source("arrow", {"path": str(path)}, given, None, self._name, path.parent)
         )
 
-    def piece(self, given: Any) -> Piece | None:
+    def piece(self, given: Any) -> PulledPiece | None:
         """What was given as a piece: rows, or rows and a number.
 
         Raises:
@@ -122,7 +122,7 @@ class _Rows:
         if given is None:
             return None
         table = table_of(given, self._columns.given, self._name)
-        return Piece(table, table.num_rows, table.nbytes, number) if table.num_rows or number else None
+        return PulledPiece(table, table.num_rows, table.nbytes, number) if table.num_rows or number else None
 
 
 class IteratorPull(_Rows):
@@ -140,7 +140,7 @@ class IteratorPull(_Rows):
         super().__init__(name, columns)
         self._given = rows
 
-    def pull(self, last: int | None) -> Piece | None:
+    def pull(self, last: int | None) -> PulledPiece | None:
         """The next rows."""
         try:
             return self.piece(next(self._given))
@@ -169,7 +169,7 @@ class FunctionPull(_Rows):
         self._function = function
         self._is_told = bool(inspect.signature(function).parameters)
 
-    def pull(self, last: int | None) -> Piece | None:
+    def pull(self, last: int | None) -> PulledPiece | None:
         """What the function returns."""
         try:
             given = self._function(last) if self._is_told else self._function()

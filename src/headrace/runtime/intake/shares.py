@@ -15,7 +15,7 @@ from headrace.runtime.intake.streams import (
     is_read,
 )
 from headrace.runtime.journal.records import StreamPoint
-from headrace.runtime.tasks.messages import Split
+from headrace.runtime.tasks.messages import SplitRange
 from headrace.time import INFINITY
 
 FIRST_ROWS: Final = 500_000
@@ -131,7 +131,7 @@ def rows_left(streams: Streams, points: Mapping[str, StreamPoint]) -> int | None
 
 def assignments(
     intakes: Mapping[str, Intake], tasks: int, whole: Collection[str] = ()
-) -> tuple[tuple[Split, ...], ...]:
+) -> tuple[tuple[SplitRange, ...], ...]:
     """What each task of level 0 reads: about an equal part of every stretch.
 
     Args:
@@ -141,12 +141,12 @@ def assignments(
     """
     cuts = {name: _cuts(take, tasks) for name, take in intakes.items() if name not in whole}
     found = [
-        [Split(name, *borders[task : task + 2]) for name, borders in cuts.items() if borders]
+        [SplitRange(name, *borders[task : task + 2]) for name, borders in cuts.items() if borders]
         for task in range(tasks)
     ]
     read = {name for name in whole if name in intakes and intakes[name].source is not None}
     for place, name in enumerate(sorted(read)):
-        found[place % tasks] += [Split(name, intakes[name].start, intakes[name].end)]
+        found[place % tasks] += [SplitRange(name, intakes[name].start, intakes[name].end)]
     return tuple(map(tuple, found))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from headrace.elements import decode_rows, encode_rows
-from headrace.operators.state.runs import Part
+from headrace.operators.state.runs import RunPart
 from headrace.runtime.sources.rows.contract import BATCH_ROWS, Read, Rejected
 from headrace.runtime.store.segments import SegmentWriter, Store, read_part
 from headrace.schema import Schema
@@ -28,7 +28,7 @@ class StoredRows:
     """
 
     store: Store
-    part: Part
+    part: RunPart
     schema: Schema
     rows: int
     rejected: tuple[Rejected, ...] = ()
@@ -77,7 +77,7 @@ class StoredRows:
         return decode_rows(read_part(self.store, self.part))
 
 
-def write_rows(store: Store, name: str, rows: pa.RecordBatch) -> Part:
+def write_rows(store: Store, name: str, rows: pa.RecordBatch) -> RunPart:
     """Write rows as a segment of their own; it counts once a commit names it.
 
     Args:

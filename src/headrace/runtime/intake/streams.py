@@ -13,7 +13,7 @@ from headrace.algebra.events import Events
 from headrace.errors import StoreError, UserError
 from headrace.heartbeats.timing import BY_ARRIVAL, IN_ORDER, Timing
 from headrace.runtime.journal.followed import Followed
-from headrace.runtime.journal.records import Content, StreamPoint
+from headrace.runtime.journal.records import RelationContent, StreamPoint
 from headrace.runtime.sources.composed.computed import ComputedColumns
 from headrace.runtime.sources.files.files import Stamp, stamps_of
 from headrace.runtime.sources.rows.contract import Rejected, SplitSource
@@ -166,15 +166,15 @@ class LetterStream:
         return ""
 
 
-Rows: TypeAlias = tuple[pa.RecordBatch, tuple[Rejected, ...]]
+RelationRows: TypeAlias = tuple[pa.RecordBatch, tuple[Rejected, ...]]
 """All rows of a relation, and what could not be read of it."""
 
-ReadAgain: TypeAlias = Callable[[], Rows]
+ReadAgain: TypeAlias = Callable[[], RelationRows]
 """Reads a relation as it is now; raises a UserError where it cannot be read."""
 
 
 @dataclass(frozen=True)
-class RefreshedRelation(BoundedRelation):
+class RereadRelation(BoundedRelation):
     """A relation whose rows are valid until it is read again; from then on it is what was read then.
 
     Between two readings its heartbeat is that of the streams that are read with it.
@@ -208,7 +208,7 @@ Streams = Mapping[str, Incoming]
 
 
 @dataclass(frozen=True)
-class Replay:
+class ReplayedLetters:
     """That rows are dead letters of a stream, which are taken once more.
 
     Attributes:
@@ -254,8 +254,8 @@ class Intake:
     files: Followed = field(default_factory=dict)
     dropped: int = 0
     promise: int = BEGINNING
-    replay: Replay | None = None
-    content: Content | None = None
+    replay: ReplayedLetters | None = None
+    content: RelationContent | None = None
     changed_at: int | None = None
 
 
@@ -264,7 +264,7 @@ def is_read(stream: BoundedRelation, point: StreamPoint) -> bool:
     if point.heartbeat == INFINITY:
         return True
     content = point.content
-    return isinstance(stream, RefreshedRelation) and content is not None and point.position >= content.rows
+    return isinstance(stream, RereadRelation) and content is not None and point.position >= content.rows
 
 
 def check_not_rewritten(name: str, stream: Incoming | None) -> None:
@@ -277,7 +277,7 @@ def check_not_rewritten(name: str, stream: Incoming | None) -> None:
     Raises:
         UserError: a file of it was written since the relation was created.
     """
-    if not isinstance(stream, BoundedRelation) or isinstance(stream, RefreshedRelation):
+    if not isinstance(stream, BoundedRelation) or isinstance(stream, RereadRelation):
         return
     for stamp in stream.stamps:
         if stamps_of([stamp.path]) != (stamp,):
@@ -300,7 +300,7 @@ def check_unchanged(streams: Mapping[str, Incoming], points: Mapping[str, Stream
     """
     for name, point in points.items():
         stream = streams.get(name)
-        if stream is None or isinstance(stream, LiveStream | LetterStream | RefreshedRelation):
+        if stream is None or isinstance(stream, LiveStream | LetterStream | RereadRelation):
             continue
         if stream.mark(point.position) != point.mark:
             raise StoreError(

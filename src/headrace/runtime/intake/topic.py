@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headrace.errors import SourceError
-from headrace.language.statements.formats import Records
+from headrace.language.statements.formats import ChangeRecords
 from headrace.runtime.intake.message_form import FORMAT_OPTIONS, form_of
 from headrace.runtime.sources.composed.computed import ComputedColumns
 from headrace.runtime.sources.messages.kafka import confluent_kafka
@@ -34,7 +34,7 @@ SECONDS: Final = 10.0
 _POLL: Final = "100 milliseconds"
 
 
-class Start(Enum):
+class TopicStart(Enum):
     """Where a stream begins in the partitions that there are when it is first read."""
 
     EARLIEST = "earliest"
@@ -60,7 +60,7 @@ class Topic:
     access: Access
     form: MessageFormat
     columns: ComputedColumns
-    start: Start | int
+    start: TopicStart | int
     goes_on: bool
     every: float
 
@@ -74,7 +74,7 @@ class Topic:
 
 
 @dataclass(frozen=True)
-class Partitions:
+class TopicPartitions:
     """What is in a topic.
 
     Attributes:
@@ -98,7 +98,7 @@ class Brokers:
     def __init__(self, access: Access) -> None:
         self._access = access
 
-    def partitions(self) -> Partitions:
+    def partitions(self) -> TopicPartitions:
         """What is in the topic now.
 
         Raises:
@@ -111,9 +111,9 @@ class Brokers:
         ends = self._offsets(numbers, specs.latest())
         if any(at < 0 for at in (*begins.values(), *ends.values())):
             raise SourceError(f"the brokers of the topic {self._access.topic} do not know its offsets yet")
-        return Partitions(self._identity(), begins, ends)
+        return TopicPartitions(self._identity(), begins, ends)
 
-    def since(self, instant: int, partitions: Partitions) -> dict[int, int]:
+    def since(self, instant: int, partitions: TopicPartitions) -> dict[int, int]:
         """The offsets of the first messages that are not older than an instant, the ends where none is.
 
         Raises:
@@ -191,7 +191,7 @@ class Brokers:
 def open_topic(
     options: Mapping[str, str],
     columns: ComputedColumns,
-    records: Records | None,
+    records: ChangeRecords | None,
     base: Path = Path(),
     allowed: tuple[Path, ...] | None = None,
 ) -> Topic:
@@ -225,9 +225,9 @@ def open_topic(
     return Topic(access, form, columns, start, loss == "continue", every)
 
 
-def _start(text: str) -> Start | int:
-    if text.lower() in (one.value for one in Start):
-        return Start(text.lower())
+def _start(text: str) -> TopicStart | int:
+    if text.lower() in (one.value for one in TopicStart):
+        return TopicStart(text.lower())
     (found,), bad = parse_texts(pa.array([text]), TIMESTAMP, trim=True, null=None)
     if bad.any():
         raise SourceError(

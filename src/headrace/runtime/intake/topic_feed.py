@@ -15,7 +15,7 @@ from typing import Final
 
 from headrace.errors import UserError
 from headrace.runtime.intake.streams import Intake
-from headrace.runtime.intake.topic import Partitions, Start, Topic
+from headrace.runtime.intake.topic import Topic, TopicPartitions, TopicStart
 from headrace.runtime.journal.followed import ReadFile
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources.messages.topic import MESSAGE_BYTES, OffsetRange
@@ -186,17 +186,17 @@ class TopicFeed:
         is_there = self._problem is None and self._lost is None and self._failures < _ATTEMPTS
         return is_there and bool(self._lags())
 
-    def _begins(self, found: Partitions) -> Mapping[int, int]:
+    def _begins(self, found: TopicPartitions) -> Mapping[int, int]:
         """Where to begin in partitions of which nothing was read."""
-        if self._next or self._topic.start is Start.EARLIEST:
+        if self._next or self._topic.start is TopicStart.EARLIEST:
             # One that comes later is read whole.
             return found.begins
-        if self._topic.start is Start.LATEST:
+        if self._topic.start is TopicStart.LATEST:
             return found.ends
         assert isinstance(self._topic.start, int)
         return self._brokers.since(self._topic.start, found)
 
-    def _is_whole(self, found: Partitions) -> bool:
+    def _is_whole(self, found: TopicPartitions) -> bool:
         """Whether all that comes next is there; otherwise it is passed over, or the stream is given up."""
         lost = self._lost_in(found)
         if lost is None:
@@ -214,7 +214,7 @@ class TopicFeed:
             self._next[number] = at if begin <= at <= found.ends[number] else begin
         return True
 
-    def _lost_in(self, found: Partitions) -> str | None:
+    def _lost_in(self, found: TopicPartitions) -> str | None:
         """What is gone of that which was not read yet; None if nothing is."""
         topic = self._topic.access.topic
         if self._identity and found.identity != self._identity:
@@ -233,7 +233,7 @@ class TopicFeed:
                 )
         return None
 
-    def _is_short(self, found: Partitions) -> bool:
+    def _is_short(self, found: TopicPartitions) -> bool:
         return any(found.ends.get(number, at) < at for number, at in self._next.items())
 
     def _is_short_for_good(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from headrace.errors import SourceError, UserError
-from headrace.runtime.intake.pulling import Piece
+from headrace.runtime.intake.pulling import PulledPiece
 from headrace.runtime.sources.composed.computed import ComputedSource
 from headrace.runtime.sources.composed.unreadable import UnreadableFile
 from headrace.runtime.sources.rows.contract import SplitSource
@@ -67,7 +67,7 @@ class WebPull:
         self._opened = opened
         self._conditions: dict[str, str] = {}
 
-    def pull(self, last: int | None) -> Piece | None:
+    def pull(self, last: int | None) -> PulledPiece | None:
         """What the address answers, if that has changed.
 
         Raises:
@@ -95,9 +95,9 @@ class WebPull:
         number = int.from_bytes(hashlib.sha256(body).digest()[:7], "big")
         if number == last:
             return None
-        return Piece(body, len(body) // _ROW_BYTES, len(body), number)
+        return PulledPiece(body, len(body) // _ROW_BYTES, len(body), number)
 
-    def opened(self, pieces: Sequence[Piece], path: Path) -> SplitSource:
+    def opened(self, pieces: Sequence[PulledPiece], path: Path) -> SplitSource:
         """What reads an answer; as a whole a dead letter if it is not of its format."""
         (piece,) = pieces
         path.write_bytes(piece.content)

@@ -13,7 +13,7 @@ from headrace.runtime.journal.plans import packed_plans, unpacked_plans, users_i
 
 
 @dataclass(frozen=True)
-class Exchange:
+class PlanExchange:
     """The last exchange of a query's plan for one that was expected to do less.
 
     Attributes:
@@ -35,7 +35,7 @@ class Exchange:
 
 
 def packed_exchanges(
-    replaced: Mapping[str, Plan | Migration], last: Mapping[str, Exchange]
+    replaced: Mapping[str, Plan | Migration], last: Mapping[str, PlanExchange]
 ) -> dict[str, Any]:
     """What answers queries now, as JSON has it: plans, and of exchanges that go on the old ones and when.
 
@@ -79,14 +79,16 @@ def unpacked_exchanges(content: Mapping[str, Any], known: Mapping[str, Plan]) ->
         raise _damaged(error) from None
 
 
-def unpacked_last(content: Mapping[str, Any], known: Container[str]) -> dict[str, Exchange]:
+def unpacked_last(content: Mapping[str, Any], known: Container[str]) -> dict[str, PlanExchange]:
     """The last exchange of each query's plan, from the same JSON.
 
     Raises:
         StoreError: it is damaged.
     """
     try:
-        found = {name: Exchange(**told) for name, told in content.get("last", {}).items() if name in known}
+        found = {
+            name: PlanExchange(**told) for name, told in content.get("last", {}).items() if name in known
+        }
         return {
             name: replace(one, before=tuple(one.before), after=tuple(one.after))
             for name, one in found.items()

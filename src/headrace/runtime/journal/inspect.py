@@ -13,7 +13,7 @@ from pathlib import Path
 
 from headrace.errors import StoreError
 from headrace.heartbeats.bounded import Arrivals
-from headrace.operators.state.runs import Part
+from headrace.operators.state.runs import RunPart
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import load_description
 from headrace.runtime.journal.records import (
@@ -101,7 +101,7 @@ class Contents:
 
 
 @dataclass(frozen=True)
-class Committed:
+class CommittedStore:
     """What a store has committed, for readers of its results.
 
     Attributes:
@@ -198,7 +198,7 @@ def contents(path: Path) -> Contents:
     )
 
 
-def committed(path: Path) -> Committed:
+def committed(path: Path) -> CommittedStore:
     """What a store has committed so far; its driver may be at work.
 
     Raises:
@@ -206,13 +206,13 @@ def committed(path: Path) -> Committed:
     """
     store, commits, description = _loaded(path)
     if not commits:
-        return Committed(store, description, (), {}, {}, {}, {})
+        return CommittedStore(store, description, (), {}, {}, {}, {})
     last = commits[-1]
     results = tuple(commit.results for commit in commits if commit.epoch >= last.retained)
     points = points_after(commits)
     letters = {name: point.letters for name, point in points.items() if point.letters}
     rows = {name: point.retained for name, point in points.items() if point.retained is not None}
-    return Committed(store, description, results, last.failed, last.totals.arrivals, letters, rows)
+    return CommittedStore(store, description, results, last.failed, last.totals.arrivals, letters, rows)
 
 
 def glance(path: Path) -> Glance:
@@ -402,9 +402,9 @@ def _damaged_positions(store: FolderStore) -> Iterator[Problem]:
             yield Problem(name, error.reason)
 
 
-def _damaged(store: FolderStore, parts: Sequence[Part]) -> Iterator[Problem]:
+def _damaged(store: FolderStore, parts: Sequence[RunPart]) -> Iterator[Problem]:
     """What is wrong with each file that some parts lie in; one problem per file."""
-    files: dict[str, list[Part]] = {}
+    files: dict[str, list[RunPart]] = {}
     for part in parts:
         files.setdefault(part.segment, []).append(part)
     for name in sorted(files):
@@ -418,7 +418,7 @@ def _damaged(store: FolderStore, parts: Sequence[Part]) -> Iterator[Problem]:
             yield from _mismatch(store, name, files[name])
 
 
-def _mismatch(store: FolderStore, name: str, parts: Sequence[Part]) -> Iterator[Problem]:
+def _mismatch(store: FolderStore, name: str, parts: Sequence[RunPart]) -> Iterator[Problem]:
     try:
         content = memoryview(inside(store.path, name).read_bytes())
     except OSError as error:

@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 
 from headrace.errors import StoreError
 from headrace.lowering.lower import STATE_FORMAT
-from headrace.operators.state.runs import Part
+from headrace.operators.state.runs import RunPart
 from headrace.runtime.journal.description import (
     Description,
     Differences,
@@ -103,7 +103,7 @@ class Journal:
             refuse(found, theirs, folder)
         return found
 
-    def append(self, commit: Commit, parts: Iterable[Part]) -> None:
+    def append(self, commit: Commit, parts: Iterable[RunPart]) -> None:
         """Make an epoch count.
 
         Nobody hears of it unless the store can be opened again: a store that somebody has moved, emptied or
@@ -293,7 +293,7 @@ def _refuse_foreign(folder: Path) -> None:
         )
 
 
-def _check_present(store: FolderStore, parts: Iterable[Part]) -> None:
+def _check_present(store: FolderStore, parts: Iterable[RunPart]) -> None:
     """See that the files of some parts are there, and long enough."""
     for part in parts:
         size = store.size(part.segment)

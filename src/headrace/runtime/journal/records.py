@@ -30,7 +30,7 @@ from headrace.errors import StoreError
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.estimated import Estimate
 from headrace.heartbeats.state import NOTHING_SEEN, StreamState
-from headrace.operators.state.runs import Part, RunRef
+from headrace.operators.state.runs import RunPart, RunRef
 from headrace.runtime.journal.description import Description, packed, unpacked
 from headrace.runtime.journal.followed import Followed, ReadFile, packed_files, unpacked_files
 from headrace.runtime.journal.parts import packed_part, unpacked_part
@@ -58,7 +58,7 @@ _RECORD: Final = re.compile(r"commits/\d{12}\.json")
 
 
 @dataclass(frozen=True)
-class Content:
+class RelationContent:
     """What was read last of a relation that is refreshed.
 
     Attributes:
@@ -69,7 +69,7 @@ class Content:
         inserted, deleted: how many rows it has more, and less, than what was read before.
     """
 
-    part: Part
+    part: RunPart
     rows: int
     clock: int
     at: int = ALWAYS
@@ -105,7 +105,7 @@ class StreamPoint:
     values: ValuesPoint | None = None
     skews: Mapping[str, Estimate] = field(default_factory=dict)
     letters: tuple[LetterFile, ...] = ()
-    content: Content | None = None
+    content: RelationContent | None = None
     retained: Retained | None = None
     past: Past = NO_PAST
     files: Followed = field(default_factory=dict)
@@ -129,7 +129,7 @@ class Carried:
 
     first: int
     boundary: int
-    part: Part | None
+    part: RunPart | None
 
 
 @dataclass(frozen=True)
@@ -343,7 +343,7 @@ def plan_after(commits: Sequence[Commit]) -> Description | None:
     return next((commit.plan for commit in reversed(commits) if commit.plan is not None), None)
 
 
-def parts_of(commits: Sequence[Commit]) -> Iterator[Part]:
+def parts_of(commits: Sequence[Commit]) -> Iterator[RunPart]:
     """The parts of files that the commits still need: the state after the last one, and the kept results."""
     yield from state_parts(state_after(commits))
     yield from point_parts(points_after(commits))
@@ -354,12 +354,12 @@ def parts_of(commits: Sequence[Commit]) -> Iterator[Part]:
         yield from carried_parts(commits[-1].results)
 
 
-def state_parts(state: Mapping[StateKey, Manifest]) -> Iterator[Part]:
+def state_parts(state: Mapping[StateKey, Manifest]) -> Iterator[RunPart]:
     """The parts of files that hold some state."""
     return (run.part for manifest in state.values() for area in manifest.values() for run in area)
 
 
-def point_parts(points: Mapping[str, StreamPoint]) -> Iterator[Part]:
+def point_parts(points: Mapping[str, StreamPoint]) -> Iterator[RunPart]:
     """The parts of files that hold what points keep: values with bounds, dead letters, relations, rows."""
     for point in points.values():
         if point.values is not None:
@@ -371,13 +371,13 @@ def point_parts(points: Mapping[str, StreamPoint]) -> Iterator[Part]:
             yield from (file.part for file in point.retained.files)
 
 
-def result_parts(results: EpochResults) -> Iterator[Part]:
+def result_parts(results: EpochResults) -> Iterator[RunPart]:
     """The parts of files that hold an epoch's results and dead letters."""
     refs = [ref for part in results.results.values() for ref in part]
     return iter(dict.fromkeys(ref.part for ref in (*refs, *results.dead_letters)))
 
 
-def carried_parts(results: EpochResults) -> Iterator[Part]:
+def carried_parts(results: EpochResults) -> Iterator[RunPart]:
     """The parts of files that hold what is carried after an epoch."""
     return (carried.part for carried in results.carried.values() if carried.part is not None)
 
@@ -540,14 +540,14 @@ def _unpacked_point(
     )
 
 
-def _packed_content(content: Content) -> list[Any]:
+def _packed_content(content: RelationContent) -> list[Any]:
     news = [content.at, content.inserted, content.deleted]
     return [packed_part(content.part), content.rows, content.clock, *news]
 
 
-def _unpacked_content(packed: list[Any]) -> Content:
+def _unpacked_content(packed: list[Any]) -> RelationContent:
     part, *rest = packed
-    return Content(unpacked_part("segments", part), *rest)
+    return RelationContent(unpacked_part("segments", part), *rest)
 
 
 def _packed_values(values: ValuesPoint) -> list[Any]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from headrace.elements import Batch, concat, decode, encode
 from headrace.operators.state.netting import netted
-from headrace.operators.state.runs import Part
+from headrace.operators.state.runs import RunPart
 from headrace.runtime.journal.records import Carried, EpochResults
 from headrace.runtime.journal.retention import whole_from
 from headrace.runtime.results.release import Release
@@ -124,5 +124,5 @@ def held_from(batch: Batch, instant: int) -> Batch:
     return netted(_after(batch, instant))
 
 
-def _written(batch: Batch, writer: SegmentWriter) -> Part | None:
+def _written(batch: Batch, writer: SegmentWriter) -> RunPart | None:
     return writer.add(encode(batch)) if len(batch) else None

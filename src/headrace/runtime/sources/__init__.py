@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from headrace.errors import SourceError
-from headrace.language.statements.formats import FILE_FORMATS, SPLIT_FORMATS, Records
+from headrace.language.statements.formats import FILE_FORMATS, SPLIT_FORMATS, ChangeRecords
 from headrace.runtime.sources.columnar.arrow import open_arrow
 from headrace.runtime.sources.columnar.avro import open_avro
 from headrace.runtime.sources.columnar.orc import open_orc
@@ -35,7 +35,7 @@ def open_source(
     base: Path,
     allowed: tuple[Path, ...] | None = None,
     *,
-    records: Records | None = None,
+    records: ChangeRecords | None = None,
     columns_above: str | None = None,
 ) -> SplitSource:
     """Open the input of a stream.

@@ -29,7 +29,7 @@ _CHUNK: Final = StructType(
 )
 _ARROW_CHUNK: Final = pa.schema([("bucket", pa.int32()), ("payload", pa.binary())])
 
-Batches = Iterable[pa.RecordBatch]
+BatchesIn = Iterable[pa.RecordBatch]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class _Results:
     first: int
     buckets: int
 
-    def changes(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+    def changes(self, batches: BatchesIn) -> Iterator[pa.RecordBatch]:
         """The rows of `changes` of the parts whose numbers are given."""
         for place, ref, batch in self._parts(batches):
             farthest = np.maximum.accumulate(self.reaches[place:])
@@ -66,7 +66,7 @@ class _Results:
                     rows = batch.filter(released == index)
                     yield from _plain(self.reader.change_table(int(self.epochs[index]), rows))
 
-    def routed(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+    def routed(self, batches: BatchesIn) -> Iterator[pa.RecordBatch]:
         """The final parts of elements, as chunks for the task that coalesces their payload."""
         for _, _, batch in self._parts(batches):
             final = clip(batch, self.heartbeat)
@@ -78,13 +78,13 @@ class _Results:
                     [pa.array([bucket], pa.int32()), pa.array([payload], pa.binary())], schema=_ARROW_CHUNK
                 )
 
-    def history(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+    def history(self, batches: BatchesIn) -> Iterator[pa.RecordBatch]:
         """The rows of `history` of all elements that have come."""
         chunks = [decode(chunk.as_buffer()) for batch in batches for chunk in batch.column("payload")]
         final = canonical(concat(self.reader.form.schema, chunks))
         yield from _plain(self.reader.history_table(final))
 
-    def _parts(self, batches: Batches) -> Iterator[tuple[int, ResultRef, Batch]]:
+    def _parts(self, batches: BatchesIn) -> Iterator[tuple[int, ResultRef, Batch]]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 place, ref = self.refs[number]

@@ -11,7 +11,7 @@ from pyspark import SparkContext
 from headrace.errors import DeliveryError, UserError
 from headrace.runtime.spark.types import SPARK_ERRORS, reason_of
 
-Row = tuple[Any, ...]
+JdbcRow = tuple[Any, ...]
 
 
 def connector(
@@ -101,7 +101,7 @@ class JdbcCursor:
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
-        self._rows: list[Row] = []
+        self._rows: list[JdbcRow] = []
 
     def execute(self, text: str, values: Sequence[object] = ()) -> None:
         """Carry out a statement."""
@@ -117,11 +117,11 @@ class JdbcCursor:
                 statement.addBatch()
             statement.executeBatch()
 
-    def fetchone(self) -> Row | None:
+    def fetchone(self) -> JdbcRow | None:
         """The next row, or None."""
         return self._rows.pop(0) if self._rows else None
 
-    def fetchall(self) -> list[Row]:
+    def fetchall(self) -> list[JdbcRow]:
         """The rows that are left."""
         found, self._rows = self._rows, []
         return found
@@ -142,7 +142,7 @@ def _bind(statement: Any, values: Sequence[object]) -> None:
         statement.setObject(place, value)
 
 
-def _rows(found: Any) -> Iterator[Row]:
+def _rows(found: Any) -> Iterator[JdbcRow]:
     places = range(1, found.getMetaData().getColumnCount() + 1)
     while found.next():
         yield tuple(found.getObject(place) for place in places)

@@ -387,7 +387,7 @@ def _start(master: str | None) -> SparkContext:
         ) from error
 
 
-def _connected(begun: ahead.Begun) -> JavaGateway:
+def _connected(begun: ahead.StartedJvm) -> JavaGateway:
     """The connection to a JVM that was started ahead, for which PySpark has a way in by the environment."""
     port, secret = begun.wait() or (0, "")
     if not port:

@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from headrace.errors import StoreError
-from headrace.operators.state.runs import Part
+from headrace.operators.state.runs import RunPart
 from headrace.runtime.store.crash_points import reach
 from headrace.runtime.store.paths import inside, make_inside, open_new
 from headrace.runtime.store.temporary import new_folder
@@ -228,20 +228,20 @@ class SegmentWriter:
         self._name = name
         self._store = store
         self._parts: list[pa.Buffer] = []
-        self._written: dict[Part, pa.Buffer] = {}
+        self._written: dict[RunPart, pa.Buffer] = {}
         self._size = 0
 
-    def add(self, part: pa.Buffer) -> Part:
+    def add(self, part: pa.Buffer) -> RunPart:
         """Append bytes; where they will be. Offsets are multiples of 64, so that Arrow can map them."""
         crc = zlib.crc32(part) if self._store.durable else 0
-        place = Part(self._name, self._size, part.size, crc)
+        place = RunPart(self._name, self._size, part.size, crc)
         padding = -part.size % 64
         self._parts += [part, pa.py_buffer(b"\0" * padding)]
         self._written[place] = part
         self._size += part.size + padding
         return place
 
-    def written(self, place: Part) -> pa.Buffer | None:
+    def written(self, place: RunPart) -> pa.Buffer | None:
         """Bytes that were appended, or None if they were not."""
         return self._written.get(place)
 
@@ -264,7 +264,7 @@ class SegmentReader:
         self._store = store
         self._segments: dict[str, pa.Buffer] = {}
 
-    def read(self, part: Part) -> pa.Buffer:
+    def read(self, part: RunPart) -> pa.Buffer:
         """The bytes of a part, mapped or in memory.
 
         Raises:
@@ -289,7 +289,7 @@ class SegmentReader:
         return found
 
 
-def read_part(store: Store, part: Part) -> pa.Buffer:
+def read_part(store: Store, part: RunPart) -> pa.Buffer:
     """The bytes of a single part; see `SegmentReader.read`."""
     return SegmentReader(store).read(part)
 

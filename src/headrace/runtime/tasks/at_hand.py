@@ -18,16 +18,16 @@ import pyarrow as pa
 
 from headrace.elements import read_rows
 from headrace.operators.contract import Operator
-from headrace.operators.state.runs import Part, Run, RunRef, stored_run
+from headrace.operators.state.runs import RunPart, RunRef, SortedRun, stored_run
 from headrace.runtime.tasks.messages import StateKey
 
 ENOUGH: Final = 2**27
 """So many bytes are at hand at most."""
 
-Place = tuple[str, StateKey]
+StatePlace = tuple[str, StateKey]
 """The token of a driver's run, and an operator and bucket of it."""
 
-_Runs = dict[RunRef, Run]
+_Runs = dict[RunRef, SortedRun]
 
 
 class RunsAtHand:
@@ -47,17 +47,17 @@ class RunsAtHand:
     def __init__(self, most: int = ENOUGH) -> None:
         self._most = most
         self._held = 0
-        self._runs: dict[Place, tuple[_Runs, int]] = {}
+        self._runs: dict[StatePlace, tuple[_Runs, int]] = {}
         self._lock = threading.Lock()
 
-    def lend(self, place: Place, operator: Operator) -> None:
+    def lend(self, place: StatePlace, operator: Operator) -> None:
         """Give an operator that is to read its state those of its runs that are here."""
         runs, _ = self._runs.get(place, ({}, 0))
         if runs:
             for area in operator.areas.values():
                 area.runs = [run if run.ref is None else runs.get(run.ref, run) for run in area.runs]
 
-    def keep(self, place: Place, operator: Operator, content: Callable[[Part], pa.Buffer]) -> None:
+    def keep(self, place: StatePlace, operator: Operator, content: Callable[[RunPart], pa.Buffer]) -> None:
         """Keep the runs of an operator whose state has been stored, in place of those it had before.
 
         Args:
@@ -102,12 +102,12 @@ class RunsAtHand:
                 self._drop(other)
         return self._held + size <= self._most
 
-    def _drop(self, place: Place) -> _Runs:
+    def _drop(self, place: StatePlace) -> _Runs:
         runs, size = self._runs.pop(place, ({}, 0))
         self._held -= size
         return runs
 
 
-def _decoded(ref: RunRef, content: pa.Buffer) -> Run:
+def _decoded(ref: RunRef, content: pa.Buffer) -> SortedRun:
     rows = read_rows(content)
     return stored_run(ref, lambda _: rows)

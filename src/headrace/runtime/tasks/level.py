@@ -14,14 +14,14 @@ from headrace.elements import Batch, concat, decode, empty, encode_rows, read_ro
 from headrace.errors import ExecutionError
 from headrace.lowering.graph import Edge, Exchange, Node
 from headrace.operators.before_exchange import part_for, reduction_for
-from headrace.operators.contract import Operator, Progress, Report
+from headrace.operators.contract import Operator, OperatorProgress, Report
 from headrace.operators.create import create_operator, create_timeline_operator
 from headrace.operators.early import Reach, Runs, Speaker, runs_of, unreported
 from headrace.operators.hold import HoldingOperator
-from headrace.operators.state.runs import Part, Run, RunRef, stored_run
+from headrace.operators.state.runs import RunPart, RunRef, SortedRun, stored_run
 from headrace.operators.stateless import apply
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter
-from headrace.runtime.tasks.at_hand import Place, RunsAtHand
+from headrace.runtime.tasks.at_hand import RunsAtHand, StatePlace
 from headrace.runtime.tasks.messages import (
     ARRIVALS_CHANNEL,
     REPORT_CHANNEL,
@@ -159,7 +159,7 @@ class Level:
     def store(self, node: Node, bucket: int, operator: Operator, writer: SegmentWriter) -> Manifest:
         """Append an operator's new state of a bucket to the task's segment; where all of it is."""
 
-        def content(part: Part) -> pa.Buffer:
+        def content(part: RunPart) -> pa.Buffer:
             written = writer.written(part)
             # A part that was read lies in a file that may be deleted by the next epoch.
             return pa.py_buffer(self._reader.read(part).to_pybytes()) if written is None else written
@@ -179,7 +179,7 @@ class Level:
             self._at_hand.lend(self._place(node, bucket), operator)
         return operator
 
-    def _place(self, node: Node, bucket: int) -> Place:
+    def _place(self, node: Node, bucket: int) -> StatePlace:
         return self._task.work.token, (node.identity, bucket)
 
     def _process(self, node: Node, operator: Operator, bucket: int, outputs: dict[int, Batch]) -> _Taken:
@@ -190,10 +190,10 @@ class Level:
                 operator.process(*taken[-1])
         return taken
 
-    def _progress(self, node: Node) -> Progress:
+    def _progress(self, node: Node) -> OperatorProgress:
         producers = [edge.producer for edge in node.inputs]
         before, after = (limits[node.number] for limits in self._limits)
-        return Progress(
+        return OperatorProgress(
             tuple(min(self._before[producer], before) for producer in producers),
             tuple(min(self._after[producer], after) for producer in producers),
         )
@@ -291,7 +291,7 @@ def store_state(operator: Operator, writer: SegmentWriter) -> dict[str, tuple[Ru
     return {name: tuple(_stored(run, writer) for run in area.runs) for name, area in operator.areas.items()}
 
 
-def _stored(run: Run, writer: SegmentWriter) -> RunRef:
+def _stored(run: SortedRun, writer: SegmentWriter) -> RunRef:
     if run.ref is None:
         part = writer.add(encode_rows(run.batch))
         run.ref = RunRef(part, run.rows, run.first, run.last, run.reach)

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from headrace.elements import Int64Array
 from headrace.heartbeats.bounded import Judgement
-from headrace.heartbeats.share import Lateness, Target, lateness_of, lateness_together
+from headrace.heartbeats.share import Lateness, LateTarget, lateness_of, lateness_together
 from headrace.kernels.instants.disorder import furthest_behind
 from headrace.runtime.tasks.reading import Judge
 from headrace.runtime.tasks.task import Task
@@ -37,7 +37,7 @@ def measured(task: Task, stream: str, judge: Judge, newest: int) -> Judge:
         if not len(times):
             return found
         seen = found.arrivals
-        if isinstance(rule, Target):
+        if isinstance(rule, LateTarget):
             behind = (lateness_of if known.in_order else lateness_together)(times, newest)
             task.lateness[stream] = task.lateness.get(stream, Lateness()).beside(behind)
             if known.in_order:

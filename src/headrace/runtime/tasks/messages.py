@@ -21,7 +21,7 @@ from headrace.heartbeats.share import Lateness
 from headrace.heartbeats.tally import Tally
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.graph import Graph
-from headrace.operators.state.runs import Part, RunRef
+from headrace.operators.state.runs import RunPart, RunRef
 from headrace.runtime.sources.composed.computed import ComputedColumns
 from headrace.runtime.sources.rows.contract import SplitSource
 from headrace.runtime.store.segments import Store
@@ -38,7 +38,7 @@ Manifest = Mapping[str, tuple[RunRef, ...]]
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitRange:
     """A range of positions of a stream's source.
 
     Attributes:
@@ -62,7 +62,7 @@ class ValuesRun:
         rows: how many values.
     """
 
-    part: Part
+    part: RunPart
     rows: int
 
 
@@ -78,7 +78,7 @@ class LetterFile:
         tier: how often they were put together with others.
     """
 
-    part: Part
+    part: RunPart
     rows: int
     last: int
     clock: int
@@ -98,7 +98,7 @@ class RetainedFile:
         tier: how often they were put together with others.
     """
 
-    part: Part
+    part: RunPart
     rows: int
     first: int
     last: int
@@ -243,7 +243,7 @@ class EpochWork:
     buckets: int
     tasks: int
     streams: Mapping[str, StreamInput]
-    assignments: tuple[tuple[Split, ...], ...]
+    assignments: tuple[tuple[SplitRange, ...], ...]
     state: Mapping[StateKey, Manifest]
     store: Store
     keep_results: bool
@@ -321,7 +321,7 @@ class ResultRef:
     """
 
     node: int
-    part: Part
+    part: RunPart
     rows: int
     latest: int
     start: int = 0
@@ -370,7 +370,7 @@ class TaskReport:
     retained: Mapping[str, RetainedFile] = field(default_factory=dict)
 
 
-def kept_parts(report: TaskReport) -> tuple[Part, ...]:
+def kept_parts(report: TaskReport) -> tuple[RunPart, ...]:
     """Where the rows are that a task has written to be kept, dead letters or not."""
     letters = (file.part for file in report.letters.values())
     return (*letters, *(file.part for file in report.retained.values()))

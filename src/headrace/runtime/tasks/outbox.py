@@ -17,7 +17,7 @@ from headrace.runtime.store.segments import SegmentWriter
 from headrace.runtime.tasks.channels import Channel
 from headrace.runtime.tasks.letters import DeadLetters
 from headrace.runtime.tasks.messages import Chunk, EpochWork, ResultRef
-from headrace.runtime.tasks.results import Grouped
+from headrace.runtime.tasks.results import GroupedResult
 
 
 class Outbox:
@@ -106,7 +106,7 @@ class Outbox:
             if kept and node in graph.whole_results:
                 refs.append(ResultRef(node, writer.add(encode(batch)), len(batch), int(batch.ts.max())))
             if node in graph.groups_of:
-                grouped = Grouped(batch, graph.groups_of[node])
+                grouped = GroupedResult(batch, graph.groups_of[node])
                 emitted |= grouped.counts
                 refs += grouped.write(writer) if kept else ()
         return tuple(refs), emitted

@@ -18,7 +18,7 @@ PART_ROWS = 1_000
 """About so many elements of a result with groups are written together; who reads one group reads them all."""
 
 
-class Grouped:
+class GroupedResult:
     """A result with groups, in order of the groups.
 
     Args:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.elements import Batch
-from headrace.operators.state.runs import Part
+from headrace.operators.state.runs import RunPart
 from headrace.runtime.store.segments import SegmentWriter, Store
 from headrace.runtime.tasks.messages import EpochWork, RetainedFile
 from headrace.time import BEGINNING
@@ -60,7 +60,7 @@ class RetainedRows:
         return found
 
 
-def write_retained(store: Store, name: str, stream: str, rows: pa.Table) -> Part:
+def write_retained(store: Store, name: str, stream: str, rows: pa.Table) -> RunPart:
     """Write rows of a stream as Parquet to a file of their own; where they are.
 
     Args:

@@ -28,7 +28,7 @@ from headrace.runtime.tasks.messages import (
     Chunk,
     EpochWork,
     Manifest,
-    Split,
+    SplitRange,
     StateKey,
     TaskReport,
     ValuesPoint,
@@ -41,10 +41,10 @@ from headrace.runtime.tasks.values import Values
 from headrace.time import BEGINNING
 
 P = ParamSpec("P")
-Stage = Callable[Concatenate[EpochWork, int, P], Iterator[Chunk]]
+StageFunction = Callable[Concatenate[EpochWork, int, P], Iterator[Chunk]]
 
 
-def _reporting(stage: Stage[P]) -> Stage[P]:
+def _reporting(stage: StageFunction[P]) -> StageFunction[P]:
     """The stage with a report in place of a user's error, so that it reaches the user as it was raised."""
 
     @wraps(stage)
@@ -113,7 +113,7 @@ def run_sources(work: EpochWork, number: int, attempt: int, in_place: bool = Fal
     yield from _finished(task, arrivals, points)
 
 
-def _take_in_relation(task: Task, split: Split) -> Arrivals:
+def _take_in_relation(task: Task, split: SplitRange) -> Arrivals:
     """Run level 0 over a part of a relation; what arrived."""
     relation = task.work.relations[split.stream]
     assert relation.source is not None
@@ -125,7 +125,7 @@ def _take_in_relation(task: Task, split: Split) -> Arrivals:
     return seen
 
 
-def _take_in_letters(task: Task, split: Split) -> None:
+def _take_in_letters(task: Task, split: SplitRange) -> None:
     """Run level 0 over dead letters of a stream that are taken once more.
 
     They come from before, so they say nothing of how far the stream is, nor of its disorder.
@@ -138,7 +138,7 @@ def _take_in_letters(task: Task, split: Split) -> None:
 
 
 def _take_in_split(
-    task: Task, split: Split, judge: Judge | None = None, tallied: TalliedRows | None = None
+    task: Task, split: SplitRange, judge: Judge | None = None, tallied: TalliedRows | None = None
 ) -> Arrivals:
     """Run level 0 over a split; what arrived.
 

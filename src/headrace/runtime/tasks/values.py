@@ -32,7 +32,7 @@ _SHOWN: Final = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class WrittenValues:
     """What has been written of the values. Whoever has taken it changes it.
 
     Attributes:
@@ -60,14 +60,14 @@ class Recent:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = Lock()
-        self._found: OrderedDict[tuple[ValuesRun, ...], Known] = OrderedDict()
+        self._found: OrderedDict[tuple[ValuesRun, ...], WrittenValues] = OrderedDict()
 
-    def take(self, runs: tuple[ValuesRun, ...]) -> Known | None:
+    def take(self, runs: tuple[ValuesRun, ...]) -> WrittenValues | None:
         """What the runs say, if it is here. The names of segments are unique."""
         with self._lock:
             return self._found.pop(runs, None)
 
-    def keep(self, runs: tuple[ValuesRun, ...], known: Known) -> None:
+    def keep(self, runs: tuple[ValuesRun, ...], known: WrittenValues) -> None:
         """Keep what the runs say, in place of what was kept first if there is too much."""
         with self._lock:
             self._found[runs] = known
@@ -137,7 +137,7 @@ class Values:
         if len(written):
             runs += (ValuesRun(writer.add(encode_rows(self._rows(written))), len(written)),)
             sizes = np.append(sizes, len(written))
-        RECENT.keep(runs, Known(self._numbers, self._state, self._run, sizes))
+        RECENT.keep(runs, WrittenValues(self._numbers, self._state, self._run, sizes))
         steps = rises(self._rules, self._state, self._clock)
         return ValuesPoint(
             self._per.column,
@@ -175,7 +175,7 @@ class Values:
         return SlowValue(_literal(self._numbers.keys[number]), int(self._state.newest[number]))
 
 
-def read_values(store: Store, runs: tuple[ValuesRun, ...], type_: pa.DataType) -> Known:
+def read_values(store: Store, runs: tuple[ValuesRun, ...], type_: pa.DataType) -> WrittenValues:
     """What runs say of the values."""
     numbers, state = Numbers(pa.array([], type_)), ValuesState.listed(0)
     run = np.empty(0, dtype=np.int64)
@@ -190,7 +190,7 @@ def read_values(store: Store, runs: tuple[ValuesRun, ...], type_: pa.DataType) -
             integers(rows.column("heard")),
         )
         run[codes] = number
-    return Known(numbers, state, run, np.bincount(run, minlength=len(runs)))
+    return WrittenValues(numbers, state, run, np.bincount(run, minlength=len(runs)))
 
 
 def _first_rewritten(runs: tuple[ValuesRun, ...], sizes: Int64Array) -> int:

@@ -18,7 +18,7 @@ from headrace.server.formats import check_size, preferred, written
 router: Final = APIRouter(tags=["answers"])
 
 
-class View(StrEnum):
+class ViewName(StrEnum):
     """What can be read of an answer without an instant."""
 
     HISTORY = "history"
@@ -64,7 +64,7 @@ async def difference(
 
 @router.get("/queries/{name}/{view}")
 async def answer(
-    name: str, view: View, request: Request, context: Ctx, caller: By, as_of: str | None = None
+    name: str, view: ViewName, request: Request, context: Ctx, caller: By, as_of: str | None = None
 ) -> Response:
     """The answer in one of its forms; as of now, or of an epoch or a time of the clock."""
     form = preferred(request.headers.get("accept"))
@@ -77,15 +77,15 @@ async def answer(
     return Response(await context.blocking(read), media_type=form)
 
 
-def _view(query: Query, view: View, as_of: int | str | None) -> pa.Table:
+def _view(query: Query, view: ViewName, as_of: int | str | None) -> pa.Table:
     match view:
-        case View.HISTORY:
+        case ViewName.HISTORY:
             return query.history(as_of)
-        case View.CHANGES:
+        case ViewName.CHANGES:
             return query.changes(as_of)
-        case View.STREAM:
+        case ViewName.STREAM:
             return query.stream(as_of)
-        case View.EPOCHS:
+        case ViewName.EPOCHS:
             return query.epochs()
 
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 
 from headrace.language.catalog import DerivedStream, StreamInfo
-from headrace.language.completion.candidates import Known, candidates
+from headrace.language.completion.candidates import KnownNames, candidates
 from headrace.schema import Schema
 from headrace.server.access import Caller
 from headrace.server.bodies import json_object, read_body, text_field
-from headrace.server.context import By, Context, Ctx
+from headrace.server.context import By, Ctx, ServerContext
 from headrace.server.errors import RequestError
 
 router: Final = APIRouter(tags=["statements"])
@@ -50,10 +50,10 @@ async def completions(request: Request, context: Ctx, caller: By) -> dict[str, A
     return {"start": start, "candidates": shown}
 
 
-def _known(context: Context, caller: Caller) -> Known:
+def _known(context: ServerContext, caller: Caller) -> KnownNames:
     """The names that somebody may see, with their columns."""
     db = context.session.db
-    return Known(
+    return KnownNames(
         {one.name: _names(_schema(one)) for one in db.streams.values() if caller.sees(one.name)},
         {one.name: _names(one.schema) for one in db.relations.values() if caller.sees(one.name)},
         {one.name: _names(one.schema) for one in db.queries if caller.sees(one.name)},

@@ -12,13 +12,13 @@ from fastapi import APIRouter, Request
 from starlette.responses import StreamingResponse
 
 from headrace.engine import Query
-from headrace.engine.served import Kept
+from headrace.engine.served import KeptAnswer
 from headrace.engine.shown.status import instant_text
 from headrace.errors import UserError
 from headrace.server.access import Caller
-from headrace.server.context import STATUS_SECONDS, By, Context, Ctx
+from headrace.server.context import STATUS_SECONDS, By, Ctx, ServerContext
 from headrace.server.errors import RequestError
-from headrace.server.events import Place, place_of
+from headrace.server.events import ClientPlace, place_of
 from headrace.server.routes.resources import status_for
 from headrace.time import BEGINNING, INFINITY
 
@@ -57,7 +57,7 @@ async def status_events(context: Ctx, caller: By) -> StreamingResponse:
     return StreamingResponse(sent, media_type="text/event-stream", headers=_HEADERS)
 
 
-async def _statuses(context: Context, caller: Caller) -> AsyncIterator[bytes]:
+async def _statuses(context: ServerContext, caller: Caller) -> AsyncIterator[bytes]:
     with context.tails.client():
         yield b": connected\n\n"
         before, quiet = "", 0.0
@@ -77,15 +77,15 @@ async def _statuses(context: Context, caller: Caller) -> AsyncIterator[bytes]:
             quiet += STATUS_SECONDS
 
 
-def _place(asked: str | None, query: Query, kept: Kept) -> Place:
+def _place(asked: str | None, query: Query, kept: KeptAnswer) -> ClientPlace:
     """Where a client begins.
 
     Raises:
         RequestError: what it asks for is no longer kept, or not of this query.
     """
     if asked == "now":
-        return Place(kept.start, kept.last, 0, True)
-    place = Place(kept.start, kept.start - 1, 0, True) if asked is None else place_of(asked)
+        return ClientPlace(kept.start, kept.last, 0, True)
+    place = ClientPlace(kept.start, kept.start - 1, 0, True) if asked is None else place_of(asked)
     if place is None:
         raise RequestError("request", 400, "this is not the id of an event", "send one that you have got")
     if place.start != kept.start:
@@ -97,11 +97,11 @@ def _place(asked: str | None, query: Query, kept: Kept) -> Place:
     return place
 
 
-def _gone(why: str, query: Query, kept: Kept) -> RequestError:
+def _gone(why: str, query: Query, kept: KeptAnswer) -> RequestError:
     """Changes that cannot be had, with the answer to start from and the id that goes on after it."""
     path = f"/queries/{quote(query.name, safe='')}"
     begin = {
-        "id": str(Place(kept.start, kept.last, 0, True)),
+        "id": str(ClientPlace(kept.start, kept.last, 0, True)),
         "history": f"{path}/history?{urlencode({'as_of': kept.last})}",
         "snapshot": None,
     }

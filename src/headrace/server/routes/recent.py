@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 from headrace.engine import Query as Answer
 from headrace.errors import UserError
-from headrace.server.context import By, Context, Ctx
-from headrace.server.events import Place
+from headrace.server.context import By, Ctx, ServerContext
+from headrace.server.events import ClientPlace
 from headrace.server.formats import JSON_LINES, written
 
 router: Final = APIRouter(tags=["answers"])
@@ -24,11 +24,11 @@ _LOOKED_AT: Final = 4
 """So many changes are looked at for each row of the past that is asked for."""
 _MEDIA: Final[dict[int | str, dict[str, object]]] = {200: {"content": {"application/json": {}}}}
 
-Rows = Annotated[int, Query(ge=0, le=_MOST)]
+RowLimit = Annotated[int, Query(ge=0, le=_MOST)]
 
 
 @router.get("/queries/{name}/recent", response_class=Response, responses=_MEDIA)
-async def recent(name: str, context: Ctx, caller: By, rows: Rows = 500, past: Rows = 0) -> Response:
+async def recent(name: str, context: Ctx, caller: By, rows: RowLimit = 500, past: RowLimit = 0) -> Response:
     """The answer now and the newest rows that were said, each cut to a number of rows.
 
     `total` is how many rows the answer now has, `id` the event of `/queries/{name}/events` after which those
@@ -39,9 +39,9 @@ async def recent(name: str, context: Ctx, caller: By, rows: Rows = 500, past: Ro
     return Response(text, media_type="application/json")
 
 
-def _recent(context: Context, query: Answer, rows: int, past: int) -> bytes:
+def _recent(context: ServerContext, query: Answer, rows: int, past: int) -> bytes:
     kept = context.session.db.served.kept(query)
-    place = Place(kept.start, kept.last, 0, True)
+    place = ClientPlace(kept.start, kept.last, 0, True)
     history = _newest(query.changes(kept.last), past) if past and kept.last >= kept.start else []
     note = None
     try:

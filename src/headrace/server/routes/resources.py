@@ -8,10 +8,10 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from headrace.engine.catalog.listed_sinks import ListedSink
-from headrace.language.statements.catalog import Kind
+from headrace.language.statements.catalog import CatalogKind
 from headrace.language.statements.statements import Stage
 from headrace.server.access import Caller
-from headrace.server.context import By, Context, Ctx
+from headrace.server.context import By, Ctx, ServerContext
 from headrace.server.errors import not_found
 from headrace.server.formats import check_size, preferred, written
 from headrace.server.keys import Role
@@ -94,19 +94,19 @@ async def catalog(context: Ctx, caller: By) -> dict[str, str]:
 async def drop_query(name: str, context: Ctx, caller: By, cascade: bool = False) -> dict[str, str]:
     """Drop a query; one that has sinks only with `cascade`, and these with it."""
     found = context.session.query(name, caller).name
-    return await _drop(Kind.QUERY, found, context, caller, cascade=cascade)
+    return await _drop(CatalogKind.QUERY, found, context, caller, cascade=cascade)
 
 
 @router.delete("/sinks/{name}", tags=["catalog"])
 async def drop_sink(name: str, context: Ctx, caller: By) -> dict[str, str]:
     """Drop a sink that a statement has defined, once it has taken what was committed."""
-    return await _drop(Kind.SINK, (await _sink(name, context, caller)).name, context, caller)
+    return await _drop(CatalogKind.SINK, (await _sink(name, context, caller)).name, context, caller)
 
 
 @router.delete("/streams/{name}", tags=["catalog"])
 async def drop_stream(name: str, context: Ctx, caller: By) -> dict[str, str]:
     """Drop a stream that no query reads."""
-    return await _drop(Kind.STREAM, context.session.stream(name, caller).name, context, caller)
+    return await _drop(CatalogKind.STREAM, context.session.stream(name, caller).name, context, caller)
 
 
 @router.delete("/relations/{name}", tags=["catalog"])
@@ -116,7 +116,7 @@ async def drop_relation(name: str, context: Ctx, caller: By) -> dict[str, str]:
     found = context.session.db.relations.get(name.lower())
     if found is None:
         raise not_found(f"relation {name}", "GET /relations lists them")
-    return await _drop(Kind.RELATION, found.name, context, caller)
+    return await _drop(CatalogKind.RELATION, found.name, context, caller)
 
 
 @router.get("/status", tags=["status"])
@@ -173,7 +173,7 @@ async def dead_letters_of(stream: str, request: Request, context: Ctx, caller: B
     return await _letters(context.session.stream(stream, caller).name, request, context, caller)
 
 
-async def _letters(stream: str | None, request: Request, context: Context, caller: Caller) -> Response:
+async def _letters(stream: str | None, request: Request, context: ServerContext, caller: Caller) -> Response:
     form = preferred(request.headers.get("accept"))
 
     def read() -> bytes:
@@ -182,7 +182,7 @@ async def _letters(stream: str | None, request: Request, context: Context, calle
     return Response(await context.blocking(read), media_type=form)
 
 
-async def _sink(name: str, context: Context, caller: Caller) -> ListedSink:
+async def _sink(name: str, context: ServerContext, caller: Caller) -> ListedSink:
     """The sink of a name, whatever its case.
 
     Raises:
@@ -196,7 +196,7 @@ async def _sink(name: str, context: Context, caller: Caller) -> ListedSink:
 
 
 async def _drop(
-    kind: Kind, name: str, context: Context, caller: Caller, *, cascade: bool = False
+    kind: CatalogKind, name: str, context: ServerContext, caller: Caller, *, cascade: bool = False
 ) -> dict[str, str]:
     caller.check(Role.ADMIN)
     caller.check_unlimited("dropping")
@@ -205,7 +205,7 @@ async def _drop(
     return {"dropped": name}
 
 
-def status_for(context: Context, caller: Caller) -> dict[str, Any]:
+def status_for(context: ServerContext, caller: Caller) -> dict[str, Any]:
     """The status as somebody may see it; an empty one while there is no run."""
     found = context.session.status()
     if found is None:
@@ -218,7 +218,7 @@ def status_for(context: Context, caller: Caller) -> dict[str, Any]:
     return {**shown_status(found.to_dict(), caller), "problems": problems}
 
 
-async def _status_of(context: Context, part: str, name: str) -> dict[str, Any] | None:
+async def _status_of(context: ServerContext, part: str, name: str) -> dict[str, Any] | None:
     """What the status says of a stream or a query; None while it is not part of a run."""
 
     def found() -> dict[str, Any] | None:

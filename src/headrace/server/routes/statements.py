@@ -7,10 +7,10 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from headrace.language.named_values import Value
+from headrace.language.named_values import ParameterValue
 from headrace.language.sent_values import received_values
 from headrace.server.bodies import json_object, media_type, read_body, text_field
-from headrace.server.context import By, Context, Ctx
+from headrace.server.context import By, Ctx, ServerContext
 from headrace.server.errors import RequestError
 from headrace.server.formats import check_size, preferred, written
 
@@ -70,7 +70,9 @@ async def ask(request: Request, context: Ctx, caller: By) -> Response:
     return Response(data, media_type=form)
 
 
-async def _text(request: Request, context: Context, field: str) -> tuple[str, dict[str, Value] | None]:
+async def _text(
+    request: Request, context: ServerContext, field: str
+) -> tuple[str, dict[str, ParameterValue] | None]:
     """The text of a request, plain or a field of a JSON object, and the values of its parameters."""
     body = await read_body(request, context.limits.request_bytes)
     match media_type(request):

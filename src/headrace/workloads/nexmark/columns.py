@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from headrace.elements import Int64Array
 from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, Schema
-from headrace.workloads.nexmark.events import FIRST_ID, Nexmark, Rows
+from headrace.workloads.nexmark.events import FIRST_ID, Nexmark, TableRows
 from headrace.workloads.randomness import below, choice, draw, modulo
 
 _AUCTIONS: Final = 3
@@ -54,7 +54,7 @@ _QUALITIES: Final = ("antique", "blue", "broken", "heavy", "modern", "rare", "si
 _THINGS: Final = ("atlas", "bicycle", "camera", "clock", "lamp", "piano", "radio", "stamp", "vase")
 
 
-Maker = Callable[[Rows], pa.Array]
+Maker = Callable[[TableRows], pa.Array]
 
 
 def _instants(spec: Nexmark, events: Int64Array) -> Int64Array:
@@ -65,22 +65,22 @@ def _timestamps(instants: Int64Array) -> pa.Array:
     return pa.array(instants).view(TIMESTAMP)
 
 
-def _ts(rows: Rows) -> pa.Array:
+def _ts(rows: TableRows) -> pa.Array:
     instants = _instants(rows.spec, rows.events)
     if rows.spec.disorder_us:
         instants -= modulo(draw(rows.spec.seed, "disorder", rows.events), rows.spec.disorder_us + 1)
     return _timestamps(instants)
 
 
-def _expires(rows: Rows) -> pa.Array:
+def _expires(rows: TableRows) -> pa.Array:
     return _timestamps(_instants(rows.spec, rows.closings))
 
 
-def _ids(rows: Rows) -> pa.Array:
+def _ids(rows: TableRows) -> pa.Array:
     return pa.array(rows.ordinals + FIRST_ID)
 
 
-def _bid_auction(rows: Rows) -> pa.Array:
+def _bid_auction(rows: TableRows) -> pa.Array:
     bits = rows.bits("auction")
     last = rows.blocks * _AUCTIONS + (_AUCTIONS - 1)
     recent = last - below(bits, np.minimum(last + 1, _OPEN_AUCTIONS))
@@ -88,7 +88,7 @@ def _bid_auction(rows: Rows) -> pa.Array:
     return pa.array(np.where(choice(bits, 2) == 1, hot, recent) + FIRST_ID)
 
 
-def _person(rows: Rows, column: str, rank: int) -> pa.Array:
+def _person(rows: TableRows, column: str, rank: int) -> pa.Array:
     """The id of the hot person of that rank within the last hundred, or of a recent one."""
     bits = rows.bits(column)
     recent = rows.blocks - below(bits, np.minimum(rows.blocks + 1, _ACTIVE_PERSONS))
@@ -96,22 +96,22 @@ def _person(rows: Rows, column: str, rank: int) -> pa.Array:
     return pa.array(np.where(choice(bits, 4) > 0, hot, recent) + FIRST_ID)
 
 
-def _price(rows: Rows, column: str) -> Int64Array:
+def _price(rows: TableRows, column: str) -> Int64Array:
     """Cents from 1 to 2**20 - 1: a random power of two, then uniform up to the next one."""
     bits = rows.bits(column)
     octave = np.int64(1) << choice(bits, _PRICE_OCTAVES)
     return octave + below(bits, octave)
 
 
-def _reserve(rows: Rows) -> pa.Array:
+def _reserve(rows: TableRows) -> pa.Array:
     return pa.array(_price(rows, "initial_bid") + _price(rows, "reserve"))
 
 
-def _category(rows: Rows) -> pa.Array:
+def _category(rows: TableRows) -> pa.Array:
     return pa.array(10 + below(rows.bits("category"), _CATEGORIES))
 
 
-def _words(rows: Rows, column: str, words: tuple[str, ...]) -> pa.Array:
+def _words(rows: TableRows, column: str, words: tuple[str, ...]) -> pa.Array:
     return _listed(words).take(pa.array(below(rows.bits(column), len(words))))
 
 
@@ -121,18 +121,18 @@ def _listed(words: tuple[str, ...]) -> pa.Array:
     return pa.array(words)
 
 
-def _channels(rows: Rows) -> Int64Array:
+def _channels(rows: TableRows) -> Int64Array:
     """The places of the bids' channels in the list."""
     bits = rows.bits("channel")
     hot = choice(bits, 2) == 1
     return np.where(hot, below(bits, len(_HOT_CHANNELS)), below(bits, len(_CHANNELS)))
 
 
-def _channel(rows: Rows) -> pa.Array:
+def _channel(rows: TableRows) -> pa.Array:
     return _listed(_CHANNELS).take(pa.array(_channels(rows)))
 
 
-def _url(rows: Rows) -> pa.Array:
+def _url(rows: TableRows) -> pa.Array:
     """Three folders and, for nine of ten bids through a channel that is not hot, the channel's number."""
     folders = (_letters(rows, f"folder {place}", 5, 5) for place in range(3))
     page = _join("/", "https://www.nexmark.com", *folders, "item.htm?query=1")
@@ -147,7 +147,7 @@ def _extra(least: int, most: int) -> Maker:
     return lambda rows: _letters(rows, "extra", least, most)
 
 
-def _letters(rows: Rows, column: str, least: int, most: int) -> pa.Array:
+def _letters(rows: TableRows, column: str, least: int, most: int) -> pa.Array:
     """Texts of small letters, at least and at most so long; each letter costs a byte of randomness."""
     words = -(-most // 8)
     places = (rows.events[:, None] * words + np.arange(words)).ravel()
@@ -160,20 +160,20 @@ def _letters(rows: Rows, column: str, least: int, most: int) -> pa.Array:
     return texts.cast(STRING)
 
 
-def _item(rows: Rows) -> pa.Array:
+def _item(rows: TableRows) -> pa.Array:
     return _join(" ", _words(rows, "quality", _QUALITIES), _words(rows, "thing", _THINGS))
 
 
-def _description(rows: Rows) -> pa.Array:
+def _description(rows: TableRows) -> pa.Array:
     number = pa.array(below(rows.bits("description"), 10_000)).cast(STRING)
     return _join(" ", _item(rows), "from", _words(rows, "city", _CITIES), "lot", number)
 
 
-def _name(rows: Rows) -> pa.Array:
+def _name(rows: TableRows) -> pa.Array:
     return _join(" ", _words(rows, "first name", _FIRST_NAMES), _words(rows, "last name", _LAST_NAMES))
 
 
-def _email(rows: Rows) -> pa.Array:
+def _email(rows: TableRows) -> pa.Array:
     user = pc.replace_substring(pc.utf8_lower(_name(rows)), " ", ".")
     return _join("", user, ".", _ids(rows).cast(STRING), "@example.com")
 

@@ -70,7 +70,7 @@ def rank(table: str, event: int) -> int:
 
 
 @dataclass(frozen=True)
-class Rows:
+class TableRows:
     """Rows of one table.
 
     Attributes:
@@ -106,15 +106,15 @@ class Rows:
         return draw(self.spec.seed, f"{self.table}.{column}", self.events)
 
 
-def arriving(spec: Nexmark, table: str, first: int, last: int) -> Rows:
+def arriving(spec: Nexmark, table: str, first: int, last: int) -> TableRows:
     """The persons, auctions or bids of a range of events."""
-    return Rows(spec, table, np.arange(rank(table, first), rank(table, last)))
+    return TableRows(spec, table, np.arange(rank(table, first), rank(table, last)))
 
 
-def closings(spec: Nexmark, first: int, last: int) -> Rows:
+def closings(spec: Nexmark, first: int, last: int) -> TableRows:
     """The auctions that close in a range of events, ordered by closing event, then id."""
     auctions = arriving(spec, "auction", max(first - MAX_LIFE, 0), max(last - MIN_LIFE, 0))
     closings = auctions.closings
     chosen = np.flatnonzero((closings >= first) & (closings < last))
     chosen = chosen[np.argsort(closings[chosen], kind="stable")]
-    return Rows(spec, "auction", auctions.ordinals[chosen])
+    return TableRows(spec, "auction", auctions.ordinals[chosen])

@@ -6,10 +6,10 @@ import pytest
 
 from headrace.cli.shell.colours import coloured
 from headrace.cli.shell.completion import COMMANDS, candidates
-from headrace.language.completion.candidates import STATEMENTS, WORDS, Candidate, Known
+from headrace.language.completion.candidates import STATEMENTS, WORDS, Candidate, KnownNames
 from headrace.language.dialect import RESERVED
 
-KNOWN = Known(
+KNOWN = KnownNames(
     {"bid": ("ts", "item", "price"), "person": ("ts", "id", "select")},
     {"shop": ("item", "city")},
     {"dear": ("item", "top"), "bids": ("n",)},

@@ -29,6 +29,7 @@ from headrace.language.statements.formats import FILE_FORMATS
 from headrace.language.statements.sinks import CreateSink, DropSink
 from headrace.language.statements.statements import (
     AlterStream,
+    AskWhy,
     CreateQuery,
     CreateRelation,
     CreateSkew,
@@ -50,7 +51,6 @@ from headrace.language.statements.statements import (
     SetDialect,
     Show,
     Statement,
-    Why,
 )
 from headrace.runtime.sources.files.files import list_files
 
@@ -164,7 +164,7 @@ def test_every_kind_of_statement_has_been_judged() -> None:
     changes |= {DropSink}
     changes |= {SetConsistency, SetDialect, Replay, Comment, PauseQuery, RenameQuery, ResumeQuery, SetOption}
     asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show, ShowCreate, Describe}
-    looks = {ExplainAnalyze, ExplainReplace, ExplainShared, Why}
+    looks = {ExplainAnalyze, ExplainReplace, ExplainShared, AskWhy}
     assert set(get_args(Statement)) == reads | writes | changes | asks | looks, (
         "what may a new one reach under a policy?"
     )

@@ -14,7 +14,7 @@ from headrace.language.dialect import RESERVED, Headrace
 from headrace.language.parsing.parser import parse
 from headrace.language.parsing.pieces import Piece, pieces_of
 from headrace.language.statements.statements import CreateQuery
-from headrace.language.syntax import Query
+from headrace.language.syntax import QuerySyntax
 
 STREAM = "CREATE STREAM bid (ts TIMESTAMP, a BIGINT, s STRING) FROM push TIMESTAMP BY ts;"
 
@@ -24,7 +24,7 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The queries that are bound."""
     queries: list[object] = []
 
-    def noted(query: Query, catalog: Catalog) -> Plan:
+    def noted(query: QuerySyntax, catalog: Catalog) -> Plan:
         queries.append(query)
         return bind(query, catalog)
 

@@ -21,7 +21,7 @@ from headrace.engine.shown.status import status_of
 from headrace.history import equivalent
 from headrace.optimizer import optimize, optimize_by
 from headrace.optimizer.decisions import Decisions
-from headrace.optimizer.joins.join_graph import JoinGraph, Order, join_graph
+from headrace.optimizer.joins.join_graph import JoinGraph, JoinOrder, join_graph
 from headrace.runtime.driver.endless.retries import run_to_end
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.facts.progress import Progress
@@ -137,10 +137,10 @@ def tables(join: str, seed: int) -> dict[str, pa.Table]:
     }
 
 
-def all_orders(graph: JoinGraph) -> list[Order]:
+def all_orders(graph: JoinGraph) -> list[JoinOrder]:
     """All trees without a join of all pairs; which input is left does not count."""
 
-    def trees(some: tuple[int, ...]) -> Iterator[Order]:
+    def trees(some: tuple[int, ...]) -> Iterator[JoinOrder]:
         if len(some) == 1:
             yield some[0]
         for bits in range(1, 1 << len(some), 2):

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
-from headrace.engine.asking.references import Kind, resolved
+from headrace.engine.asking.references import AskedKind, resolved
 from headrace.errors import LanguageError, Position
-from headrace.language.named_values import Value
+from headrace.language.named_values import ParameterValue
 
 BIDS = pa.table({"ts": [1, 2, 3, 9], "item": ["a", "b", "a", "b"], "price": [10, 20, 30, 5]})
 
@@ -37,7 +37,7 @@ def test_a_history_is_a_table(db: hr.Database) -> None:
 
 
 def test_parameters_are_values_of_duckdb(db: hr.Database) -> None:
-    values: dict[str, Value] = {
+    values: dict[str, ParameterValue] = {
         "least": 20, "item": "it's :least", "at": datetime(2024, 5, 1, tzinfo=UTC), "ratio": Decimal("1.50"),
         "nothing": None,
     }  # fmt: skip
@@ -195,7 +195,10 @@ def test_only_tables_are_references() -> None:
     /* FROM HISTORY OF d */ FROM ( HISTORY OF "e ""f" ) -- FROM HISTORY OF g
     JOIN dead letters ON history.of = 1"""
     asked, found = resolved(text)
-    assert [(part.kind, part.name) for part in found] == [(Kind.HISTORY, 'e "f'), (Kind.DEAD_LETTERS, None)]
+    assert [(part.kind, part.name) for part in found] == [
+        (AskedKind.HISTORY, 'e "f'),
+        (AskedKind.DEAD_LETTERS, None),
+    ]
     assert len(asked) == len(text)
     assert asked.replace('history."e ""f"', 'HISTORY OF "e ""f"')[: len(text)].count("\n") == 3
     assert 'FROM ( history."e ""f"    )' in asked

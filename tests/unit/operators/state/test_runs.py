@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.operators.state import runs as module
-from headrace.operators.state.runs import TIER, Run, is_tier_full
+from headrace.operators.state.runs import TIER, SortedRun, is_tier_full
 
 
-def run_of(rows: int) -> Run:
-    return Run(None, lambda: pytest.fail("no run is looked at"), rows, (0, 0, 0))
+def run_of(rows: int) -> SortedRun:
+    return SortedRun(None, lambda: pytest.fail("no run is looked at"), rows, (0, 0, 0))
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Grown:
     sizes: list[int]
 
     def __post_init__(self) -> None:
-        self.runs: list[Run] = []
+        self.runs: list[SortedRun] = []
         self.most = 0
         self.merges: list[tuple[int, int]] = []
         for size in self.sizes:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.operators.state.keys import hash_rows
-from headrace.operators.state.runs import HASH, TIME, Run
+from headrace.operators.state.runs import HASH, TIME, SortedRun
 from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
 from headrace.time import BEGINNING
 
@@ -124,7 +124,7 @@ def test_the_latest_rows_of_a_key_are_kept_and_no_more(parts: list[list[int]], c
         assert len(area) <= 2 * 9 + 6
 
 
-def _columns(run: Run) -> list[list[int]]:
+def _columns(run: SortedRun) -> list[list[int]]:
     return [run.batch.column(name).to_pylist() for name in ("k", "n")]
 
 

@@ -11,7 +11,7 @@ from headrace.algebra.nodes import Source, TopK
 from headrace.algebra.properties import has_skyband
 from headrace.elements import Batch, from_rows, to_rows
 from headrace.expressions.tree import Column, SortKey
-from headrace.operators.contract import Progress, buffered
+from headrace.operators.contract import OperatorProgress, buffered
 from headrace.operators.top_k.skyband import reachable
 from headrace.operators.top_k.top_k import TopKOperator
 from headrace.reference.contents import Element, Stream
@@ -84,7 +84,7 @@ def test_few_rows_of_a_tumbling_window_are_left() -> None:
 def test_state_holds_what_can_still_be_shown() -> None:
     operator = TopKOperator(TopK(ROWS, (), HIGHEST, 10), reduced=False)
     operator.process(0, some_rows(10_000, 100_000))
-    operator.advance(Progress((BEGINNING,), (10_000,)))
+    operator.advance(OperatorProgress((BEGINNING,), (10_000,)))
     assert len(operator.areas["rows"]) < 300
     assert buffered(operator) < 1_000
 

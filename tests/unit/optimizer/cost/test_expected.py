@@ -30,7 +30,7 @@ from headrace.algebra.nodes import (
 from headrace.expressions.aggregates.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.tree import Call, Column, Expression, Literal
 from headrace.optimizer.cost.expected import expected
-from headrace.optimizer.cost.flow import Flow, Sample, flow_of
+from headrace.optimizer.cost.flow import Flow, FlowSample, flow_of
 from headrace.optimizer.cost.growth import ALL, growth_of
 from headrace.schema import BIGINT, BOOLEAN, Field, Schema
 from headrace.time import INFINITY, Duration, TimeDomain
@@ -45,7 +45,7 @@ def flow(rate: float, lifetime: float, step: float = 1.0) -> Flow:
 
 def sampled(values: list[int], instants: list[int]) -> Flow:
     rows = pa.RecordBatch.from_pydict({"v": pa.array(values, pa.int64())})
-    return flow_of(Sample(rows, np.array(instants, dtype=np.int64)))
+    return flow_of(FlowSample(rows, np.array(instants, dtype=np.int64)))
 
 
 def output(plan: Plan, *inputs: Flow) -> tuple[float, float]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from headrace.errors import SourceError
 from headrace.runtime.sources.messages import protobuf, registry
 from headrace.runtime.sources.messages.formats import CsvMessages, JsonMessages, RawMessages
-from headrace.runtime.sources.messages.messages import Rows
+from headrace.runtime.sources.messages.messages import MessageRows
 from headrace.runtime.sources.messages.protobuf import DescribedMessages, RegisteredMessages
 from headrace.runtime.sources.text.csv import CsvFormat
 from headrace.schema import BIGINT, BINARY, DOUBLE, STRING, TIMESTAMP, Field, Schema
@@ -25,7 +25,7 @@ WANTED = Schema((Field("v", BIGINT), Field("t", STRING)))
 CSV = CsvMessages(("v", "t"), CsvFormat(",", "", multiline=False))
 
 
-def found(rows: Rows) -> tuple[list[tuple[Any, ...]], list[int], dict[str, str]]:
+def found(rows: MessageRows) -> tuple[list[tuple[Any, ...]], list[int], dict[str, str]]:
     """The rows, the numbers of their messages, and what is wrong by place."""
     read, numbers = rows
     values = [tuple(row.values()) for row in read.rows.to_pylist()]

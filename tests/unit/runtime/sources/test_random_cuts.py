@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.algebra.debezium import CHANGED_AT, record_columns
-from headrace.language.statements.formats import Records
+from headrace.language.statements.formats import ChangeRecords
 from headrace.runtime.sources import SplitSource, open_source
 from headrace.runtime.sources.rows import rows
 from headrace.runtime.sources.rows.contract import Rejected
@@ -118,7 +118,7 @@ def write_records(folder: Path) -> SplitSource:
             lines += [bad[row["n"] % 5]] if row["n"] % 11 == 0 else []
         (folder / f"{place}.jsonl").write_text("\n".join(lines) + "\n" * (place % 2))
     options, columns = {"path": folder.name}, record_columns(SCHEMA, CHANGED_AT)
-    return open_source("json", options, columns, CHANGED_AT, "s", folder.parent, records=Records.BY_ROW)
+    return open_source("json", options, columns, CHANGED_AT, "s", folder.parent, records=ChangeRecords.BY_ROW)
 
 
 def open_nexmark(_: Path) -> SplitSource:

@@ -13,7 +13,7 @@ import pytest
 import headrace
 from headrace import Progress
 from headrace.errors import StoreError
-from headrace.operators.state.runs import Part
+from headrace.operators.state.runs import RunPart
 from headrace.runtime.store.segments import FolderStore, SegmentWriter, read_part
 
 
@@ -22,7 +22,7 @@ def store(tmp_path: Path) -> FolderStore:
     return FolderStore(str(tmp_path / "store"), durable=True)
 
 
-def written(store: FolderStore, *contents: bytes) -> list[Part]:
+def written(store: FolderStore, *contents: bytes) -> list[RunPart]:
     writer = SegmentWriter(store, "segments/one")
     parts = [writer.add(pa.py_buffer(content)) for content in contents]
     writer.close()
@@ -72,7 +72,7 @@ def test_a_truncated_segment_is_named_and_refused(store: FolderStore, length: in
 
 def test_a_missing_segment_is_named(store: FolderStore) -> None:
     with pytest.raises(StoreError, match=r"cannot read .*segments/gone"):
-        read_part(store, Part("segments/gone", 0, 10, 0))
+        read_part(store, RunPart("segments/gone", 0, 10, 0))
 
 
 @pytest.mark.parametrize("step", ["replace", "link", "fsync"])

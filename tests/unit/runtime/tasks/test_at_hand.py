@@ -14,11 +14,11 @@ import headrace as hr
 from headrace.elements import encode_rows
 from headrace.engine.access.policy import Policy
 from headrace.engine.run.execution import Settings
-from headrace.operators.state.runs import Part, Run, RunRef, stored_run
+from headrace.operators.state.runs import RunPart, RunRef, SortedRun, stored_run
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.store.segments import SegmentReader
 from headrace.runtime.tasks import inline
-from headrace.runtime.tasks.at_hand import Place, RunsAtHand
+from headrace.runtime.tasks.at_hand import RunsAtHand, StatePlace
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.messages import Chunk, EpochWork
 
@@ -33,17 +33,17 @@ SIZE = 100 + 16 * 2 * 2
 
 
 def ref_of(name: str, rows: int = 2) -> RunRef:
-    return RunRef(Part(name, 0, 100, 0), rows, 0, 0, 0)
+    return RunRef(RunPart(name, 0, 100, 0), rows, 0, 0, 0)
 
 
-def stored(name: str) -> Run:
+def stored(name: str) -> SortedRun:
     """A run that has been written to a segment, and looked at."""
-    run = Run(ref_of(name), lambda: ROWS, 2, (0, 0, 0))
+    run = SortedRun(ref_of(name), lambda: ROWS, 2, (0, 0, 0))
     assert run.size == SIZE
     return run
 
 
-def operator(*runs: Run) -> Any:
+def operator(*runs: SortedRun) -> Any:
     return SimpleNamespace(areas={"area": SimpleNamespace(runs=list(runs))})
 
 
@@ -52,15 +52,15 @@ def read(ref: RunRef) -> Any:
     return operator(stored_run(ref, lambda _: pytest.fail("it was read")))
 
 
-def place(bucket: int, token: str = "run") -> Place:
+def place(bucket: int, token: str = "run") -> StatePlace:
     return token, ("node", bucket)
 
 
-def keep(runs: RunsAtHand, bucket: int, *kept: Run, token: str = "run") -> None:
+def keep(runs: RunsAtHand, bucket: int, *kept: SortedRun, token: str = "run") -> None:
     runs.keep(place(bucket, token), operator(*kept), lambda _: CONTENT)
 
 
-def lent(runs: RunsAtHand, bucket: int, name: str, rows: int = 2) -> Run | None:
+def lent(runs: RunsAtHand, bucket: int, name: str, rows: int = 2) -> SortedRun | None:
     """What an operator gets for a run of its state; None if it has to read it."""
     taken = read(ref_of(name, rows))
     (before,) = taken.areas["area"].runs
@@ -139,7 +139,7 @@ def test_what_was_not_looked_at_or_not_stored_is_not_kept() -> None:
     runs = RunsAtHand()
     keep(runs, 0, *read(ref_of("e1")).areas["area"].runs)
     assert lent(runs, 0, "e1") is None
-    new = Run(None, lambda: ROWS, 2, (0, 0, 0))
+    new = SortedRun(None, lambda: ROWS, 2, (0, 0, 0))
     keep(runs, 0, new)
     taken = operator(new)
     runs.lend(place(0), taken)
@@ -153,7 +153,7 @@ def test_an_epoch_in_the_process_of_the_one_before_reads_no_state(
     read = []
     original = SegmentReader.read
 
-    def counted(self: SegmentReader, part: Part) -> pa.Buffer:
+    def counted(self: SegmentReader, part: RunPart) -> pa.Buffer:
         read.append(part)
         return original(self, part)
 

@@ -10,7 +10,7 @@ from headrace.elements import Batch, decode, from_rows, to_rows
 from headrace.expressions.tree import Literal
 from headrace.runtime.store.segments import MemoryStore, SegmentWriter, read_part
 from headrace.runtime.tasks import results
-from headrace.runtime.tasks.results import Grouped
+from headrace.runtime.tasks.results import GroupedResult
 from headrace.schema import BIGINT, STRING, Field, Schema
 
 SCHEMA = Schema((Field("n", BIGINT), Field("e", STRING)))
@@ -21,7 +21,7 @@ def batch(*rows: tuple[int, str | None]) -> Batch:
     return from_rows(SCHEMA, [(row, place, place + 1, 1) for place, row in enumerate(rows)])
 
 
-def parts(grouped: Grouped) -> dict[int, list[tuple[object, ...]]]:
+def parts(grouped: GroupedResult) -> dict[int, list[tuple[object, ...]]]:
     """What is written, by group."""
     store = MemoryStore()
     writer = SegmentWriter(store, "results/x")
@@ -40,13 +40,13 @@ def parts(grouped: Grouped) -> dict[int, list[tuple[object, ...]]]:
 def test_each_group_gets_its_elements_in_their_order(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(results, "PART_ROWS", limit)
     rows = batch((1, "c"), (2, "a"), (3, None), (4, "c"), (5, "x"), (6, ""), (7, "c"))
-    grouped = Grouped(rows, GROUPS)
+    grouped = GroupedResult(rows, GROUPS)
     assert grouped.counts == {7: 1, 9: 1, 8: 3}
     assert parts(grouped) == {7: [(2,)], 9: [(6,)], 8: [(1,), (4,), (7,)]}
 
 
 def test_a_result_that_nobody_asks_for_is_not_written() -> None:
-    grouped = Grouped(batch((1, "x"), (2, None)), GROUPS)
+    grouped = GroupedResult(batch((1, "x"), (2, None)), GROUPS)
     assert grouped.counts == {}
     assert parts(grouped) == {}
 
@@ -55,7 +55,7 @@ def test_groups_may_have_no_columns_of_their_own() -> None:
     rows = from_rows(Schema((Field("e", STRING),)), [(("a",), 0, 1, 1), (("c",), 1, 2, 1), (("a",), 2, 3, 1)])
     store = MemoryStore()
     writer = SegmentWriter(store, "results/x")
-    refs = list(Grouped(rows, GROUPS).write(writer))
+    refs = list(GroupedResult(rows, GROUPS).write(writer))
     writer.close()
     sizes = {ref.node: len(decode(read_part(store, ref.part)).slice(ref.start, ref.rows)) for ref in refs}
     assert sizes == {7: 2, 8: 1}

@@ -19,9 +19,9 @@ from headrace.language.binding.columns import is_own
 from headrace.language.binding.over.frames import (
     SO_FAR,
     Framed,
+    FrameScope,
     Ordered,
-    Places,
-    Scope,
+    PlaceFrame,
     Whole,
     bind_frame,
     bind_ordered,
@@ -56,7 +56,7 @@ class OverCalls:
     def __init__(self, plan: Plan, context: Context) -> None:
         self._plan = plan
         self._context = context
-        self.calls = Collected[tuple[Scope, AggregateCall]]()
+        self.calls = Collected[tuple[FrameScope, AggregateCall]]()
 
     def bind(self, node: Any) -> Expression:
         """The value of `function OVER (...)`: an expression over columns that `apply` adds after the plan's.
@@ -107,15 +107,15 @@ class OverCalls:
             return plan
         return Project(plan, tuple((plan.schema[place].name, column(plan, place)) for place in order))
 
-    def _together(self) -> list[dict[int, tuple[Scope, AggregateCall]]]:
+    def _together(self) -> list[dict[int, tuple[FrameScope, AggregateCall]]]:
         """The calls by number, those together that one node computes: of one partition, or of one scope."""
-        groups: dict[object, dict[int, tuple[Scope, AggregateCall]]] = {}
+        groups: dict[object, dict[int, tuple[FrameScope, AggregateCall]]] = {}
         for number, (scope, call) in enumerate(self.calls):
             group = scope.keys if isinstance(scope, Framed) else scope
             groups.setdefault(group, {})[number] = scope, call
         return list(groups.values())
 
-    def _column(self, scope: Scope, call: AggregateCall) -> Expression:
+    def _column(self, scope: FrameScope, call: AggregateCall) -> Expression:
         place = len(self._plan.schema) + self.calls.number((scope, call))
         return Column(place, call.function.lower(), call.type)
 
@@ -138,7 +138,7 @@ class OverCalls:
         if ranking is not Ranking.ROW_NUMBER:
             _require_order(node, name)
         if not self._by_time(node):
-            return self._column(Places(keys, self._order(node), ranking), count)
+            return self._column(PlaceFrame(keys, self._order(node), ranking), count)
         self._ordered(node)
         match ranking:
             case Ranking.ROW_NUMBER:
@@ -200,7 +200,7 @@ class OverCalls:
             )
         back = whole_number(arguments[1], name) if len(arguments) > 1 else 1
         keys, place = self._keys(node), back if name == "LAG" else -back
-        frame: Scope = Framed(keys, RowsFrame(back, back))
+        frame: FrameScope = Framed(keys, RowsFrame(back, back))
         if content:
             frame = Ordered(keys, self._order(node), Ranking.ROW_NUMBER, place, place)
         inner = self._inner(f"{name}(...)")
@@ -248,7 +248,7 @@ class OverCalls:
         return True
 
 
-def _with_calls(plan: Plan, calls: list[tuple[Scope, AggregateCall]]) -> Plan:
+def _with_calls(plan: Plan, calls: list[tuple[FrameScope, AggregateCall]]) -> Plan:
     """The plan's rows, each with what some calls of one partition, or of one scope, say of it."""
     first, _ = calls[0]
     if not isinstance(first, Framed):

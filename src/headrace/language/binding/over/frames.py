@@ -38,7 +38,7 @@ class Framed:
 
 
 @dataclass(frozen=True)
-class Places:
+class PlaceFrame:
     """Places among the partition's rows that are valid at the instant, by another order than time.
 
     Attributes:
@@ -76,7 +76,7 @@ class Ordered:
         return (self.first is None or self.first >= 0) and (self.last is None or self.last <= 0)
 
 
-Scope = Whole | Framed | Places | Ordered
+FrameScope = Whole | Framed | PlaceFrame | Ordered
 """Which rows of a partition an aggregate reads."""
 
 SO_FAR: Final = RangeFrame(Duration(INFINITY))

@@ -30,7 +30,7 @@ from headrace.expressions.tree import (
     transform_call,
     transform_columns,
 )
-from headrace.language.binding.over.frames import Ordered, Places, Whole
+from headrace.language.binding.over.frames import Ordered, PlaceFrame, Whole
 from headrace.schema import unique_names
 
 
@@ -47,7 +47,7 @@ def with_frames(
     )
 
 
-def with_scope(plan: Plan, scope: Whole | Places | Ordered, calls: Sequence[AggregateCall]) -> Plan:
+def with_scope(plan: Plan, scope: Whole | PlaceFrame | Ordered, calls: Sequence[AggregateCall]) -> Plan:
     """The plan's rows, each with aggregates over its partition, or a part of that, or its place behind it."""
     sorts = [] if isinstance(scope, Whole) else [key.expression for key in scope.order]
     wide = _Wide.of(plan, (*scope.keys, *sorts), calls)
@@ -55,7 +55,7 @@ def with_scope(plan: Plan, scope: Whole | Places | Ordered, calls: Sequence[Aggr
     moved = [wide.call(call) for call in calls]
     names = wide.names(moved)
     match scope:
-        case Places(order=order, ranking=ranking):
+        case PlaceFrame(order=order, ranking=ranking):
             columns = tuple(key for key in keys if isinstance(key, Column))
             by = tuple(replace(key, expression=wide.part(key.expression)) for key in order)
             return wide.without_hidden(TopK(wide.plan, columns, by, number=names[-1], ranking=ranking))

@@ -23,7 +23,7 @@ from headrace.expressions.tree import (
 from headrace.language.binding.columns import (
     InnerColumn,
     OuterColumn,
-    Place,
+    SubqueryPlace,
     is_own,
     own_columns,
     places_in,
@@ -31,7 +31,7 @@ from headrace.language.binding.columns import (
 )
 from headrace.language.binding.selection.select_list import Listed
 from headrace.language.binding.subqueries.answers import extend
-from headrace.language.binding.subqueries.questions import Part, asked_of, change_part
+from headrace.language.binding.subqueries.questions import SubqueryPart, asked_of, change_part
 from headrace.language.default_names import default_name
 from headrace.language.syntax import Scalar
 from headrace.schema import Schema, unique_names
@@ -56,7 +56,7 @@ def regroup(
         if part in keys:
             return _column(keys[part])
         match part:
-            case OuterColumn() | InnerColumn() | Place():
+            case OuterColumn() | InnerColumn() | SubqueryPlace():
                 return part
             case Column(index=index) if index >= width:
                 return _column(len(keys) + index - width)
@@ -106,8 +106,8 @@ def group(
 
 
 def regroup_parts(
-    parts: Sequence[Part], expressions: Iterable[Expression], over: Callable[[Expression], Expression]
-) -> list[Part]:
+    parts: Sequence[SubqueryPart], expressions: Iterable[Expression], over: Callable[[Expression], Expression]
+) -> list[SubqueryPart]:
     """What the subqueries ask that expressions over groups read; the others are asked before grouping.
 
     Args:

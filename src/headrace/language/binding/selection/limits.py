@@ -13,11 +13,11 @@ from headrace.expressions.tree import Expression, SortKey
 from headrace.language.binding.scalars.scalars import located
 from headrace.language.binding.sort_keys import hidden_keys, is_name, is_number, with_hidden
 from headrace.language.dialect import position_of
-from headrace.language.syntax import Query, Scalar, SelectQuery, TopQuery
+from headrace.language.syntax import QuerySyntax, Scalar, SelectQuery, TopQuery
 from headrace.schema import UNKNOWN, unique_names
 
 
-def bind_limits(query: TopQuery, bind: Callable[[Query], Plan], ties: int = 0) -> Plan:
+def bind_limits(query: TopQuery, bind: Callable[[QuerySyntax], Plan], ties: int = 0) -> Plan:
     """The plan of the first rows; what they are sorted by and the SELECT list leaves out is left out again.
 
     Args:

@@ -16,7 +16,7 @@ from headrace.language.binding.scalars.collected import Collected
 from headrace.language.binding.scalars.hints import check_listed
 from headrace.language.binding.scalars.scalars import Context, bind_scalar
 from headrace.language.binding.scope import Scope
-from headrace.language.binding.subqueries.questions import Nesting, Part
+from headrace.language.binding.subqueries.questions import Nesting, SubqueryPart
 from headrace.language.default_names import default_name
 from headrace.language.dialect import position_of
 from headrace.language.syntax import Scalar, ScalarItem, SelectQuery, StarItem
@@ -43,7 +43,7 @@ class Listed:
     keys: Mapping[Expression, Scalar]
     having: Expression | None
     aggregates: Collected[AggregateCall]
-    parts: list[Part]
+    parts: list[SubqueryPart]
     windows: OverCalls
 
 

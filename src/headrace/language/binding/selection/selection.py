@@ -36,7 +36,7 @@ from headrace.language.binding.selection.grouping import (
 from headrace.language.binding.selection.select_list import Listed, bind_list, names_of
 from headrace.language.binding.subqueries.answers import extend, keep
 from headrace.language.binding.subqueries.predicates import parts_asking, parts_of
-from headrace.language.binding.subqueries.questions import Inner, Nest, Nesting, Part, are_of_outer
+from headrace.language.binding.subqueries.questions import Inner, Nest, Nesting, SubqueryPart, are_of_outer
 from headrace.language.binding.subqueries.ties import equal_to_ties, without_values
 from headrace.language.dialect import Nested, position_of
 from headrace.language.syntax import Scalar, ScalarItem, SelectQuery
@@ -44,7 +44,7 @@ from headrace.schema import BOOLEAN, unique_names
 
 
 @dataclass(frozen=True)
-class Block:
+class BoundSelect:
     """A SELECT, bound up to its list.
 
     Attributes:
@@ -76,7 +76,7 @@ def bind_selection(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, tie
     return Distinct(plan) if query.distinct else plan
 
 
-def bind_tied(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) -> Block:
+def bind_tied(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) -> BoundSelect:
     """A SELECT without its projection, which reads nothing of the row around it but the ties.
 
     Args:
@@ -112,7 +112,7 @@ def bind_moved_out(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest) -> 
     return None if outer and block.counts is None and _is_single(block, 0) else inner_of(block)
 
 
-def _block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) -> Block | None:
+def _block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) -> BoundSelect | None:
     """A SELECT whose conditions on the row around it are kept apart, or None where that cannot be."""
     if query.distinct_on:
         raise LanguageError(
@@ -141,10 +141,10 @@ def _block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) 
         return None
     plan, expressions = extend(plan, [item.expression for item in listed.items], nesting.parts)
     items = tuple(zip(names_of(listed.items), expressions, strict=True))
-    return Block(plan, items, kept.conditions)
+    return BoundSelect(plan, items, kept.conditions)
 
 
-def _grouped(query: SelectQuery, rows: _Rows, listed: Listed, ties: int) -> Block | None:
+def _grouped(query: SelectQuery, rows: _Rows, listed: Listed, ties: int) -> BoundSelect | None:
     """The block whose rows are groups."""
     refuse_outer_aggregates(listed, query.position, ties)
     equals = [
@@ -182,7 +182,7 @@ def _grouped(query: SelectQuery, rows: _Rows, listed: Listed, ties: int) -> Bloc
     bare = not listed.keys and query.having is None
     items = tuple(zip(names, expressions, strict=True))
     single = set(listed.keys) <= {*tied, *rows.tied, *(inner for _, inner in equals)}
-    return Block(plan, items, conditions, single, frozenset(counts) if bare else None)
+    return BoundSelect(plan, items, conditions, single, frozenset(counts) if bare else None)
 
 
 def _with_windows(windows: OverCalls, query: SelectQuery, grouped: bool, correlated: bool) -> Plan:
@@ -195,7 +195,7 @@ def _with_windows(windows: OverCalls, query: SelectQuery, grouped: bool, correla
         return windows.apply(query.position)
 
 
-def inner_of(block: Block, ties: Sequence[Column] = ()) -> Inner:
+def inner_of(block: BoundSelect, ties: Sequence[Column] = ()) -> Inner:
     """A block as a subquery.
 
     Args:
@@ -220,7 +220,7 @@ def inner_of(block: Block, ties: Sequence[Column] = ()) -> Inner:
     return Inner(plan, conditions, valued, True)
 
 
-def _is_single(block: Block, ties: int) -> bool:
+def _is_single(block: BoundSelect, ties: int) -> bool:
     """Whether there is one row at most for each row around."""
     return block.single or has_one_row(block.plan, frozenset(range(ties)))
 
@@ -281,7 +281,7 @@ def _where(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) 
 
 
 def _kept(
-    plan: Plan, predicate: Expression, parts: Sequence[Part]
+    plan: Plan, predicate: Expression, parts: Sequence[SubqueryPart]
 ) -> tuple[Plan, tuple[Expression, ...]] | None:
     """The rows for which a condition is true, and its conjuncts on the row around the query.
 

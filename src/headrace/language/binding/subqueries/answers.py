@@ -20,11 +20,11 @@ from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
 from headrace.expressions.functions.functions import make_case, resolve
 from headrace.expressions.tree import Call, Column, Expression, Literal, transform_columns
-from headrace.language.binding.columns import InnerColumn, Place, own_columns, places_in
+from headrace.language.binding.columns import InnerColumn, SubqueryPlace, own_columns, places_in
 from headrace.language.binding.subqueries.questions import (
     Matching,
-    Part,
     Single,
+    SubqueryPart,
     _test,
     asked_of,
     change_part,
@@ -32,7 +32,7 @@ from headrace.language.binding.subqueries.questions import (
 from headrace.schema import BOOLEAN, unique_names
 
 
-def keep(plan: Plan, conditions: Iterable[Expression], parts: Sequence[Part]) -> Plan:
+def keep(plan: Plan, conditions: Iterable[Expression], parts: Sequence[SubqueryPart]) -> Plan:
     """The rows for which all conditions are true; a condition that is one subquery costs one semi-join."""
     given = list(conditions)
     plain = conjunction(part for part in given if not places_in(part))
@@ -44,7 +44,7 @@ def keep(plan: Plan, conditions: Iterable[Expression], parts: Sequence[Part]) ->
 
 
 def extend(
-    plan: Plan, expressions: Sequence[Expression], parts: Sequence[Part]
+    plan: Plan, expressions: Sequence[Expression], parts: Sequence[SubqueryPart]
 ) -> tuple[Plan, list[Expression]]:
     """The plan with a column more for each subquery, and the expressions over it."""
     rows = _Rows(plan, parts)
@@ -56,7 +56,7 @@ def extend(
 class _Rows:
     """Rows, and the columns that answer the subqueries that were joined to them so far."""
 
-    def __init__(self, plan: Plan, parts: Sequence[Part]) -> None:
+    def __init__(self, plan: Plan, parts: Sequence[SubqueryPart]) -> None:
         self.plan = plan
         self._original = plan
         self._parts = parts
@@ -73,9 +73,9 @@ class _Rows:
     def keep(self, condition: Expression) -> None:
         """Leave out the rows for which a condition is not true."""
         match _without_double_not(condition):
-            case Place(index=place) if isinstance(self._parts[place], Matching):
+            case SubqueryPlace(index=place) if isinstance(self._parts[place], Matching):
                 self._keep_matching(self._matching(place), anti=False)
-            case Call(function="NOT", arguments=(Place(index=place),)) if isinstance(
+            case Call(function="NOT", arguments=(SubqueryPlace(index=place),)) if isinstance(
                 self._parts[place], Matching
             ):
                 self._keep_matching(self._matching(place), anti=True)
@@ -89,7 +89,7 @@ class _Rows:
         self._answer_within(part)
         return part
 
-    def _answer_within(self, part: Part) -> None:
+    def _answer_within(self, part: SubqueryPart) -> None:
         """Join the subqueries that a subquery's operands read, which must be of these rows."""
         for expression in asked_of(part):
             self.answer(expression)
@@ -101,12 +101,12 @@ class _Rows:
         for tests in _not_false(part.test):
             self.plan = self._semi_join(part, tests, anti=True)
 
-    def _semi_join(self, part: Part, tests: tuple[Expression, ...], *, anti: bool) -> Plan:
+    def _semi_join(self, part: SubqueryPart, tests: tuple[Expression, ...], *, anti: bool) -> Plan:
         equalities, residual = self._conditions(part, tests)
         return SemiJoin(self.plan, part.plan, equalities, residual, anti)
 
     def _conditions(
-        self, part: Part, tests: tuple[Expression, ...] = ()
+        self, part: SubqueryPart, tests: tuple[Expression, ...] = ()
     ) -> tuple[tuple[Equality, ...], Expression | None]:
         joined = [self.over(test) for test in (*part.conditions, *tests)]
         parts = [single for test in joined for single in conjuncts(test) if single != Literal(True, BOOLEAN)]
@@ -115,7 +115,7 @@ class _Rows:
 
     def _resolved(self, part: Column) -> Column:
         match part:
-            case Place(index=place):
+            case SubqueryPlace(index=place):
                 return self._answers[place]
             case InnerColumn(index, name, dtype):
                 return Column(index + len(self.plan.schema), name, dtype)
@@ -226,7 +226,7 @@ def _without_double_not(condition: Expression) -> Expression:
 def _true_only(condition: Expression) -> frozenset[int]:
     """The places for which it does not matter to the condition's truth whether they are FALSE or NULL."""
     match condition:
-        case Place(index=place):
+        case SubqueryPlace(index=place):
             return frozenset([place])
         case Call(function="AND" | "OR", arguments=arguments):
             positive = [_true_only(part) for part in arguments]

@@ -13,7 +13,7 @@ from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Expression
 from headrace.language.binding.subqueries.questions import Nesting
 from headrace.language.dialect import Nested, position_of
-from headrace.language.syntax import Query, Scalar
+from headrace.language.syntax import QuerySyntax, Scalar
 
 COMPARISONS: Final[dict[type, str]] = {
     exp.EQ: "=",
@@ -88,14 +88,14 @@ def bind_subquery(
             return resolve("NOT", (failing,))
 
 
-def _query(node: Any, what: str) -> Query:
+def _query(node: Any, what: str) -> QuerySyntax:
     inner = node.this
     while isinstance(inner, exp.Paren):
         inner = inner.this
     if not isinstance(inner, Nested):
         hint = f"write {what} (SELECT ... FROM ...)"
         raise LanguageError(f"{what} takes a query", position=position_of(node), hint=hint)
-    query: Query = inner.args["query"]
+    query: QuerySyntax = inner.args["query"]
     return query
 
 

@@ -1,7 +1,7 @@
 """Subqueries in expressions: what they ask of the rows around them, and the joins that answer it.
 
-While an expression is bound, a subquery in it is a `Place`, and inside a subquery the columns of the rows
-around it are `OuterColumn`s. Afterwards `keep` and `extend` turn the places into semi-joins, anti-joins and
+While an expression is bound, a subquery in it is a `SubqueryPlace`, and inside a subquery the columns of the
+rows around it are `OuterColumn`s. Afterwards `keep` and `extend` turn the places into semi-joins, anti-joins and
 outer joins with the subquery's rows; what tied the subquery to the rows around it becomes their condition.
 """
 
@@ -16,10 +16,10 @@ from headrace.algebra.nodes import (
 from headrace.errors import LanguageError, Position
 from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Column, Expression, Literal, transform_columns
-from headrace.language.binding.columns import InnerColumn, OuterColumn, Place, is_own, reads_outer
+from headrace.language.binding.columns import InnerColumn, OuterColumn, SubqueryPlace, is_own, reads_outer
 from headrace.language.binding.scope import Scope
 from headrace.language.binding.sort_keys import hidden_keys, is_number, with_hidden
-from headrace.language.syntax import Query, SelectQuery, TopQuery
+from headrace.language.syntax import QuerySyntax, SelectQuery, TopQuery
 from headrace.schema import BIGINT, BOOLEAN
 
 
@@ -42,7 +42,7 @@ class Inner:
     zeros: frozenset[int] = frozenset()
 
 
-Nest = Callable[[Query, Plan, Scope], Inner]
+Nest = Callable[[QuerySyntax, Plan, Scope], Inner]
 """Binds a subquery over the rows around it."""
 
 
@@ -64,7 +64,7 @@ class Single:
     value: Expression
 
 
-Part = Matching | Single
+SubqueryPart = Matching | Single
 
 
 class Nesting:
@@ -74,17 +74,21 @@ class Nesting:
         parts: what they ask, by place.
     """
 
-    def __init__(self, bind: Callable[[Query], Inner]) -> None:
+    def __init__(self, bind: Callable[[QuerySyntax], Inner]) -> None:
         self._bind = bind
-        self.parts: list[Part] = []
+        self.parts: list[SubqueryPart] = []
 
-    def exists(self, query: Query) -> Expression:
+    def exists(self, query: QuerySyntax) -> Expression:
         """The place that says whether a subquery has a row, which a LIMIT does not change."""
         inner = self._bind(_unlimited(query))
         return self._place(Matching(inner.plan, _seen(inner.conditions), None), "matches", BOOLEAN)
 
     def some(
-        self, query: Query, width: int, test: Callable[[Sequence[Expression]], Expression], position: Position
+        self,
+        query: QuerySyntax,
+        width: int,
+        test: Callable[[Sequence[Expression]], Expression],
+        position: Position,
     ) -> Expression:
         """The place that says whether a test holds for some row, by SQL's three values.
 
@@ -102,7 +106,7 @@ class Nesting:
         tested = test(_seen(item for _, item in inner.items))
         return self._place(Matching(inner.plan, _seen(inner.conditions), tested), "matches", BOOLEAN)
 
-    def value(self, query: Query, position: Position) -> Expression:
+    def value(self, query: QuerySyntax, position: Position) -> Expression:
         """The place of the value of a subquery of one column and at most one row.
 
         Raises:
@@ -120,23 +124,23 @@ class Nesting:
         (value,) = _seen([transform_columns(item, lambda part: _or_zero(part, inner.zeros))])
         return self._place(Single(inner.plan, _seen(inner.conditions), value), name, value.type)
 
-    def _place(self, part: Part, name: str, dtype: object) -> Expression:
+    def _place(self, part: SubqueryPart, name: str, dtype: object) -> Expression:
         if part not in self.parts:
             self.parts.append(part)
-        return Place(self.parts.index(part), name, dtype)
+        return SubqueryPlace(self.parts.index(part), name, dtype)
 
 
-def asked_of(part: Part) -> tuple[Expression, ...]:
+def asked_of(part: SubqueryPart) -> tuple[Expression, ...]:
     """The expressions of what a subquery asks of the row around it, whose columns are `Column`s in them."""
     return (*part.conditions, *((part.value,) if isinstance(part, Single) else _test(part)))
 
 
-def are_of_outer(parts: Iterable[Part]) -> bool:
+def are_of_outer(parts: Iterable[SubqueryPart]) -> bool:
     """Whether operands of subqueries are of the row around the rows that the subqueries are asked about."""
     return any(reads_outer(expression) for part in parts for expression in asked_of(part))
 
 
-def change_part(part: Part, change: Callable[[Expression], Expression]) -> Part:
+def change_part(part: SubqueryPart, change: Callable[[Expression], Expression]) -> SubqueryPart:
     """What a subquery asks, with its expressions changed."""
     conditions = tuple(map(change, part.conditions))
     match part:
@@ -146,7 +150,7 @@ def change_part(part: Part, change: Callable[[Expression], Expression]) -> Part:
             return Single(part.plan, conditions, change(value))
 
 
-def _unlimited(query: Query) -> Query:
+def _unlimited(query: QuerySyntax) -> QuerySyntax:
     """A query that has a row where the given one has, without a LIMIT if that is known from the text.
 
     What it sorts by is put into the SELECT list, where it is bound, and so checked.
@@ -160,7 +164,7 @@ def _unlimited(query: Query) -> Query:
             return query
 
 
-def _test(part: Part) -> tuple[Expression, ...]:
+def _test(part: SubqueryPart) -> tuple[Expression, ...]:
     return () if not isinstance(part, Matching) or part.test is None else (part.test,)
 
 
@@ -171,7 +175,7 @@ def _seen(expressions: Iterable[Expression]) -> tuple[Expression, ...]:
         match part:
             case OuterColumn(index, name, dtype):
                 return Column(index, name, dtype)
-            case InnerColumn() | Place():
+            case InnerColumn() | SubqueryPlace():
                 raise AssertionError("a subquery's own subqueries are joined before")
             case _:
                 return InnerColumn(part.index, part.name, part.type)

@@ -15,13 +15,13 @@ from sqlglot import exp
 from headrace.errors import LanguageError
 from headrace.expressions.tree import Column
 from headrace.language.binding.columns import OuterColumn
-from headrace.language.binding.scope import Bound, Outer, names_in
+from headrace.language.binding.scope import BoundTable, Outer, names_in
 from headrace.language.dialect import Nested
-from headrace.language.syntax import Query, Scalar, ScalarItem, SelectQuery
+from headrace.language.syntax import QuerySyntax, Scalar, ScalarItem, SelectQuery
 
 
 @dataclass(frozen=True)
-class Reading:
+class OuterReading:
     """What a subquery reads of the rows around it.
 
     Attributes:
@@ -44,18 +44,18 @@ class Selected:
     """
 
     query: SelectQuery
-    tables: Bound
+    tables: BoundTable
     selects: Selects
 
 
-Selects = Callable[[Query, Outer], Iterator[Selected]]
+Selects = Callable[[QuerySyntax, Outer], Iterator[Selected]]
 """The SELECTs that a query is made of, given what is around it."""
 
 
-def reading_of(selected: Iterable[Selected]) -> Reading:
+def reading_of(selected: Iterable[Selected]) -> OuterReading:
     """What a subquery reads that is made of these SELECTs, to which the rows around it are `OuterColumn`s."""
     read = [found for select in selected for found in _read(select, deeper=False)]
-    return Reading(tuple(sorted({place for place, _ in read})), any(deeper for _, deeper in read))
+    return OuterReading(tuple(sorted({place for place, _ in read})), any(deeper for _, deeper in read))
 
 
 def _read(select: Selected, *, deeper: bool) -> Iterator[tuple[int, bool]]:

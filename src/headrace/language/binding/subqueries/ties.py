@@ -17,7 +17,7 @@ from headrace.errors import Position
 from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Call, Column, Expression, shift_columns, walk
 from headrace.language.binding.columns import OuterColumn, is_own
-from headrace.language.binding.scope import Bound, Outer, Scope, check_domains
+from headrace.language.binding.scope import BoundTable, Outer, Scope, check_domains
 from headrace.schema import unique_names
 
 
@@ -33,22 +33,22 @@ class Around:
 
     outer: Outer
     values: Plan | None = None
-    tables: Mapping[int, Bound] = field(default_factory=dict)
+    tables: Mapping[int, BoundTable] = field(default_factory=dict)
 
     @property
     def ties(self) -> int:
         """How many columns are in front."""
         return 0 if self.values is None else len(self.values.schema)
 
-    def before(self, bound: Bound, position: Position) -> Bound:
+    def before(self, bound: BoundTable, position: Position) -> BoundTable:
         """The rows of a FROM, with the values in front."""
         scope = replace(bound.scope, outer=self.outer)
         if self.values is None:
-            return Bound(bound.plan, scope)
+            return BoundTable(bound.plan, scope)
         check_domains(self.values, bound.plan, position)
         names = unique_names([*self.values.schema.names, *bound.plan.schema.names])
         plan = Join(self.values, bound.plan, (), None, tuple(names))
-        return Bound(plan, scope.shifted(self.ties))
+        return BoundTable(plan, scope.shifted(self.ties))
 
 
 def moved_out(scope: Scope) -> Outer:

@@ -11,7 +11,7 @@ from sqlglot import exp
 from headrace.algebra.nodes import RowWindow, column
 from headrace.algebra.properties import timestamp_columns
 from headrace.errors import LanguageError
-from headrace.language.binding.scope import Bound, Scope, names_in
+from headrace.language.binding.scope import BoundTable, Scope, names_in
 from headrace.language.binding.tables.joins import product
 from headrace.language.catalog import Catalog, RelationInfo
 from headrace.language.dialect import position_of
@@ -48,7 +48,9 @@ class _Sides:
         return isinstance(node, exp.Column) and self.scope.path(names_in(node))[0].index in self.instants
 
 
-def as_of_join(item: JoinedTable, left: Bound, right: Bound, catalog: Catalog) -> tuple[JoinedTable, Bound]:
+def as_of_join(
+    item: JoinedTable, left: BoundTable, right: BoundTable, catalog: Catalog
+) -> tuple[JoinedTable, BoundTable]:
     """The join that an ASOF JOIN means, with its right side; any other one as it is.
 
     At any instant a relation has at most one row of each key. So the latest one that began at or before the
@@ -74,7 +76,7 @@ def as_of_join(item: JoinedTable, left: Bound, right: Bound, catalog: Catalog) -
     return _with_stream(item, left, right)
 
 
-def _with_stream(item: JoinedTable, left: Bound, right: Bound) -> tuple[JoinedTable, Bound]:
+def _with_stream(item: JoinedTable, left: BoundTable, right: BoundTable) -> tuple[JoinedTable, BoundTable]:
     width, pairs = len(left.plan.schema), product(left, right, item.position).scope
     ours, theirs = timestamp_columns(left.plan), timestamp_columns(right.plan)
     names = {column.index: name for name, column in right.scope.all_columns()}
@@ -128,7 +130,7 @@ def _key_of(part: Scalar, pairs: Scope, width: int) -> int | None:
     return None
 
 
-def _with_relation(item: JoinedTable, left: Bound, right: Bound, catalog: Catalog) -> JoinedTable:
+def _with_relation(item: JoinedTable, left: BoundTable, right: BoundTable, catalog: Catalog) -> JoinedTable:
     relation, since = _relation(item, catalog)
     instants = timestamp_columns(left.plan)
     scope = product(left, right, item.position).scope

@@ -22,7 +22,7 @@ from headrace.errors import LanguageError, Position
 from headrace.expressions.tree import Expression
 from headrace.language.binding.distances import distances
 from headrace.language.binding.scalars.scalars import Context, bind_scalar
-from headrace.language.binding.scope import Bound, Scope
+from headrace.language.binding.scope import BoundTable, Scope
 from headrace.language.dialect import Nested
 from headrace.language.syntax import Scalar
 from headrace.time import Duration, TimeDomain
@@ -37,13 +37,18 @@ class Near:
         both: whether both have one, so that a pair holds for longer than an instant.
     """
 
-    left: Bound
-    right: Bound
+    left: BoundTable
+    right: BoundTable
     both: bool
 
 
 def near_sides(
-    kind: JoinKind, left: Bound, right: Bound, pairs: Scope, nodes: Sequence[Scalar], position: Position
+    kind: JoinKind,
+    left: BoundTable,
+    right: BoundTable,
+    pairs: Scope,
+    nodes: Sequence[Scalar],
+    position: Position,
 ) -> Near | None:
     """The sides of a join with the windows that its conditions on their timestamps ask for.
 
@@ -100,7 +105,7 @@ def _check_kind(kind: JoinKind, before: int, after: int, position: Position) -> 
         )
 
 
-def _remembered(side: Bound, length: int) -> Bound:
+def _remembered(side: BoundTable, length: int) -> BoundTable:
     """A side whose rows are valid for so many instants after their own."""
     if not length:
         return side

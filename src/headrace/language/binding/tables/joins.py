@@ -16,7 +16,7 @@ from headrace.expressions.functions import functions
 from headrace.expressions.tree import Call, Expression, Literal, shift_columns
 from headrace.language.binding.columns import own_columns
 from headrace.language.binding.scalars.scalars import Context, bind_scalar, located
-from headrace.language.binding.scope import Bound, Outer, Scope, ScopeTable, check_domains
+from headrace.language.binding.scope import BoundTable, Outer, Scope, ScopeTable, check_domains
 from headrace.language.binding.subqueries.answers import keep
 from headrace.language.binding.subqueries.predicates import parts_asking, parts_of
 from headrace.language.binding.subqueries.questions import Nest, Nesting, asked_of
@@ -26,7 +26,7 @@ from headrace.language.syntax import JoinedTable, Name, Scalar
 from headrace.schema import BOOLEAN, unique_names
 
 
-def product(left: Bound, right: Bound, position: Position) -> Bound:
+def product(left: BoundTable, right: BoundTable, position: Position) -> BoundTable:
     """All pairs; the right columns follow the left ones."""
     check_domains(left.plan, right.plan, position)
     aliases = {table.alias.lower() for table in left.scope.tables if table.alias}
@@ -41,10 +41,10 @@ def product(left: Bound, right: Bound, position: Position) -> Bound:
     merged = left.scope.merged | moved.merged
     order = tuple(column.index for scope in (left.scope, moved) for _, column in scope.all_columns())
     plan = Join(left.plan, right.plan, (), None, names)
-    return Bound(plan, Scope(tables, merged, order, functions=left.scope.functions))
+    return BoundTable(plan, Scope(tables, merged, order, functions=left.scope.functions))
 
 
-def crossed(left: Bound, right: Bound, position: Position, where: Sequence[Scalar]) -> Bound:
+def crossed(left: BoundTable, right: BoundTable, position: Position, where: Sequence[Scalar]) -> BoundTable:
     """The pairs of two tables that a comma separates; where WHERE says that they are close in time, those.
 
     Args:
@@ -60,19 +60,19 @@ def crossed(left: Bound, right: Bound, position: Position, where: Sequence[Scala
     return pairs if near is None else _once(near, product(near.left, near.right, position))
 
 
-def _once(near: Near, joined: Bound) -> Bound:
+def _once(near: Near, joined: BoundTable) -> BoundTable:
     """An interval join's pairs at the instants at which they are first there."""
     return replace(joined, plan=Istream(joined.plan)) if near.both else joined
 
 
 def join(
     item: JoinedTable,
-    left: Bound,
-    right: Bound,
+    left: BoundTable,
+    right: BoundTable,
     nest: Nest,
     outer: Outer | None = None,
     where: Sequence[Scalar] = (),
-) -> Bound:
+) -> BoundTable:
     """The join that a JOIN with ON or USING asks for; without either it is CROSS JOIN.
 
     Args:
@@ -94,7 +94,9 @@ def join(
     return _once(near, _joined(item, near.left, near.right, nest, outer))
 
 
-def _joined(item: JoinedTable, left: Bound, right: Bound, nest: Nest, outer: Outer | None) -> Bound:
+def _joined(
+    item: JoinedTable, left: BoundTable, right: BoundTable, nest: Nest, outer: Outer | None
+) -> BoundTable:
     pairs = product(left, right, item.position)
     if item.condition is not None:
         pairs = replace(pairs, scope=replace(pairs.scope, outer=outer))
@@ -109,11 +111,11 @@ def _joined(item: JoinedTable, left: Bound, right: Bound, nest: Nest, outer: Out
         case JoinKind.SEMI | JoinKind.ANTI:
             return matched
         case JoinKind.INNER | JoinKind.LEFT:
-            return Bound(matched.plan, _merged(matched.scope, ours, theirs))
+            return BoundTable(matched.plan, _merged(matched.scope, ours, theirs))
         case JoinKind.RIGHT:
-            return Bound(matched.plan, _merged(matched.scope, theirs, ours))
+            return BoundTable(matched.plan, _merged(matched.scope, theirs, ours))
         case JoinKind.FULL:
-            hidden = Bound(matched.plan, _merged(matched.scope, [], [*ours, *theirs]))
+            hidden = BoundTable(matched.plan, _merged(matched.scope, [], [*ours, *theirs]))
             return _coalesced(hidden, equalities, using, len(left.plan.schema))
         case _:
             assert_never(item.kind)
@@ -138,8 +140,8 @@ def _common(item: JoinedTable, left: Scope, right: Scope) -> tuple[Name, ...]:
 
 
 def _joined_on(
-    condition: Scalar, kind: JoinKind, left: Bound, right: Bound, pairs: Bound, nest: Nest
-) -> Bound:
+    condition: Scalar, kind: JoinKind, left: BoundTable, right: BoundTable, pairs: BoundTable, nest: Nest
+) -> BoundTable:
     """The join on a condition; what asks subqueries filters a side, or the pairs that match in the rest."""
     nodes = parts_asking(condition)
     plain, asking = ([node for node in nodes if bool(node.find(Nested)) is asks] for asks in (False, True))
@@ -153,12 +155,12 @@ def _joined_on(
         if not asking:
             return _matched(kind, left, right, equalities, conjunction(rest), pairs)
         matched = _matched(JoinKind.INNER, left, right, equalities, conjunction(rest), pairs)
-        kept = _filtered(asking, Bound(matched.plan, pairs.scope), nest)
+        kept = _filtered(asking, BoundTable(matched.plan, pairs.scope), nest)
         return _beside_pairs(kind, left, right, kept)
 
 
 def _of_right_side(
-    nodes: list[Scalar], pairs: Bound, nest: Nest, places: range, kind: JoinKind
+    nodes: list[Scalar], pairs: BoundTable, nest: Nest, places: range, kind: JoinKind
 ) -> tuple[list[Scalar], list[Scalar]]:
     """The conditions on the right side alone, which may leave out its rows before, and the others."""
     if kind in (JoinKind.RIGHT, JoinKind.FULL):
@@ -174,13 +176,13 @@ def _of_right_side(
     return alone, others
 
 
-def _filtered(nodes: list[Scalar], rows: Bound, nest: Nest) -> Bound:
+def _filtered(nodes: list[Scalar], rows: BoundTable, nest: Nest) -> BoundTable:
     """The rows for which conditions with subqueries are true."""
     if not nodes:
         return rows
     nesting = Nesting(lambda query: nest(query, rows.plan, rows.scope))
     asked = _conditions(nodes, Context(rows.scope, "ON", nesting=nesting))
-    return Bound(keep(rows.plan, asked, nesting.parts), rows.scope)
+    return BoundTable(keep(rows.plan, asked, nesting.parts), rows.scope)
 
 
 def _conditions(nodes: list[Scalar], context: Context) -> list[Expression]:
@@ -194,7 +196,7 @@ def _conditions(nodes: list[Scalar], context: Context) -> list[Expression]:
     return parts
 
 
-def _beside_pairs(kind: JoinKind, left: Bound, right: Bound, pairs: Bound) -> Bound:
+def _beside_pairs(kind: JoinKind, left: BoundTable, right: BoundTable, pairs: BoundTable) -> BoundTable:
     """The join of a kind whose pairs are known: rows match by what they hold, and so do equal ones."""
     width, names = len(left.plan.schema), pairs.plan.schema.names
     lefts, rights = range(width), range(width, len(names))
@@ -217,7 +219,7 @@ def _beside_pairs(kind: JoinKind, left: Bound, right: Bound, pairs: Bound) -> Bo
         case JoinKind.INNER:
             return pairs
         case JoinKind.SEMI | JoinKind.ANTI:
-            return Bound(apart(left.plan, lefts, anti=kind is JoinKind.ANTI), left.scope)
+            return BoundTable(apart(left.plan, lefts, anti=kind is JoinKind.ANTI), left.scope)
         case JoinKind.LEFT:
             plans = [padded(left.plan, lefts)]
         case JoinKind.RIGHT:
@@ -226,31 +228,35 @@ def _beside_pairs(kind: JoinKind, left: Bound, right: Bound, pairs: Bound) -> Bo
             plans = [padded(left.plan, lefts), padded(right.plan, rights)]
         case _:
             assert_never(kind)
-    return Bound(Union((pairs.plan, *plans)), pairs.scope)
+    return BoundTable(Union((pairs.plan, *plans)), pairs.scope)
 
 
 def _matched(
     kind: JoinKind,
-    left: Bound,
-    right: Bound,
+    left: BoundTable,
+    right: BoundTable,
     equalities: tuple[Equality, ...],
     residual: Expression | None,
-    pairs: Bound,
-) -> Bound:
+    pairs: BoundTable,
+) -> BoundTable:
     names = pairs.plan.schema.names
     match kind:
         case JoinKind.INNER:
-            return Bound(Join(left.plan, right.plan, equalities, residual, names), pairs.scope)
+            return BoundTable(Join(left.plan, right.plan, equalities, residual, names), pairs.scope)
         case JoinKind.LEFT | JoinKind.RIGHT | JoinKind.FULL:
-            return Bound(OuterJoin(left.plan, right.plan, equalities, residual, names, kind), pairs.scope)
+            return BoundTable(
+                OuterJoin(left.plan, right.plan, equalities, residual, names, kind), pairs.scope
+            )
         case JoinKind.SEMI | JoinKind.ANTI:
             anti = kind is JoinKind.ANTI
-            return Bound(SemiJoin(left.plan, right.plan, equalities, residual, anti), left.scope)
+            return BoundTable(SemiJoin(left.plan, right.plan, equalities, residual, anti), left.scope)
         case _:
             assert_never(kind)
 
 
-def _coalesced(bound: Bound, equalities: tuple[Equality, ...], names: tuple[Name, ...], width: int) -> Bound:
+def _coalesced(
+    bound: BoundTable, equalities: tuple[Equality, ...], names: tuple[Name, ...], width: int
+) -> BoundTable:
     """A full outer join with the columns of USING in front, from whichever side has them."""
     plan = bound.plan
     merged = [functions.resolve("COALESCE", (one, shift_columns(other, width))) for one, other in equalities]
@@ -262,7 +268,7 @@ def _coalesced(bound: Bound, equalities: tuple[Equality, ...], names: tuple[Name
     )
     moved = bound.scope.shifted(len(names))
     order = (*range(len(names)), *moved.order)
-    return Bound(project, replace(moved, tables=(front, *moved.tables), order=order))
+    return BoundTable(project, replace(moved, tables=(front, *moved.tables), order=order))
 
 
 def _equal(left: Expression, right: Expression, name: Name) -> Equality:

@@ -9,7 +9,7 @@ from headrace.algebra.events import Events, events_of
 from headrace.algebra.nodes import Plan, RefreshedRelation, Relation, Source
 from headrace.algebra.properties import sources_of, timestamp_columns
 from headrace.errors import LanguageError
-from headrace.language.binding.scope import Bound
+from headrace.language.binding.scope import BoundTable
 from headrace.language.catalog import Catalog, RelationInfo, StreamInfo
 from headrace.language.syntax import JoinedTable, NamedTable
 
@@ -48,7 +48,7 @@ def stream_plan(entry: StreamInfo) -> Plan:
             assert_never(entry.changes)
 
 
-def check_as_of(item: JoinedTable, left: Bound, right: Bound, catalog: Catalog) -> None:
+def check_as_of(item: JoinedTable, left: BoundTable, right: BoundTable, catalog: Catalog) -> None:
     """See that FOR SYSTEM_TIME AS OF asks for what a join with a relation is: rows that hold together.
 
     Args:

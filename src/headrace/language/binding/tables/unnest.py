@@ -7,7 +7,7 @@ import pyarrow as pa
 from headrace.algebra.nodes import Unnest, column
 from headrace.errors import LanguageError
 from headrace.language.binding.scalars.scalars import Context, bind_scalar, located
-from headrace.language.binding.scope import Bound, Outer, Scope, ScopeTable
+from headrace.language.binding.scope import BoundTable, Outer, Scope, ScopeTable
 from headrace.language.syntax import UnnestedTable
 from headrace.nested import KEY, VALUE, is_sequence, part_types
 from headrace.schema import quote, sql_type, unique_names
@@ -15,7 +15,7 @@ from headrace.schema import quote, sql_type, unique_names
 _PLACE = "ordinality"
 
 
-def unnest(item: UnnestedTable, left: Bound, outer: Outer | None) -> Bound:
+def unnest(item: UnnestedTable, left: BoundTable, outer: Outer | None) -> BoundTable:
     """The rows of a table, once for each value that is computed of them, with that as a table beside.
 
     Args:
@@ -57,7 +57,7 @@ def unnest(item: UnnestedTable, left: Bound, outer: Outer | None) -> Bound:
         )
     tables = (*left.scope.tables, ScopeTable(alias, None, columns))
     order = left.scope.order and (*left.scope.order, *(place.index for _, place in columns))
-    return Bound(plan, Scope(tables, left.scope.merged, order, functions=left.scope.functions))
+    return BoundTable(plan, Scope(tables, left.scope.merged, order, functions=left.scope.functions))
 
 
 def _names(item: UnnestedTable, dtype: pa.DataType) -> tuple[tuple[str, ...], str | None]:

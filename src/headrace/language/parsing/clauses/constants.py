@@ -7,7 +7,7 @@ from sqlglot import exp
 from headrace.algebra.one_row import ONE_ROW
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.tokens.cursor import Cursor
-from headrace.language.syntax import Name, NamedTable, Query, ScalarItem, SelectItem, SelectQuery
+from headrace.language.syntax import Name, NamedTable, QuerySyntax, ScalarItem, SelectItem, SelectQuery
 
 
 def is_constant(items: tuple[SelectItem, ...]) -> bool:
@@ -20,7 +20,7 @@ def one_row(position: Position) -> NamedTable:
     return NamedTable(Name(ONE_ROW, position), None, None)
 
 
-def parse_values(cursor: Cursor) -> list[Query]:
+def parse_values(cursor: Cursor) -> list[QuerySyntax]:
     """Read `VALUES (1, 'a'), (2, 'b')`: a query for each row, with Spark's names of columns: col1, col2, ...
 
     Raises:

@@ -10,7 +10,7 @@ from headrace.errors import LanguageError, Position
 from headrace.language.parsing.clauses.named_windows import fill_in_windows
 from headrace.language.parsing.rewrites.qualify import limited
 from headrace.language.parsing.tokens.cursor import Cursor
-from headrace.language.syntax import Query, SelectQuery, SortItem, TopQuery
+from headrace.language.syntax import QuerySyntax, SelectQuery, SortItem, TopQuery
 
 LIMITS: Final = ("ORDER BY", "LIMIT", "OFFSET", "FETCH")
 """The words that start one of these clauses."""
@@ -18,7 +18,7 @@ LIMITS: Final = ("ORDER BY", "LIMIT", "OFFSET", "FETCH")
 _FETCH: Final = "write FETCH FIRST 3 ROWS ONLY, or WITH TIES"
 
 
-def parse_limits(cursor: Cursor, query: Query) -> Query:
+def parse_limits(cursor: Cursor, query: QuerySyntax) -> QuerySyntax:
     """Read `[ORDER BY keys] [LIMIT k] [OFFSET n]` after a query; the query itself where none comes.
 
     `FETCH FIRST k ROWS ONLY` is LIMIT k, and comes after OFFSET; either may have WITH TIES.

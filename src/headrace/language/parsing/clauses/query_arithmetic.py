@@ -22,7 +22,15 @@ from sqlglot import exp
 from headrace.errors import LanguageError, Position
 from headrace.language.dialect import Nested, position_of
 from headrace.language.parsing.tokens.cursor import Cursor
-from headrace.language.syntax import DerivedTable, Name, Query, Scalar, ScalarItem, SelectQuery, UnionQuery
+from headrace.language.syntax import (
+    DerivedTable,
+    Name,
+    QuerySyntax,
+    Scalar,
+    ScalarItem,
+    SelectQuery,
+    UnionQuery,
+)
 
 OPERATORS: Final = ("/", "*", "×", "+", "-", "%", "DIV")
 """What follows a query in parentheses that is the first operand."""
@@ -67,14 +75,14 @@ def _counts(query: SelectQuery) -> bool:
     return counts and not over and not query.group_by and query.having is None
 
 
-def _while_any(queries: Sequence[Query], position: Position) -> SelectQuery:
+def _while_any(queries: Sequence[QuerySyntax], position: Position) -> SelectQuery:
     """One row while any of the queries has one."""
     rows = tuple(_select(_one(position), _derived(query, position), position) for query in queries)
     union = UnionQuery(rows, position)
     return replace(_select(_one(position), _derived(union, position), position), distinct=True)
 
 
-def _derived(query: Query, position: Position) -> DerivedTable:
+def _derived(query: QuerySyntax, position: Position) -> DerivedTable:
     return DerivedTable(query, None, None, position)
 
 
@@ -92,7 +100,7 @@ def _placed(node: Scalar, position: Position) -> Scalar:
     return node
 
 
-def _named(query: Query, position: Position) -> SelectQuery:
+def _named(query: QuerySyntax, position: Position) -> SelectQuery:
     """The first query, its column under a name that is known."""
     match query:
         case SelectQuery(items=(ScalarItem() as item,)):

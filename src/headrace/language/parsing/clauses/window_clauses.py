@@ -14,13 +14,13 @@ from headrace.language.parsing.clauses.named_windows import at_named_windows
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.syntax import (
     ColumnName,
-    Frame,
     LifetimeFrame,
     NowFrame,
-    RangeFrame,
-    RowsFrame,
+    RangeWindowFrame,
+    RowsWindowFrame,
     Scalar,
     WindowClause,
+    WindowFrame,
 )
 from headrace.time import INFINITY, MAX_INSTANT, MICROSECONDS, Duration, make_duration, parse_duration
 
@@ -143,11 +143,11 @@ def _foreign_window(cursor: Cursor, position: Position) -> LanguageError:
 
 def _specification(cursor: Cursor, position: Position) -> WindowClause:
     partition = _partition(cursor)
-    frame: Frame
+    frame: WindowFrame
     if cursor.accept("NOW"):
         frame = NowFrame()
     elif cursor.accept("UNBOUNDED"):
-        frame = RangeFrame(Duration(INFINITY), None)
+        frame = RangeWindowFrame(Duration(INFINITY), None)
     elif cursor.accept("RANGE"):
         frame = _range(cursor)
     elif cursor.accept("ROWS"):
@@ -178,24 +178,26 @@ def _column(cursor: Cursor) -> ColumnName:
     return ColumnName(None, first)
 
 
-def _range(cursor: Cursor) -> RangeFrame:
+def _range(cursor: Cursor) -> RangeWindowFrame:
     unbounded = cursor.accept("UNBOUNDED")
     size = Duration(INFINITY) if unbounded else parse_duration_at(cursor, "the window's length")
     # Windows reach back anyway; CQL says so.
     cursor.accept("PRECEDING")
-    return RangeFrame(size, parse_duration_at(cursor, "the slide's length") if _slides(cursor) else None)
+    return RangeWindowFrame(
+        size, parse_duration_at(cursor, "the slide's length") if _slides(cursor) else None
+    )
 
 
-def _rows(cursor: Cursor) -> RangeFrame | RowsFrame:
+def _rows(cursor: Cursor) -> RangeWindowFrame | RowsWindowFrame:
     if cursor.accept("UNBOUNDED"):
         cursor.accept("PRECEDING")
         if cursor.at("SLIDE"):
             raise cursor.error("a window of all rows cannot slide", "write ROWS with a number of rows")
-        return RangeFrame(Duration(INFINITY), None)
+        return RangeWindowFrame(Duration(INFINITY), None)
     rows = _count(cursor, "the window's number of rows", "ROWS 10")
     cursor.accept("PRECEDING")
     slide = _count(cursor, "the slide's number of rows", "SLIDE 5") if _slides(cursor) else 1
-    return RowsFrame(rows, slide)
+    return RowsWindowFrame(rows, slide)
 
 
 def _lifetime(cursor: Cursor) -> LifetimeFrame:

@@ -29,7 +29,7 @@ from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.syntax import (
     DerivedTable,
     Name,
-    Query,
+    QuerySyntax,
     Scalar,
     ScalarItem,
     SelectItem,
@@ -72,7 +72,9 @@ def parse_grouping(cursor: Cursor) -> Sets:
     return tuple(_joined(sets) for sets in product(*parts))
 
 
-def with_grouping_sets(query: SelectQuery, sets: Sets, each: Callable[[SelectQuery], SelectQuery]) -> Query:
+def with_grouping_sets(
+    query: SelectQuery, sets: Sets, each: Callable[[SelectQuery], SelectQuery]
+) -> QuerySyntax:
     """The union of a SELECT for each set.
 
     Args:

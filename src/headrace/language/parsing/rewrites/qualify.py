@@ -28,7 +28,7 @@ from headrace.language.parsing.rewrites.rewrite import (
 from headrace.language.syntax import (
     DerivedTable,
     Name,
-    Query,
+    QuerySyntax,
     Scalar,
     ScalarItem,
     SelectQuery,
@@ -69,7 +69,7 @@ def with_qualify(
     return SelectQuery((star,), query.distinct, tables, outside, (), None, None, query.position)
 
 
-def with_distinct_on(query: Query, order: tuple[SortItem, ...]) -> Query:
+def with_distinct_on(query: QuerySyntax, order: tuple[SortItem, ...]) -> QuerySyntax:
     """A SELECT DISTINCT ON with the ORDER BY after it, which says what the first row of each key is.
 
     Raises:
@@ -100,8 +100,8 @@ def with_distinct_on(query: Query, order: tuple[SortItem, ...]) -> Query:
 
 
 def limited(
-    query: Query, order: tuple[SortItem, ...], limit: int | None, offset: int, place: Position
-) -> Query:
+    query: QuerySyntax, order: tuple[SortItem, ...], limit: int | None, offset: int, place: Position
+) -> QuerySyntax:
     """A query with its ORDER BY, LIMIT and OFFSET.
 
     Raises:

@@ -13,7 +13,7 @@ from headrace.expressions.aggregates.aggregates import is_aggregate
 from headrace.language.dialect import Nested
 from headrace.language.syntax import Scalar, ScalarItem, SelectItem
 
-Change = Callable[[Any], Any]
+NodeRewrite = Callable[[Any], Any]
 """From a node to what is in its place: the node itself where it stays."""
 
 _HIDDEN: Final = "{} {}"
@@ -42,7 +42,7 @@ def placed(node: Any, position: Position) -> Any:
     return node
 
 
-def rewritten(node: Scalar, change: Change) -> Scalar:
+def rewritten(node: Scalar, change: NodeRewrite) -> Scalar:
     """An expression of its own with other nodes in the place of some; from the outside to the inside.
 
     What is in the place of a node is not changed again, nor are queries in the expression.
@@ -54,7 +54,7 @@ def rewritten(node: Scalar, change: Change) -> Scalar:
     return node.transform(one, copy=True)
 
 
-def rewritten_items(items: Iterable[SelectItem], change: Change) -> tuple[SelectItem, ...]:
+def rewritten_items(items: Iterable[SelectItem], change: NodeRewrite) -> tuple[SelectItem, ...]:
     """A SELECT list with other nodes in the place of some."""
     return tuple(
         replace(item, expression=rewritten(item.expression, change)) if isinstance(item, ScalarItem) else item

@@ -6,12 +6,12 @@ from headrace.algebra.debezium import CHANGED_AT, OPERATION, path_in_record
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.statements.corrections import Watermark
 from headrace.language.parsing.tokens.cursor import Cursor
-from headrace.language.statements.formats import Records
+from headrace.language.statements.formats import ChangeRecords
 from headrace.language.statements.statements import EventsClause
 from headrace.language.syntax import Name
 
 
-def accept_debezium(cursor: Cursor, form: Name, *, keyed: bool) -> Records | None:
+def accept_debezium(cursor: Cursor, form: Name, *, keyed: bool) -> ChangeRecords | None:
     """Read `FORMAT DEBEZIUM`, if it comes next.
 
     Args:
@@ -31,11 +31,11 @@ def accept_debezium(cursor: Cursor, form: Name, *, keyed: bool) -> Records | Non
             position=position,
             hint="write FROM json or FROM kafka; CHANGES BY __op TIMESTAMP BY __ts_ms is for flat records",
         )
-    return Records.BY_KEY if keyed else Records.BY_ROW
+    return ChangeRecords.BY_KEY if keyed else ChangeRecords.BY_ROW
 
 
 def parse_record_columns(
-    cursor: Cursor, records: Records, watermark: Watermark | None
+    cursor: Cursor, records: ChangeRecords, watermark: Watermark | None
 ) -> tuple[str, Position, EventsClause]:
     """Read `[TIMESTAMP BY column] [VERSION BY column]` after `FORMAT DEBEZIUM`.
 
@@ -61,7 +61,7 @@ def parse_record_columns(
     if cursor.accept("TIMESTAMP", "BY"):
         timestamp = _column(cursor, "the timestamp column")
     version = _column(cursor, "the column with the version") if cursor.accept("VERSION", "BY") else None
-    events = EventsClause(records is Records.BY_ROW, None, Name(OPERATION, position), version)
+    events = EventsClause(records is ChangeRecords.BY_ROW, None, Name(OPERATION, position), version)
     return timestamp.text, timestamp.position, events
 
 

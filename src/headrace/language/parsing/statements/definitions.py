@@ -10,9 +10,9 @@ from headrace.errors import Position
 from headrace.language.parsing.statements.consistency import parse_consistency
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.statements.catalog import (
+    CatalogKind,
     Comment,
     Describe,
-    Kind,
     PauseQuery,
     RenameQuery,
     ResumeQuery,
@@ -131,6 +131,6 @@ _FIXED: Final = {
 """What a query has besides its text that ALTER QUERY does not change, and why."""
 
 
-def _kind(cursor: Cursor) -> Kind | None:
+def _kind(cursor: Cursor) -> CatalogKind | None:
     """Read STREAM, RELATION, QUERY or SINK, if one of them comes next."""
-    return next((kind for kind in Kind if cursor.accept(kind.value)), None)
+    return next((kind for kind in CatalogKind if cursor.accept(kind.value)), None)

@@ -14,7 +14,7 @@ from headrace.language.parsing.statements.ddl import parse_columns, parse_input
 from headrace.language.parsing.statements.debezium import accept_debezium, parse_record_columns
 from headrace.language.parsing.statements.time_clauses import parse_time_clauses, parse_wall_clock
 from headrace.language.parsing.tokens.cursor import Cursor
-from headrace.language.statements.formats import FILE_FORMATS, FORMATS, Records
+from headrace.language.statements.formats import FILE_FORMATS, FORMATS, ChangeRecords
 from headrace.language.statements.statements import (
     NOTHING_SAID,
     ChangesClause,
@@ -110,7 +110,7 @@ def _records(
 ) -> ChangesClause:
     """Read what follows `FORMAT DEBEZIUM`; `make_stream` takes what a CREATE STREAM has besides."""
     position = cursor.position
-    timestamp, timed_at, events = parse_record_columns(cursor, Records.BY_KEY, watermark)
+    timestamp, timed_at, events = parse_record_columns(cursor, ChangeRecords.BY_KEY, watermark)
     assert events.change is not None
     stream = make_stream(
         columns=None if columns is None else record_columns(columns, timestamp),
@@ -118,7 +118,7 @@ def _records(
         time=parse_time_clauses(cursor, NOTHING_SAID),
         position=position,
         timestamp_position=timed_at,
-        records=Records.BY_KEY,
+        records=ChangeRecords.BY_KEY,
     )
     return ChangesClause(events.change, events.version, stream)
 

@@ -15,7 +15,7 @@ from headrace.algebra.properties import is_stateful, walk
 from headrace.errors import UserError
 from headrace.lowering.early import alone, answers_alike, horizon_of
 from headrace.lowering.memory import is_strong
-from headrace.runtime.driver.beside.starting_at import CatchUp, Start
+from headrace.runtime.driver.beside.starting_at import AnswerStart, CatchUp
 from headrace.runtime.driver.change.caught_up import Joining
 from headrace.runtime.driver.change.content.answer import begins_with, reader_of, said_instead
 from headrace.runtime.driver.change.replace import Replacement
@@ -44,7 +44,7 @@ class Refill(CatchUp):
     def __init__(self, run: Run, name: str, plan: Plan, streams: Streams) -> None:
         until = _until(run, name)
         self._goes_on = form_of(plan).is_like(form_of(run.reading.queries.plans[name]))
-        super().__init__(run, name, plan, Start(until), streams)
+        super().__init__(run, name, plan, AnswerStart(until), streams)
         if self.answers_from > until:
             raise UserError(f"{name} would not be exact from the instant on up to which the answer is final")
 

@@ -28,7 +28,7 @@ from headrace.lowering.lower import lower
 from headrace.lowering.memory import is_strong, remembering_all
 from headrace.lowering.outer_joins import expand
 from headrace.runtime.driver.change.caught_up import Joining
-from headrace.runtime.driver.change.wanted import Join, Redefine, Wanted
+from headrace.runtime.driver.change.wanted import JoinRun, Redefine, Wanted
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.kept.letters import all_columns
 from headrace.runtime.driver.query_set import Adoption
@@ -64,7 +64,7 @@ class CatchingUp:
 
 
 @dataclass(frozen=True)
-class Start:
+class AnswerStart:
     """Since when a query that is added is to answer.
 
     Attributes:
@@ -94,7 +94,7 @@ class CatchUp:
         UserError: a stream's rows are not kept, or not all of those that the answer depends on.
     """
 
-    def __init__(self, run: Run, name: str, plan: Plan, start: Start, streams: Streams) -> None:
+    def __init__(self, run: Run, name: str, plan: Plan, start: AnswerStart, streams: Streams) -> None:
         self._run = run
         self._name = name
         self._plan = plan
@@ -226,7 +226,7 @@ class CatchUp:
         )
         return sorted(found, key=lambda one: one[:2])
 
-    def _asked(self, start: Start) -> int:
+    def _asked(self, start: AnswerStart) -> int:
         """The instant from which on the query is to answer."""
         if start.back is None:
             return start.at
@@ -281,7 +281,7 @@ def kept_for(run: Run, name: str, plan: Plan, streams: Streams) -> tuple[str, ..
                 name, f"the rows of {source} are not kept", f"ALTER STREAM {source} RETAIN ALL"
             )
     try:
-        found = CatchUp(run, name, plan, Start(heartbeat), streams)
+        found = CatchUp(run, name, plan, AnswerStart(heartbeat), streams)
     except UserError as error:
         reason = error.message.removeprefix(_PAST.format(name))
         raise UserError(f"{name} cannot keep its input: {reason}", hint=error.hint) from error
@@ -311,7 +311,7 @@ def past_pause(run: Run, name: str, plan: Plan, streams: Streams, *, waits: bool
     if waits or not is_strong(plan) or horizon_of(plan) is not None or heartbeat in (BEGINNING, INFINITY):
         return None
     try:
-        found = CatchUp(run, name, plan, Start(heartbeat), streams)
+        found = CatchUp(run, name, plan, AnswerStart(heartbeat), streams)
     except UserError:
         return None
     return found if found.answers_from <= heartbeat else None
@@ -367,7 +367,7 @@ def brought(catching_up: CatchUp) -> Joining:
         raise
 
 
-def join(run: Run, past: Mapping[str, Start], wanted: Wanted) -> None:
+def join(run: Run, past: Mapping[str, AnswerStart], wanted: Wanted) -> None:
     """Let queries answer from the past on, one after the other, each with a change of the plan.
 
     Args:
@@ -394,6 +394,6 @@ def join(run: Run, past: Mapping[str, Start], wanted: Wanted) -> None:
         # From here on what was written may count, whatever goes wrong.
         known = {query: plan for query, plan in plans.items() if query not in waiting}
         described = None if wanted.description is None else wanted.description.without(waiting)
-        run.change(Join(replace(wanted, plans=known, description=described), found))
+        run.change(JoinRun(replace(wanted, plans=known, description=described), found))
     if any(plan != wanted.plans[name] for name, plan in strong.items()):
         run.change(Redefine(wanted))

@@ -8,7 +8,7 @@ from headrace.algebra.nodes import Plan
 from headrace.runtime.driver.change.migration.exchange import begun, ended
 from headrace.runtime.driver.change.migration.join_order import Reordered
 from headrace.runtime.driver.change.turn import Present, Turn
-from headrace.runtime.journal.exchanges import Exchange
+from headrace.runtime.journal.exchanges import PlanExchange
 
 
 def exchanged(
@@ -32,7 +32,7 @@ def exchanged(
         known = queries.exchanged.get(name)
         times = (0 if known is None else known.times) + (not asked)
         at, gain = queries.migrations[name].at, round(found.gain, 2)
-        last = Exchange(present.epoch, at, found.before, found.after, gain, asked, times)
+        last = PlanExchange(present.epoch, at, found.before, found.after, gain, asked, times)
         queries = replace(queries, exchanged={**queries.exchanged, name: last})
     return replace(present.turn(queries), adopted=new.adopted, given=new.given)
 

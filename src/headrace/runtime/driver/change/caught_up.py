@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from headrace.runtime.driver.query_set import Adoption
-from headrace.runtime.driver.state import Outcome, RunState
+from headrace.runtime.driver.state import EpochOutcome, RunState
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey
 
@@ -45,7 +45,7 @@ class Joining:
             totals=replace(known.totals, dead_letters=letters),
         )
 
-    def said_by(self, outcome: Outcome) -> Outcome:
+    def said_by(self, outcome: EpochOutcome) -> EpochOutcome:
         """A change of the plan with the query's answer so far."""
         commit = outcome.commit
         results = replace(

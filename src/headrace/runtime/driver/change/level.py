@@ -28,7 +28,7 @@ from headrace.lowering.early import answers_alike, at_horizon, horizon_of, stron
 from headrace.lowering.graph import Graph, Merge, Node
 from headrace.lowering.lower import shape
 from headrace.lowering.memory import memories_of, remembering, remembering_all
-from headrace.operators.contract import Operator, Progress
+from headrace.operators.contract import Operator, OperatorProgress
 from headrace.operators.create import create_operator
 from headrace.operators.early import Reach, beyond, corrected, hand_over, runs_of, unreported
 from headrace.operators.state.runs import RunRef
@@ -289,7 +289,7 @@ class _Change:
                     if bucket in parts:
                         general.process(port, parts[bucket])
                 # With a shorter memory more is final at once.
-                yielded = general.advance(Progress(then, now))
+                yielded = general.advance(OperatorProgress(then, now))
                 target = general
                 if node is not after:
                     target = self._loaded(after, new, {})

@@ -37,7 +37,7 @@ _NO_NODE = 0
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownQuery:
     """A query that is answered, as far as pausing it has to know it.
 
     Attributes:
@@ -51,19 +51,21 @@ class Known:
     form: Form
 
 
-def known_to(queries: QuerySet, description: Description, names: Iterable[str]) -> dict[str, Known]:
+def known_to(queries: QuerySet, description: Description, names: Iterable[str]) -> dict[str, KnownQuery]:
     """Those of some queries that are of a run, and may be paused."""
     return {
-        name: Known(description.queries.get(name, ""), queries.start_of(name), form_of(queries.plans[name]))
+        name: KnownQuery(
+            description.queries.get(name, ""), queries.start_of(name), form_of(queries.plans[name])
+        )
         for name in names
         if name in queries.plans
     }
 
 
-def known_in(present: Description) -> dict[str, Known]:
+def known_in(present: Description) -> dict[str, KnownQuery]:
     """The queries of a store that may be paused: whatever a run knows of them."""
     return {
-        name: Known(identity, present.starts.get(name, 1), present.forms[name])
+        name: KnownQuery(identity, present.starts.get(name, 1), present.forms[name])
         for name, identity in present.queries.items()
         if name in present.forms
     }
@@ -71,7 +73,7 @@ def known_in(present: Description) -> dict[str, Known]:
 
 def paused_now(
     names: Iterable[str],
-    known: Mapping[str, Known],
+    known: Mapping[str, KnownQuery],
     results: Sequence[EpochResults],
     epoch: int,
     keeping: Mapping[str, tuple[str, ...]] = MappingProxyType({}),

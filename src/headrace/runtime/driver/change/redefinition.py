@@ -14,7 +14,7 @@ from headrace.runtime.driver.change.pause import ended_answers, known_to, paused
 from headrace.runtime.driver.change.replace import begun_anew, taken_back
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.wanted import Redefine
-from headrace.runtime.driver.change.warm import Adopted, adopt, begin
+from headrace.runtime.driver.change.warm import TakenOver, adopt, begin
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.intake.streams import check_not_rewritten
 from headrace.runtime.journal.description import Paused
@@ -74,7 +74,7 @@ def redefined(present: Present, change: Redefine, anew: Collection[str] = ()) ->
     return replace(present.turn_to(wanted, queries), begins=begins, given=given, ended=end)
 
 
-def _adopted(present: Present, change: Redefine) -> dict[str, Adopted]:
+def _adopted(present: Present, change: Redefine) -> dict[str, TakenOver]:
     """What the new queries take over that begin warm."""
     known, kept = present.known, present.settings.keep_results
     return {

@@ -26,10 +26,10 @@ from headrace.runtime.intake.streams import (
     Intake,
     LiveStream,
     ReadAgain,
-    RefreshedRelation,
+    RereadRelation,
     is_read,
 )
-from headrace.runtime.journal.records import Content, StreamPoint
+from headrace.runtime.journal.records import RelationContent, StreamPoint
 from headrace.runtime.sources.rows.contract import Rejected
 from headrace.runtime.store.segments import Store
 from headrace.runtime.writing.texts import row_texts
@@ -87,11 +87,11 @@ class Readings:
     points: Mapping[str, StreamPoint]
 
     @property
-    def refreshed(self) -> Iterator[tuple[str, RefreshedRelation]]:
+    def refreshed(self) -> Iterator[tuple[str, RereadRelation]]:
         """The readings of relations that are refreshed."""
         for name in self.queries.refreshed:
             stream = self.streams[name]
-            assert isinstance(stream, RefreshedRelation)
+            assert isinstance(stream, RereadRelation)
             yield name, stream
 
     @property
@@ -99,7 +99,7 @@ class Readings:
         """Those of them that have been read whole."""
         return tuple(name for name, stream in self.refreshed if is_read(stream, self.points[name]))
 
-    def content(self, relation: str) -> Content | None:
+    def content(self, relation: str) -> RelationContent | None:
         """What was read last of a relation; a reading that has come to its end may be of what was before."""
         points = [self.points[name] for name, _ in self.refreshed if self.queries.inputs[name] == relation]
         points.sort(key=lambda point: point.heartbeat == INFINITY)
@@ -120,7 +120,7 @@ class Refresher:
         self._token = token
         self._clock = clock
         self._written = 0
-        self._first: dict[str, tuple[StoredRows, Content]] = {}
+        self._first: dict[str, tuple[StoredRows, RelationContent]] = {}
         self._looked: dict[str, int] = {}
 
     def readable(self, readings: Readings) -> Mapping[str, Incoming]:
@@ -209,7 +209,7 @@ class Refresher:
         self,
         relation: str,
         names: list[str],
-        old: Content,
+        old: RelationContent,
         rows: pa.RecordBatch,
         rejected: tuple[Rejected, ...],
         readings: Readings,
@@ -232,8 +232,8 @@ class Refresher:
         return Refresh(replace(report, at=at), dict.fromkeys(names, intake), written)
 
     def _beginning(
-        self, name: str, stream: RefreshedRelation, readings: Readings
-    ) -> tuple[StoredRows, Content]:
+        self, name: str, stream: RereadRelation, readings: Readings
+    ) -> tuple[StoredRows, RelationContent]:
         """What a reading reads that has not come to its end: what is kept already, or is read now."""
         relation = readings.queries.inputs[name]
         known = readings.points[name].content or readings.content(relation)
@@ -247,9 +247,9 @@ class Refresher:
             self._first[relation] = source, content
         return self._first[relation]
 
-    def _written_content(self, rows: pa.RecordBatch, at: int, inserted: int, deleted: int) -> Content:
+    def _written_content(self, rows: pa.RecordBatch, at: int, inserted: int, deleted: int) -> RelationContent:
         part = write_rows(self._store, self._name(), rows)
-        return Content(part, rows.num_rows, self._clock.now(), at, inserted, deleted)
+        return RelationContent(part, rows.num_rows, self._clock.now(), at, inserted, deleted)
 
     def _name(self) -> str:
         self._written += 1

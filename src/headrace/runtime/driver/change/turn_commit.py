@@ -12,14 +12,14 @@ from headrace.runtime.driver.change.migration.exchange import with_adopted
 from headrace.runtime.driver.change.turn import Turn
 from headrace.runtime.driver.commit import described, horizons_of, with_paused
 from headrace.runtime.driver.query_set import QuerySet
-from headrace.runtime.driver.state import Outcome, RunState
+from headrace.runtime.driver.state import EpochOutcome, RunState
 from headrace.runtime.intake.streams import BoundedRelation, Incoming, LetterStream
 from headrace.runtime.journal.by_query import ByQuery
 from headrace.runtime.journal.records import Commit, EpochResults, StreamPoint
 from headrace.runtime.journal.retention import waits_of
 
 
-def commit_of_turn(before: RunState, turn: Turn, started: float) -> Outcome:
+def commit_of_turn(before: RunState, turn: Turn, started: float) -> EpochOutcome:
     """What a change of the plan commits: an epoch without input.
 
     Args:
@@ -33,7 +33,7 @@ def commit_of_turn(before: RunState, turn: Turn, started: float) -> Outcome:
     return turn.joining.said_by(_committed(turn.joining.known_to(before), turn, started))
 
 
-def _committed(before: RunState, turn: Turn, started: float) -> Outcome:
+def _committed(before: RunState, turn: Turn, started: float) -> EpochOutcome:
     queries, streams = turn.queries, turn.streams
     before = before.under(turn.renamed)
     epoch = before.totals.epochs + 1
@@ -74,7 +74,7 @@ def _committed(before: RunState, turn: Turn, started: float) -> Outcome:
         totals=totals,
         plan=described(turn.description, before.buckets, queries, points),
     )
-    return Outcome(commit, queries, points, state)
+    return EpochOutcome(commit, queries, points, state)
 
 
 def _begun(stream: Incoming | None, epoch: int) -> StreamPoint:

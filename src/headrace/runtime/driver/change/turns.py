@@ -10,7 +10,7 @@ from headrace.runtime.driver.change.common_operators import inherited
 from headrace.runtime.driver.change.redefinition import redefined
 from headrace.runtime.driver.change.replace import exchange_of, require_open
 from headrace.runtime.driver.change.turn import Present, Turn
-from headrace.runtime.driver.change.wanted import Join, PlanChange, Redefine, Rename, Replace
+from headrace.runtime.driver.change.wanted import JoinRun, PlanChange, Redefine, Rename, Replace
 
 
 def turn_of(present: Present, change: PlanChange) -> Turn:
@@ -30,7 +30,7 @@ def turn_of(present: Present, change: PlanChange) -> Turn:
             return redefined(present, change)
         case Replace():
             return _replaced(present, change)
-        case Join():
+        case JoinRun():
             return _joined(present, change)
         case Rename():
             return _renamed(present, change)
@@ -52,7 +52,7 @@ def _replaced(present: Present, change: Replace) -> Turn:
     return redefined(present, Redefine(wanted), anew=(name,) if change.goes_on else ())
 
 
-def _joined(present: Present, change: Join) -> Turn:
+def _joined(present: Present, change: JoinRun) -> Turn:
     """A query goes on that was brought to the present; one that was paused is so no more."""
     wanted, found = change.wanted, change.found
     queries = present.joined(wanted, found.query, found.adoption, goes_on=found.goes_on)

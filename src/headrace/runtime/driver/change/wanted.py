@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from headrace.algebra.nodes import Plan
 from headrace.lowering.lower import Holds
 from headrace.runtime.driver.change.caught_up import Joining
-from headrace.runtime.driver.change.pause import Known
+from headrace.runtime.driver.change.pause import KnownQuery
 from headrace.runtime.driver.change.warm import Derivation
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import Streams
@@ -50,7 +50,7 @@ class Redefine:
 
     wanted: Wanted
     warm: Mapping[str, Derivation] = field(default_factory=dict)
-    known: Mapping[str, Known] | None = None
+    known: Mapping[str, KnownQuery] | None = None
     keeping: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -70,7 +70,7 @@ class Replace:
 
 
 @dataclass(frozen=True)
-class Join:
+class JoinRun:
     """A query that was brought to the present beside the run is answered by it from then on.
 
     Attributes:
@@ -110,8 +110,8 @@ class Settle:
     max_dead_letters: int | None
 
 
-PlanChange = Redefine | Replace | Join | Rename
+PlanChange = Redefine | Replace | JoinRun | Rename
 """Changes of what a run answers; each is an epoch of its own, without input."""
 
-Change = PlanChange | Settle
+RunChange = PlanChange | Settle
 """All that can be changed of a run between two epochs."""

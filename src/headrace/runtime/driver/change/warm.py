@@ -54,7 +54,7 @@ class Derivation:
 
 
 @dataclass(frozen=True)
-class Adopted:
+class TakenOver:
     """What a query takes over.
 
     Attributes:
@@ -108,7 +108,7 @@ def adopt(
     queries: QuerySet,
     results: Sequence[EpochResults],
     kept: bool,
-) -> Adopted:
+) -> TakenOver:
     """What a query that is added can take over.
 
     Args:
@@ -141,7 +141,7 @@ def adopt(
     answers = {query: carried_out(queries, query) for query in chosen}
     whole = _above(derived.plan, {part: answers[query] for query, part in chosen.items()})
     plan = whole if horizon is None else early(whole, horizon)
-    return Adopted(answers, Adoption(start, since, plan))
+    return TakenOver(answers, Adoption(start, since, plan))
 
 
 def _chosen(name: str, derived: Derivation, queries: QuerySet) -> tuple[int, dict[str, Plan]]:
@@ -207,7 +207,12 @@ def _above(plan: Plan, answers: Mapping[Plan, Plan]) -> Plan:
 
 
 def begin(
-    name: str, adopted: Adopted, before: Holding, after: QuerySet, results: Sequence[EpochResults], file: str
+    name: str,
+    adopted: TakenOver,
+    before: Holding,
+    after: QuerySet,
+    results: Sequence[EpochResults],
+    file: str,
 ) -> Beginning:
     """Compute and write what a query begins with, from what has been said before and goes on holding.
 

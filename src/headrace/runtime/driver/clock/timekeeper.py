@@ -20,7 +20,7 @@ from headrace.heartbeats.generation import generate, next_due
 from headrace.heartbeats.groups import GroupedMatrix, Skew
 from headrace.heartbeats.per_value import ValueRules, heartbeat_after
 from headrace.heartbeats.per_value import rules_of as value_rules
-from headrace.heartbeats.rules import Policy, Rules, granule_for
+from headrace.heartbeats.rules import Rules, SilencePolicy, granule_for
 from headrace.heartbeats.skew import Bound
 from headrace.heartbeats.state import State
 from headrace.heartbeats.timing import Follow, Timing
@@ -237,7 +237,7 @@ def rules_of(timings: Mapping[str, Timing], together: Iterable[frozenset[str]]) 
     matrix = GroupedMatrix.of(latencies, own, skews)
     if skews:
         matrix = matrix.closure()
-    policies = tuple(Policy(timing.idle_after, timing.timeout) for timing in timings.values())
+    policies = tuple(SilencePolicy(timing.idle_after, timing.timeout) for timing in timings.values())
     met = sorted(sorted(places[name] for name in group) for group in set(together))
     return Rules(matrix, policies, granule_for(matrix), together=tuple(map(tuple, met)))
 

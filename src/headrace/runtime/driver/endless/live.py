@@ -15,17 +15,25 @@ from headrace.algebra.system_streams import system_stream
 from headrace.errors import UserError, told
 from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
 from headrace.runtime.driver.beside.refill import refill_of, refilled
-from headrace.runtime.driver.beside.starting_at import CatchingUp, CatchUp, Start, kept_for, past_pause
+from headrace.runtime.driver.beside.starting_at import AnswerStart, CatchingUp, CatchUp, kept_for, past_pause
 from headrace.runtime.driver.change.refresh import Refreshed
 from headrace.runtime.driver.change.replace import Replacement
-from headrace.runtime.driver.change.wanted import Change, Join, Redefine, Rename, Replace, Settle, Wanted
+from headrace.runtime.driver.change.wanted import (
+    JoinRun,
+    Redefine,
+    Rename,
+    Replace,
+    RunChange,
+    Settle,
+    Wanted,
+)
 from headrace.runtime.driver.change.warm import Derivation
 from headrace.runtime.driver.endless.attempt import Attempt
 from headrace.runtime.driver.endless.retries import cause_of, run_epoch
 from headrace.runtime.driver.endless.withdrawal import check_wanted, withdrawing
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.facts.progress import Progress
-from headrace.runtime.driver.facts.published import Reading
+from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import LOG
 from headrace.runtime.driver.facts.self_report import Epoch, describe
 from headrace.runtime.driver.kept.replay import Choose, Replayed, carried_out
@@ -34,7 +42,7 @@ from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.streams import Intake, LiveStream, ReadAgain, Streams
 from headrace.runtime.intake.system_feed import SystemFeed
 from headrace.runtime.journal.description import Description
-from headrace.runtime.journal.exchanges import Exchange
+from headrace.runtime.journal.exchanges import PlanExchange
 
 T = TypeVar("T")
 
@@ -70,7 +78,7 @@ class Asked:
     wanted: Wanted
     feed: Callable[[str], Feed]
     warm: Mapping[str, Derivation] = field(default_factory=dict)
-    past: Mapping[str, Start] = field(default_factory=dict)
+    past: Mapping[str, AnswerStart] = field(default_factory=dict)
     resumed: Collection[str] = ()
     keeping: Collection[str] = ()
     another: str | None = None
@@ -220,7 +228,7 @@ class LiveRun:
         """
         self._between_epochs(lambda: self._run.change(Settle(settings, max_dead_letters)))
 
-    def reoptimize(self, query: str) -> Exchange | None:
+    def reoptimize(self, query: str) -> PlanExchange | None:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`."""
         return self._between_epochs(lambda: self._reoptimize(query))
 
@@ -355,7 +363,7 @@ class LiveRun:
         if self._progress is not None:
             self._progress(self._run.progress())
 
-    def _note(self, intakes: Mapping[str, Intake], before: Reading) -> None:
+    def _note(self, intakes: Mapping[str, Intake], before: PublishedRun) -> None:
         """Let whoever reads the streams about the run hear of an epoch, unless nothing else was in it."""
         noting = [feed for feed in self._feeds.values() if isinstance(feed, SystemFeed)]
         if not noting or all(system_stream(name) is not None for name in intakes):
@@ -450,7 +458,7 @@ class LiveRun:
         if caught:
             self.wake()
 
-    def _reoptimize(self, query: str) -> Exchange | None:
+    def _reoptimize(self, query: str) -> PlanExchange | None:
         found = self._run.reoptimize(query)
         self._read_columns()
         return found
@@ -510,14 +518,14 @@ class LiveRun:
         self._read_columns()
         return self._run.totals.epochs
 
-    def _kind_of(self, asked: Asked) -> Change:
+    def _kind_of(self, asked: Asked) -> RunChange:
         """The change that carries out what is asked for.
 
         Raises:
             UserError: rows are missing that the answer of a query will depend on that is to keep its input.
         """
         if asked.ahead is not None:
-            return Join(asked.wanted, self._ahead.take(asked.ahead))
+            return JoinRun(asked.wanted, self._ahead.take(asked.ahead))
         if asked.another is not None:
             return Replace(asked.wanted, asked.another, goes_on=asked.replaced is not None)
         plans = self._run.reading.queries.plans

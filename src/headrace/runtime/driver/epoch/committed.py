@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from headrace.heartbeats.estimated import in_force
 from headrace.heartbeats.estimated_skew import skews_in_force
 from headrace.heartbeats.timing import Timing
-from headrace.operators.state.runs import Part
+from headrace.operators.state.runs import RunPart
 from headrace.runtime.driver.change.content.merge import Merging
 from headrace.runtime.driver.change.refresh import Readings, Refresher
 from headrace.runtime.driver.change.turn import Present, Turn
@@ -16,7 +16,7 @@ from headrace.runtime.driver.change.turn_commit import commit_of_turn
 from headrace.runtime.driver.clock.timekeeper import Timekeeper
 from headrace.runtime.driver.commit import commit_of_epoch
 from headrace.runtime.driver.facts.progress import Progress, progress_of
-from headrace.runtime.driver.facts.published import Reading
+from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import log_epoch
 from headrace.runtime.driver.facts.statistics import Statistics
 from headrace.runtime.driver.kept.letters import LetterKeeper
@@ -24,7 +24,7 @@ from headrace.runtime.driver.kept.results import Kept
 from headrace.runtime.driver.kept.rows import RowKeeper, keeping_all
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.driver.settings import RunSettings
-from headrace.runtime.driver.state import Outcome, RunState
+from headrace.runtime.driver.state import EpochOutcome, RunState
 from headrace.runtime.intake.shares import rows_left
 from headrace.runtime.intake.streams import Incoming, Intake, Streams, check_unchanged
 from headrace.runtime.journal.description import Description
@@ -125,7 +125,7 @@ class Committed:
         self.time = self._timekeeper()
         self.reading = self._read(self.reading.statistics, self.settings.clock.now())
 
-    def append(self, outcome: Outcome) -> None:
+    def append(self, outcome: EpochOutcome) -> None:
         """Make a commit count on disk.
 
         Raises:
@@ -232,7 +232,7 @@ class Committed:
         """What relations are read again by."""
         return Readings(self.queries, self.streams, self.points)
 
-    def _needed(self, outcome: Outcome) -> Iterator[Part]:
+    def _needed(self, outcome: EpochOutcome) -> Iterator[RunPart]:
         """The parts of files without which a commit would be worth nothing.
 
         Results are written once and pile up, so all of them are looked at with a checkpoint only.
@@ -247,7 +247,7 @@ class Committed:
                 yield from result_parts(results)
 
     def accept(
-        self, outcome: Outcome, work: EpochWork | None = None, reports: Sequence[TaskReport] = ()
+        self, outcome: EpochOutcome, work: EpochWork | None = None, reports: Sequence[TaskReport] = ()
     ) -> None:
         """Move on to what a commit says, which counts already, and remove what it made needless.
 
@@ -277,10 +277,10 @@ class Committed:
         self.reading = self._read(statistics, at)
         self.kept.sweep((before - self.files) | outlived)
 
-    def _read(self, statistics: Statistics, at: int) -> Reading:
+    def _read(self, statistics: Statistics, at: int) -> PublishedRun:
         """What is to be seen of the run from an instant of the clock on."""
         heartbeats = {name: self.points[name].heartbeat for name in self.streams}
-        return Reading(
+        return PublishedRun(
             self.queries,
             self.streams,
             self.points,

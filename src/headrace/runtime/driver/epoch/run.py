@@ -24,14 +24,22 @@ from headrace.runtime.driver.change.refresh import Refresh
 from headrace.runtime.driver.change.replace import Replacement, replacement, require_open
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.turns import turn_of
-from headrace.runtime.driver.change.wanted import Change, Join, Redefine, Rename, Replace, Settle, Wanted
+from headrace.runtime.driver.change.wanted import (
+    JoinRun,
+    Redefine,
+    Rename,
+    Replace,
+    RunChange,
+    Settle,
+    Wanted,
+)
 from headrace.runtime.driver.epoch.committed import Committed
 from headrace.runtime.driver.epoch.cut import reads_relations, share_of, work_of
 from headrace.runtime.driver.epoch.effort import Effort
 from headrace.runtime.driver.epoch.inputs import columns_of
 from headrace.runtime.driver.epoch.passes import run_passes
 from headrace.runtime.driver.facts.progress import Progress
-from headrace.runtime.driver.facts.published import Reading
+from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import log_exchange, log_refused
 from headrace.runtime.driver.kept.letters import LetterKeeper
 from headrace.runtime.driver.kept.replay import Choose, Found, letters_for
@@ -46,7 +54,7 @@ from headrace.runtime.intake.streams import (
     check_not_rewritten,
 )
 from headrace.runtime.journal.description import Description, Differences
-from headrace.runtime.journal.exchanges import Exchange
+from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.journal.records import EpochResults, StreamPoint, Totals, result_files
 from headrace.runtime.store.segments import Store
@@ -89,7 +97,7 @@ class Run:
         self.profile = Profile()
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> PublishedRun:
         """What is to be seen of the run since its last commit; replaced as a whole."""
         return self._last.reading
 
@@ -166,7 +174,7 @@ class Run:
             now = Wanted(wanted, self._last.declared, asked, holds, asked.to_pause)
             self.change(Redefine(now, known=known_in(present)))
 
-    def change(self, change: Change) -> None:
+    def change(self, change: RunChange) -> None:
         """Be another run from now on; what goes on keeps its state.
 
         But for settings a change is an epoch of its own, without input: it counts when its record is there.
@@ -182,7 +190,7 @@ class Run:
         match change:
             case Settle(settings=settings, max_dead_letters=allowed):
                 self._settle(settings, allowed)
-            case Redefine() | Replace() | Join() | Rename():
+            case Redefine() | Replace() | JoinRun() | Rename():
                 started = time.perf_counter()
                 self._last.turn(turn_of(self._last.present, change), started)
                 if isinstance(change, Replace):
@@ -271,7 +279,7 @@ class Run:
         self.end_exchanges()
         return turn.queries.migrations[name].at
 
-    def reoptimize(self, name: str) -> Exchange | None:
+    def reoptimize(self, name: str) -> PlanExchange | None:
         """Let a query join in another order from some instant on, where the rows of now make it a better one.
 
         Args:

@@ -13,7 +13,7 @@ from headrace.runtime.tasks.messages import Manifest, StateKey
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class PublishedRun:
     """A run after a commit. Nobody changes what is in here: the run replaces it.
 
     Attributes:

@@ -9,7 +9,7 @@ from typing import Final
 from headrace.errors import PlanError, told
 from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.driver.query_set import Reason
-from headrace.runtime.journal.exchanges import Exchange
+from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.journal.records import Commit, Totals
 from headrace.runtime.writing.texts import count
 
@@ -39,7 +39,7 @@ def log_epoch(commit: Commit, before: Totals, failed: Mapping[str, Reason]) -> N
             LOG.warning("epoch %d: the query %s failed: %s", commit.epoch, name, message)
 
 
-def log_exchange(name: str, exchange: Exchange) -> None:
+def log_exchange(name: str, exchange: PlanExchange) -> None:
     """Log that the exchange of a plan begins."""
     orders = "; ".join(map(" -> ".join, zip(exchange.before, exchange.after, strict=True)))
     why = "as asked" if exchange.asked else "by itself"

@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from headrace.algebra.system_streams import SystemStream, system_stream
 from headrace.heartbeats.bounded import Arrivals
-from headrace.runtime.driver.facts.published import Reading
+from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.status import operator_statuses, query_statuses, stream_statuses
 from headrace.runtime.journal.records import EpochResults, runs_of
 from headrace.runtime.results.dead_letters import letters_of
 from headrace.runtime.store.segments import Store
 from headrace.time import BEGINNING, INFINITY
 
-Row = dict[str, Any]
+ReportRow = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class Epoch:
         waiting: the rows that wait for the next epoch, of each stream where that is known.
     """
 
-    before: Reading
-    after: Reading
+    before: PublishedRun
+    after: PublishedRun
     results: EpochResults
     store: Store
     problems: Mapping[str, str]
@@ -47,7 +47,7 @@ def describe(epoch: Epoch, stream: SystemStream) -> pa.Table:
     """The rows that one of the streams gets for an epoch."""
     match stream:
         case SystemStream.EPOCHS:
-            rows: Iterable[Row] = [_epoch(epoch)]
+            rows: Iterable[ReportRow] = [_epoch(epoch)]
         case SystemStream.STREAMS:
             rows = _streams(epoch)
         case SystemStream.QUERIES:
@@ -62,7 +62,7 @@ def describe(epoch: Epoch, stream: SystemStream) -> pa.Table:
     return pa.Table.from_pylist([{"epoch": number, **row} for row in rows], stream.schema.arrow())
 
 
-def _epoch(epoch: Epoch) -> Row:
+def _epoch(epoch: Epoch) -> ReportRow:
     before, after = epoch.before.totals, epoch.after.totals
     runs = runs_of(epoch.after.state)
     return {
@@ -87,7 +87,7 @@ def _of_users(epoch: Epoch, count: Callable[[Arrivals], int]) -> int:
     )
 
 
-def _streams(epoch: Epoch) -> Iterator[Row]:
+def _streams(epoch: Epoch) -> Iterator[ReportRow]:
     known = epoch.before.totals.arrivals
     for status in stream_statuses(epoch.after, epoch.results.clock, epoch.problems):
         if system_stream(status.name) is None:
@@ -107,7 +107,7 @@ def _streams(epoch: Epoch) -> Iterator[Row]:
             }
 
 
-def _queries(epoch: Epoch) -> Iterator[Row]:
+def _queries(epoch: Epoch) -> Iterator[ReportRow]:
     known = epoch.before.totals.emitted
     for status in query_statuses(epoch.after, [epoch.results]):
         yield {
@@ -121,7 +121,7 @@ def _queries(epoch: Epoch) -> Iterator[Row]:
         }
 
 
-def _operators(epoch: Epoch) -> Iterator[Row]:
+def _operators(epoch: Epoch) -> Iterator[ReportRow]:
     known = {status.identity: status for status in operator_statuses(epoch.before)}
     for status in operator_statuses(epoch.after):
         before = known.get(status.identity)

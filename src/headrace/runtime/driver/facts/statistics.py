@@ -28,7 +28,7 @@ HALF_LIFE: Final = 30.0
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
+class KeyedSums:
     """Sums for some keys.
 
     Attributes:
@@ -42,18 +42,18 @@ class Tally:
     recent: Float64Array
 
     @classmethod
-    def of(cls, columns: int) -> Tally:
+    def of(cls, columns: int) -> KeyedSums:
         """No keys, and so many columns besides the time."""
         return cls((), np.zeros((0, columns + 1)), np.zeros((0, columns + 1)))
 
-    def keyed(self, keys: tuple[str, ...]) -> Tally:
+    def keyed(self, keys: tuple[str, ...]) -> KeyedSums:
         """The sums for other keys: what is new starts at zero, what is missing is gone."""
         if keys == self.keys:
             return self
         total, recent = (_moved(self.keys, sums, keys, 0.0) for sums in (self.total, self.recent))
-        return Tally(keys, total, recent)
+        return KeyedSums(keys, total, recent)
 
-    def after(self, passed: float, brought: Float64Array) -> Tally:
+    def after(self, passed: float, brought: Float64Array) -> KeyedSums:
         """The sums after an epoch.
 
         Args:
@@ -62,7 +62,7 @@ class Tally:
         """
         amounts = np.empty(self.total.shape)
         amounts[:, 0], amounts[:, 1:] = passed, brought
-        return Tally(self.keys, self.total + amounts, self.recent * 0.5 ** (passed / HALF_LIFE) + amounts)
+        return KeyedSums(self.keys, self.total + amounts, self.recent * 0.5 ** (passed / HALF_LIFE) + amounts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,11 +82,11 @@ class Statistics:
 
     at: int
     graph: Graph = field(default_factory=lambda: Graph((), ()))
-    operators: Tally = field(default_factory=lambda: Tally.of(5))
+    operators: KeyedSums = field(default_factory=lambda: KeyedSums.of(5))
     first: Int64Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     last: Int64Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    queries: Tally = field(default_factory=lambda: Tally.of(1))
-    streams: Tally = field(default_factory=lambda: Tally.of(1))
+    queries: KeyedSums = field(default_factory=lambda: KeyedSums.of(1))
+    streams: KeyedSums = field(default_factory=lambda: KeyedSums.of(1))
     moved: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     def keyed(self, graph: Graph, streams: Mapping[str, int], at: int) -> Statistics:

@@ -17,17 +17,17 @@ from headrace.heartbeats.timing import Follow, Timing
 from headrace.lowering.graph import Graph
 from headrace.operators.hold import WAITING
 from headrace.runtime.driver.clock.timekeeper import values_of
-from headrace.runtime.driver.facts.published import Reading
+from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.intake.streams import (
     BoundedRelation,
     Incoming,
     LetterStream,
     LiveStream,
-    RefreshedRelation,
+    RereadRelation,
 )
-from headrace.runtime.journal.exchanges import Exchange
+from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.journal.gap import Gap
-from headrace.runtime.journal.records import Content, EpochResults, StreamPoint, Totals
+from headrace.runtime.journal.records import EpochResults, RelationContent, StreamPoint, Totals
 from headrace.runtime.journal.retained import Retained
 from headrace.runtime.results.release import settled_until
 from headrace.schema import BIGINT
@@ -137,7 +137,7 @@ class StreamStatus:
     skews: tuple[SkewStatus, ...] = ()
     waits: int | None = None
     idle: bool = False
-    content: Content | None = None
+    content: RelationContent | None = None
     retained: RowsKept | None = None
     past: Past = NO_PAST
     dropped: int = 0
@@ -195,7 +195,7 @@ class QueryStatus:
     chain: tuple[Waiting, ...] = ()
     unreleased: int = 0
     failed: str | None = None
-    exchanged: Exchange | None = None
+    exchanged: PlanExchange | None = None
     departures: int | None = None
     gaps: tuple[Gap, ...] = ()
 
@@ -295,7 +295,7 @@ def chain_of(graph: Graph, node: int, heartbeats: Sequence[int]) -> tuple[Waitin
 
 
 def stream_statuses(
-    reading: Reading,
+    reading: PublishedRun,
     now: int,
     problems: Mapping[str, str],
     troubles: Mapping[str, str] = MappingProxyType({}),
@@ -384,7 +384,7 @@ def _skew(name: str, follow: Follow, wait: int, point: StreamPoint) -> SkewStatu
     return SkewStatus(others, known.disorder, known.changes, wait)
 
 
-def query_statuses(reading: Reading, results: Sequence[EpochResults]) -> Iterator[QueryStatus]:
+def query_statuses(reading: PublishedRun, results: Sequence[EpochResults]) -> Iterator[QueryStatus]:
     """How far each query is.
 
     Args:
@@ -444,7 +444,7 @@ class _Way:
     held_by: str
 
 
-def _way(reading: Reading, node: int, heartbeats: Sequence[int]) -> _Way:
+def _way(reading: PublishedRun, node: int, heartbeats: Sequence[int]) -> _Way:
     graph = reading.queries.graph
     chain = chain_of(graph, node, heartbeats)
     source = graph.nodes[chain[-1].node].plan
@@ -459,7 +459,7 @@ def _latest(totals: Totals, streams: Sequence[str]) -> int:
     return max((totals.arrivals.get(stream, Arrivals()).latest for stream in streams), default=BEGINNING)
 
 
-def operator_statuses(reading: Reading) -> Iterator[OperatorStatus]:
+def operator_statuses(reading: PublishedRun) -> Iterator[OperatorStatus]:
     """What each operator has done, and holds, in the order of the graph."""
     graph, statistics = reading.queries.graph, reading.statistics
     heartbeats, states = graph.heartbeats(*_reached(reading)), _states(reading)
@@ -499,7 +499,7 @@ def operator_statuses(reading: Reading) -> Iterator[OperatorStatus]:
         )
 
 
-def _reached(reading: Reading) -> tuple[dict[str, int], dict[str, int], dict[str, Past]]:
+def _reached(reading: PublishedRun) -> tuple[dict[str, int], dict[str, int], dict[str, Past]]:
     """The heartbeats of the streams, their largest timestamps, and what they had brought before."""
     points = {name: reading.points[name] for name in reading.streams}
     return (
@@ -511,13 +511,13 @@ def _reached(reading: Reading) -> tuple[dict[str, int], dict[str, int], dict[str
 
 def _share(stream: Incoming, position: int) -> float | None:
     """How much of a stream has been read; None of one that has no size."""
-    if isinstance(stream, LiveStream | LetterStream | RefreshedRelation):
+    if isinstance(stream, LiveStream | LetterStream | RereadRelation):
         return None
     return position / max(stream.source.size, 1)
 
 
-def _domain(name: str, stream: Incoming, reading: Reading) -> TimeDomain:
-    if isinstance(stream, RefreshedRelation):
+def _domain(name: str, stream: Incoming, reading: PublishedRun) -> TimeDomain:
+    if isinstance(stream, RereadRelation):
         leaves = (node.plan.domain for node in reading.queries.graph.nodes if node.reads == name)
         return next(leaves, TimeDomain.TIMESTAMP)
     # The heartbeat of a relation is the beginning or the end of time.
@@ -527,7 +527,7 @@ def _domain(name: str, stream: Incoming, reading: Reading) -> TimeDomain:
     return TimeDomain.INTEGER if column.type == BIGINT else TimeDomain.TIMESTAMP
 
 
-def paused_statuses(reading: Reading) -> Iterator[PausedStatus]:
+def paused_statuses(reading: PublishedRun) -> Iterator[PausedStatus]:
     """The queries that are paused, by name."""
     for name, one in sorted(reading.queries.paused.items()):
         yield PausedStatus(name, one.form.domain, one.since, one.heartbeat, one.keeps)
@@ -558,7 +558,7 @@ class _Kept:
     since: int | None = None
 
 
-def _states(reading: Reading) -> dict[str, _Kept]:
+def _states(reading: PublishedRun) -> dict[str, _Kept]:
     """What is kept, by the identities of the operators."""
     found: dict[str, _Kept] = {}
     for (identity, _), manifest in reading.state.items():

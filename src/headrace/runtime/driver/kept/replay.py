@@ -20,7 +20,7 @@ from headrace.lowering.graph import Graph
 from headrace.runtime.driver.kept.letters import LetterKeeper, is_left, require_kept
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.intake.letters import LetterSource, read_letters
-from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream, Replay
+from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream, ReplayedLetters
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.changes import cannot_apply
 from headrace.runtime.tasks.events import cannot_use, sync_times
@@ -180,7 +180,7 @@ def letters_for(
     intake = None
     if asked.group:
         source = LetterSource(keeper.store, tuple(files), stream.schema, (keeper.epoch, tuple(counts)))
-        replay = Replay(tuple(files), asked.group)
+        replay = ReplayedLetters(tuple(files), asked.group)
         intake = Intake(points[name].position, source, 0, source.size, replay=replay)
     return Found(asked.letters, sum(counts), asked.group, asked.refused, asked.left, intake)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from headrace.errors import DeadLetterError
 from headrace.runtime.driver.kept.strictness import refuse_dead_letters
 from headrace.runtime.driver.query_set import QuerySet
-from headrace.runtime.driver.state import Outcome
+from headrace.runtime.driver.state import EpochOutcome
 from headrace.runtime.journal.records import (
     EpochResults,
     StreamPoint,
@@ -52,7 +52,7 @@ class Kept:
         return segments_of(state, points) | carried_files(self.results)
 
     def check(
-        self, outcome: Outcome, state: Mapping[StateKey, Manifest], points: Mapping[str, StreamPoint]
+        self, outcome: EpochOutcome, state: Mapping[StateKey, Manifest], points: Mapping[str, StreamPoint]
     ) -> None:
         """See that an epoch may count.
 

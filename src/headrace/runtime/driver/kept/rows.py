@@ -14,7 +14,14 @@ from headrace.elements import integers
 from headrace.runtime.driver.kept.letters import all_columns
 from headrace.runtime.intake.letters import read_letters
 from headrace.runtime.intake.retained import read_retained
-from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream, Replay, Retain
+from headrace.runtime.intake.streams import (
+    BoundedStream,
+    Incoming,
+    Intake,
+    LiveStream,
+    ReplayedLetters,
+    Retain,
+)
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.journal.retained import Retained
 from headrace.runtime.store.segments import Store
@@ -83,7 +90,9 @@ class RowKeeper:
                 found[name] = replace(points[name], retained=None)
         return found
 
-    def _replayed(self, name: str, stream: BoundedStream | LiveStream, replay: Replay) -> list[RetainedFile]:
+    def _replayed(
+        self, name: str, stream: BoundedStream | LiveStream, replay: ReplayedLetters
+    ) -> list[RetainedFile]:
         """A file with the rows that an epoch takes once more and that no query has had; none without any."""
         columns = list(all_columns(stream).names)
         tables = []

@@ -37,11 +37,11 @@ class TypedPart:
     sizes: tuple[int, ...]
 
 
-Part = TypeVar("Part", bound=TypedPart)
+FilePart = TypeVar("FilePart", bound=TypedPart)
 
 
 @dataclass(frozen=True)
-class TypedSource(ABC, Generic[Part]):
+class TypedSource(ABC, Generic[FilePart]):
     """Typed files laid end to end.
 
     Attributes:
@@ -52,7 +52,7 @@ class TypedSource(ABC, Generic[Part]):
 
     kind: ClassVar[str]
     schema: Schema
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
 
     @property
     def size(self) -> int:
@@ -101,7 +101,7 @@ class TypedSource(ABC, Generic[Part]):
         return gather(self._pieces(start, end, columns))
 
     @abstractmethod
-    def batches(self, part: Part, first: int, last: int, wanted: Schema) -> Iterator[pa.RecordBatch]:
+    def batches(self, part: FilePart, first: int, last: int, wanted: Schema) -> Iterator[pa.RecordBatch]:
         """The rows `[first, last)` of a file, with the file's own types."""
 
     def _pieces(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
@@ -122,8 +122,8 @@ def open_parts(
     declared: Schema | None,
     base: Path,
     allowed: tuple[Path, ...] | None,
-    probe: Callable[[Place, str], tuple[pa.Schema, Part]],
-) -> tuple[Schema, tuple[Part, ...]]:
+    probe: Callable[[Place, str], tuple[pa.Schema, FilePart]],
+) -> tuple[Schema, tuple[FilePart, ...]]:
     """The columns and the files of the option `path`.
 
     Args:

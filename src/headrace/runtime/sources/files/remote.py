@@ -41,7 +41,7 @@ Account = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Known:
+class RemoteStat:
     """What `RemoteFile.stat` finds, under the names of `os.stat_result`."""
 
     st_size: int
@@ -107,7 +107,7 @@ class RemoteFile:
         system, path = _system_of(self.url, self.account)
         return system.open_input_file(path)
 
-    def stat(self) -> Known:
+    def stat(self) -> RemoteStat:
         """What is known of it now.
 
         Raises:
@@ -116,7 +116,7 @@ class RemoteFile:
         found = _info(self.url, self.account)
         if not isinstance(found, RemoteFile):
             raise FileNotFoundError(f"{self.url}: no such file")
-        return Known(found.size, found.changed)
+        return RemoteStat(found.size, found.changed)
 
 
 Place = Path | RemoteFile

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from headrace.errors import SourceError
 from headrace.runtime.sources.columnar.avro import fastavro, schema_of
-from headrace.runtime.sources.messages.messages import Messages, Rows
+from headrace.runtime.sources.messages.messages import MessageRows, Messages
 from headrace.runtime.sources.messages.registry import UnusableError, head_of, registered
 from headrace.runtime.sources.messages.typed import Written, rows_of_records
 from headrace.schema import Schema
@@ -31,7 +31,7 @@ class AvroMessages:
 
     registry: str = field(repr=False)
 
-    def read(self, label: str, messages: Messages, wanted: Schema) -> Rows:
+    def read(self, label: str, messages: Messages, wanted: Schema) -> MessageRows:
         """The rows of some messages; columns that a message's schema does not have are NULL."""
         return rows_of_records(label, messages, wanted, self._decode)
 

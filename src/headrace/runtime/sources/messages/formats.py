@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from headrace.elements import BoolArray, Int64Array, record_batch
 from headrace.kernels.jit import BYTES, INT1, kernel
-from headrace.runtime.sources.messages.messages import Messages, Rows, decoded, rejected, without
+from headrace.runtime.sources.messages.messages import MessageRows, Messages, decoded, rejected, without
 from headrace.runtime.sources.rows.contract import Read, Rejected
 from headrace.runtime.sources.rows.written_times import ISO, WrittenTimes
 from headrace.runtime.sources.text.blocks import Block, TextPart
@@ -34,7 +34,7 @@ class JsonMessages:
 
     times: WrittenTimes = ISO
 
-    def read(self, label: str, messages: Messages, wanted: Schema) -> Rows:
+    def read(self, label: str, messages: Messages, wanted: Schema) -> MessageRows:
         """The rows of some messages; columns are named as the objects' keys are."""
         lines, refused = _as_lines(label, messages)
         read, starts = parse_placed(lines, list(wanted.names), wanted, self.times)
@@ -51,7 +51,7 @@ class ChangeMessages:
 
     source: RecordSource
 
-    def read(self, label: str, messages: Messages, wanted: Schema) -> Rows:
+    def read(self, label: str, messages: Messages, wanted: Schema) -> MessageRows:
         """The rows of some messages; which message a row is of is not known."""
         # Without a value is what follows a deletion for Kafka alone.
         lines, refused = _as_lines(label, messages, passes_nulls=True)
@@ -71,7 +71,7 @@ class CsvMessages:
     names: tuple[str, ...]
     form: CsvFormat
 
-    def read(self, label: str, messages: Messages, wanted: Schema) -> Rows:
+    def read(self, label: str, messages: Messages, wanted: Schema) -> MessageRows:
         """The rows of some messages."""
         lines, refused = _as_lines(label, messages, one_line=True)
         read = parse_block(lines, self.names, wanted, self.form)
@@ -85,7 +85,7 @@ class CsvMessages:
 class RawMessages:
     """Each message is a row as it is: the value of one column, NULL where it has none."""
 
-    def read(self, label: str, messages: Messages, wanted: Schema) -> Rows:
+    def read(self, label: str, messages: Messages, wanted: Schema) -> MessageRows:
         """The rows of some messages."""
         numbers = np.arange(len(messages))
         if not len(wanted):

@@ -27,7 +27,7 @@ _ERROR_BYTES: Final = 512
 
 
 @dataclass(frozen=True)
-class Reached:
+class ReachedOffsets:
     """What the messages that have come say.
 
     Attributes:
@@ -87,7 +87,7 @@ class Reader:
         self._release()
         self._library.rd_kafka_assign(self._client, None)
 
-    def await_some(self, most: int, seconds: float, since: Reached) -> Reached:
+    def await_some(self, most: int, seconds: float, since: ReachedOffsets) -> ReachedOffsets:
         """Wait until messages have come, and keep them.
 
         Args:
@@ -107,7 +107,7 @@ class Reader:
         look(self._waiting, self._count, self._count + come, since.offset, found)
         self._count += come
         offset, rows, size, is_gone = found.tolist()
-        return Reached(offset, since.rows + rows, since.size + size, bool(is_gone))
+        return ReachedOffsets(offset, since.rows + rows, since.size + size, bool(is_gone))
 
     def messages(self, partition: int, end: int, beside: Beside) -> Messages:
         """The messages that were kept, which are let go.

@@ -84,7 +84,7 @@ def _error(words: Int64Array) -> int:
 
 @kernel(INT1, numba.int64, numba.int64, numba.int64, INT1_OUT)
 def look(pointers: Int64Array, first: int, last: int, offset: int, found: Int64Array) -> None:
-    """What the messages `[first, last)` say; see `Reached`.
+    """What the messages `[first, last)` say; see `ReachedOffsets`.
 
     Args:
         pointers: the messages.

@@ -33,7 +33,7 @@ Beside: TypeAlias = Set[str]
 
 Header: TypeAlias = tuple[str, bytes | None]
 
-Rows: TypeAlias = tuple[Read, Int64Array]
+MessageRows: TypeAlias = tuple[Read, Int64Array]
 """Rows, and for each the number of its message."""
 
 
@@ -96,7 +96,7 @@ class Messages:
 class MessageFormat(Protocol):
     """How messages are read; a frozen dataclass that can be pickled."""
 
-    def read(self, label: str, messages: Messages, wanted: Schema) -> Rows:
+    def read(self, label: str, messages: Messages, wanted: Schema) -> MessageRows:
         """The rows of some messages.
 
         Args:
@@ -134,7 +134,7 @@ def rows_of(form: MessageFormat, topic: str, messages: Messages, wanted: Schema)
 
 def without(
     wrong: BoolArray, reason: str, read: Read, numbers: Int64Array, label: str, messages: Messages
-) -> Rows:
+) -> MessageRows:
     """Rows without those that are wrong, whose messages are rejected.
 
     Args:

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from headrace.errors import SourceError
-from headrace.runtime.sources.messages.messages import Messages, Rows
+from headrace.runtime.sources.messages.messages import MessageRows, Messages
 from headrace.runtime.sources.messages.registry import UnusableError, head_of, registered
 from headrace.runtime.sources.messages.typed import Written, rows_of_records
 from headrace.schema import Schema
@@ -41,7 +41,7 @@ _SIMPLE: Final = {
 }
 """The types of Arrow's by the numbers that `descriptor.proto` gives to types of fields."""
 
-Value: TypeAlias = Callable[[Any], Any]
+ProtobufReader: TypeAlias = Callable[[Any], Any]
 """What makes a value of Python's out of one of Protobuf's."""
 
 
@@ -57,7 +57,7 @@ class DescribedMessages:
     files: bytes = field(repr=False)
     message: str
 
-    def read(self, label: str, messages: Messages, wanted: Schema) -> Rows:
+    def read(self, label: str, messages: Messages, wanted: Schema) -> MessageRows:
         """The rows of some messages; columns that their type does not have are NULL."""
         return rows_of_records(label, messages, wanted, self._decode)
 
@@ -88,7 +88,7 @@ class RegisteredMessages:
 
     registry: str = field(repr=False)
 
-    def read(self, label: str, messages: Messages, wanted: Schema) -> Rows:
+    def read(self, label: str, messages: Messages, wanted: Schema) -> MessageRows:
         """The rows of some messages; columns that a message's type does not have are NULL."""
         return rows_of_records(label, messages, wanted, self._decode)
 
@@ -110,7 +110,7 @@ class _Type:
 
     made: Callable[[], Any]
     written: Written
-    values: dict[str, Value]
+    values: dict[str, ProtobufReader]
 
     def read(self, data: bytes) -> tuple[Written, dict[str, Any]]:
         message = self.made()
@@ -212,7 +212,7 @@ def _type_of(descriptor: Any, name: str) -> _Type:
     return _Type(made, Written(name, pa.schema(columns)), values)
 
 
-def _columns(descriptor: Any, within: tuple[str, ...]) -> tuple[list[pa.Field], dict[str, Value]]:
+def _columns(descriptor: Any, within: tuple[str, ...]) -> tuple[list[pa.Field], dict[str, ProtobufReader]]:
     """The columns of a type, and what makes their values of a message.
 
     Args:
@@ -229,14 +229,14 @@ def _columns(descriptor: Any, within: tuple[str, ...]) -> tuple[list[pa.Field], 
     return columns, values
 
 
-def _reader(name: str, value: Value, has_presence: bool) -> Value:
+def _reader(name: str, value: ProtobufReader, has_presence: bool) -> ProtobufReader:
     """What makes the value of a field out of its message; NULL where one that may be absent is."""
     if has_presence:
         return lambda message: value(getattr(message, name)) if message.HasField(name) else None
     return lambda message: value(getattr(message, name))
 
 
-def _field(one: Any, within: tuple[str, ...]) -> tuple[pa.DataType, Value]:
+def _field(one: Any, within: tuple[str, ...]) -> tuple[pa.DataType, ProtobufReader]:
     """The type of a field, and what makes a value of it."""
     if one.message_type is not None and one.message_type.GetOptions().map_entry:
         key, of = (one.message_type.fields_by_name[name] for name in ("key", "value"))
@@ -248,7 +248,7 @@ def _field(one: Any, within: tuple[str, ...]) -> tuple[pa.DataType, Value]:
     return pa.list_(kind), lambda found: [value(each) for each in found]
 
 
-def _single(one: Any, within: tuple[str, ...]) -> tuple[pa.DataType, Value]:
+def _single(one: Any, within: tuple[str, ...]) -> tuple[pa.DataType, ProtobufReader]:
     if one.enum_type is not None:
         # A number that the type does not know has no name.
         names = {value.number: value.name for value in one.enum_type.values}

@@ -13,7 +13,7 @@ from typing import Final
 from headrace.errors import SourceError
 from headrace.runtime.sources.files.files import overlaps
 from headrace.runtime.sources.files.remote import Place
-from headrace.runtime.sources.messages.librdkafka import Reached, Reader
+from headrace.runtime.sources.messages.librdkafka import ReachedOffsets, Reader
 from headrace.runtime.sources.messages.messages import METADATA, Beside, MessageFormat, Messages, rows_of
 from headrace.runtime.sources.rows.contract import Read
 from headrace.runtime.sources.rows.rows import gather
@@ -157,7 +157,7 @@ def messages_of(access: Access, chosen: OffsetRange, beside: Beside = frozenset(
     """
     with _reader(access.settings) as reader:
         reader.assign(access.topic, chosen.partition, chosen.start)
-        found, until = Reached(chosen.start, 0, 0, False), time.monotonic() + PATIENCE
+        found, until = ReachedOffsets(chosen.start, 0, 0, False), time.monotonic() + PATIENCE
         while found.offset < chosen.end:
             before = found
             found = reader.await_some(min(_AT_ONCE, chosen.end - found.offset), 1.0, found)
@@ -177,7 +177,7 @@ def messages_of(access: Access, chosen: OffsetRange, beside: Beside = frozenset(
             is_enough = found.rows >= _TOGETHER or found.size >= _BYTES
             if found.rows and (is_enough or found.offset >= chosen.end):
                 yield reader.messages(chosen.partition, chosen.end, beside)
-                found = Reached(found.offset, 0, 0, False)
+                found = ReachedOffsets(found.offset, 0, 0, False)
 
 
 _idle: Final[dict[tuple[tuple[str, str], ...], list[Reader]]] = {}

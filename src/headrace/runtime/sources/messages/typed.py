@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import Int64Array, concat_rows, record_batch
-from headrace.runtime.sources.messages.messages import Messages, Rows, rejected
+from headrace.runtime.sources.messages.messages import MessageRows, Messages, rejected
 from headrace.runtime.sources.messages.registry import UnusableError
 from headrace.runtime.sources.rows.contract import Read, Rejected
 from headrace.runtime.sources.rows.rows import typed_rows
@@ -48,7 +48,7 @@ def rows_of_records(
     messages: Messages,
     wanted: Schema,
     decode: Callable[[bytes | None], tuple[Written, dict[str, Any]]],
-) -> Rows:
+) -> MessageRows:
     """The rows of some messages; columns that a message's schema does not have are NULL.
 
     Args:
@@ -100,7 +100,7 @@ def _column(records: Sequence[dict[str, Any]], wish: Field, written: Written) ->
     return pa.array([record[known.name] for record in records], known.type)
 
 
-def _whole(parts: list[pa.RecordBatch], wanted: Schema, refused: tuple[Rejected, ...]) -> Rows:
+def _whole(parts: list[pa.RecordBatch], wanted: Schema, refused: tuple[Rejected, ...]) -> MessageRows:
     if not parts:
         empty = record_batch([pa.array([], one.type) for one in wanted], wanted, 0)
         return Read(empty, refused), np.empty(0, np.int64)

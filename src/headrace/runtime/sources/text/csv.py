@@ -35,9 +35,9 @@ from headrace.runtime.sources.text.blocks import (
     mark_parts,
     weigh_parts,
 )
-from headrace.runtime.sources.text.lines import Records, parse_columns, read_without
+from headrace.runtime.sources.text.lines import BlockRecords, parse_columns, read_without
 from headrace.runtime.sources.text.records import ESCAPED_END, STRAY_RETURN, UNCLOSED, csv_records
-from headrace.runtime.sources.text.samples import Sample, estimate_rows, take_sample
+from headrace.runtime.sources.text.samples import FileSample, estimate_rows, take_sample
 from headrace.schema import BIGINT, DOUBLE, STRING, Field, Schema
 
 _KIND: Final = "CSV file"
@@ -183,7 +183,7 @@ def open_csv(
         raise SourceError(
             "the CSV files have no header", hint="declare the columns: CREATE STREAM s (a INT, ...)"
         )
-    first: Sample | None = None
+    first: FileSample | None = None
     schema, parts = declared, []
     for path, label in list_files(required(options, "path"), base, allowed, account_of(options)):
         with reading(label, _KIND):
@@ -244,10 +244,10 @@ def _parse_carefully(block: Block, width: int, places: list[int], wanted: Schema
     return read_without(values, wanted, count, reasons, records)
 
 
-def _records(block: Block, width: int, form: CsvFormat) -> Records:
+def _records(block: Block, width: int, form: CsvFormat) -> BlockRecords:
     data = np.frombuffer(block.data, np.uint8)
     starts, ends, fields, states = csv_records(data, form.marks, form.multiline)
-    records = Records(block, starts, ends)
+    records = BlockRecords(block, starts, ends)
     for row in np.flatnonzero((states != 0) | (fields != width)).tolist():
         if states[row] == UNCLOSED:
             records.reasons[row] = "a quoted field is not closed"
@@ -330,7 +330,7 @@ def _character(options: Mapping[str, str], name: str, default: str) -> str:
     return text
 
 
-def _open_part(sample: Sample, form: CsvFormat, declared: Schema | None, skipped: int) -> CsvPart:
+def _open_part(sample: FileSample, form: CsvFormat, declared: Schema | None, skipped: int) -> CsvPart:
     """A file with its names: the declared ones, or those of its header; none where there is no row."""
     body = _after_lines(sample, skipped)
     text = np.frombuffer(sample.data, np.uint8, offset=body)
@@ -345,7 +345,7 @@ def _open_part(sample: Sample, form: CsvFormat, declared: Schema | None, skipped
     return CsvPart(sample.part(after + 1 if after >= 0 else len(sample.data)), names)
 
 
-def _after_lines(sample: Sample, skipped: int) -> int:
+def _after_lines(sample: FileSample, skipped: int) -> int:
     """The first byte after so many lines of a file, of which the sample has the beginning."""
     at = sample.body
     for _ in range(skipped):
@@ -417,7 +417,7 @@ def _cuts(starts: list[int]) -> Iterator[int]:
             last = start
 
 
-def _infer_schema(part: CsvPart, sample: Sample, form: CsvFormat) -> Schema | None:
+def _infer_schema(part: CsvPart, sample: FileSample, form: CsvFormat) -> Schema | None:
     """The columns with the narrowest types that fit the sample; None where no row of it can be read."""
     try:
         texts = Schema(tuple(Field(name, STRING) for name in part.names))

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from headrace.algebra.debezium import OPERATION, path_in_record, record_columns
 from headrace.elements import record_batch
-from headrace.language.statements.formats import Records
+from headrace.language.statements.formats import ChangeRecords
 from headrace.runtime.sources.rows.contract import Read
 from headrace.runtime.sources.text.blocks import Block, is_utf8
 from headrace.runtime.sources.text.json import JsonFiles, JsonSource, scan
-from headrace.runtime.sources.text.json_values import Number, Object, decode, pick, shown, texts_of
+from headrace.runtime.sources.text.json_values import JsonNumber, Object, decode, pick, shown, texts_of
 from headrace.runtime.sources.text.lines import parse_columns
 from headrace.schema import TIMESTAMP, Field, Schema
 
@@ -42,7 +42,7 @@ class RecordSource(JsonSource):
         records: how they are read.
     """
 
-    records: Records
+    records: ChangeRecords
 
     def parse(self, block: Block, keys: list[str], wanted: Schema) -> Read:
         """The rows of a block; a record of which one row is not valid is rejected whole."""
@@ -81,7 +81,7 @@ def open_records(
     declared: Schema | None,
     base: Path,
     allowed: tuple[Path, ...] | None,
-    records: Records,
+    records: ChangeRecords,
     timestamp: str,
 ) -> RecordSource:
     """Open the files of change records of the option `path`.
@@ -127,7 +127,7 @@ def _record(line: Object) -> Object | None:
 
 
 def _rows_of(
-    record: Object | None, keys: Sequence[str], wanted: Schema, records: Records
+    record: Object | None, keys: Sequence[str], wanted: Schema, records: ChangeRecords
 ) -> list[list[object]]:
     """The values of the wanted columns in the rows that a record takes back or adds.
 
@@ -139,7 +139,7 @@ def _rows_of(
     op, before, after = pick(record, ("op", "before", "after"))
     if op not in ("c", "r", "u", "d"):
         raise ValueError(f"op is {shown(op)}, and not c, r, u or d")
-    operation, by_row = str(op), records is Records.BY_ROW
+    operation, by_row = str(op), records is ChangeRecords.BY_ROW
     found: list[tuple[str, Object]] = []
     if operation == "d" or (operation == "u" and by_row):
         word = "update_before" if operation == "u" else operation
@@ -199,7 +199,7 @@ def _at(value: object, path: tuple[str, ...]) -> object:
 
 def _instant(value: object, field: Field) -> object:
     """A field of the record; a number in the place of a TIMESTAMP counts what the column's name says."""
-    if field.type != TIMESTAMP or not isinstance(value, Number):
+    if field.type != TIMESTAMP or not isinstance(value, JsonNumber):
         return value
     unit = field.name.rpartition("_")[2].lower()
     factor = _WITHIN.get(unit)

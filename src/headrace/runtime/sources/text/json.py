@@ -34,10 +34,10 @@ from headrace.runtime.sources.text.coding import OPTIONS, Coding, codings_of
 from headrace.runtime.sources.text.json_types import infer_json_type
 from headrace.runtime.sources.text.json_values import decode, pick, texts_of
 from headrace.runtime.sources.text.layout import ARRAY, SPREAD
-from headrace.runtime.sources.text.lines import Records, parse_columns, read_without
+from headrace.runtime.sources.text.lines import BlockRecords, parse_columns, read_without
 from headrace.runtime.sources.text.nested_json import arrow_type, column_of_json, finished
 from headrace.runtime.sources.text.records import GOOD, MAX_DEPTH, TOO_DEEP, UNCLOSED, UNUSUAL, json_records
-from headrace.runtime.sources.text.samples import Sample, estimate_rows, take_sample
+from headrace.runtime.sources.text.samples import FileSample, estimate_rows, take_sample
 from headrace.schema import BINARY, Field, Schema
 from headrace.suggestions import did_you_mean
 
@@ -147,7 +147,7 @@ class JsonFiles:
 
     path: str
     parts: tuple[TextPart, ...]
-    first: Sample | None
+    first: FileSample | None
     objects: list[dict[str, object]]
     missing_allowed: bool
 
@@ -163,7 +163,7 @@ class JsonFiles:
         missing = options.get("missing", "error")
         if missing not in ("error", "null"):
             raise SourceError(f"the option missing is '{missing}'", hint="it must be 'error' or 'null'")
-        first: Sample | None = None
+        first: FileSample | None = None
         objects: list[dict[str, object]] = []
         parts = []
         for path, label in list_files(required(options, "path"), base, allowed, account_of(options)):
@@ -224,10 +224,10 @@ def parse_placed(
     return read_without(values, wanted, len(kept), reasons, records), records.starts[good]
 
 
-def scan(block: Block) -> tuple[Records, BoolArray]:
+def scan(block: Block) -> tuple[BlockRecords, BoolArray]:
     """The lines of a block, and which of them only Python may judge."""
     starts, ends, states = json_records(np.frombuffer(block.data, np.uint8))
-    records = Records(block, starts, ends)
+    records = BlockRecords(block, starts, ends)
     for row in np.flatnonzero((states != GOOD) & (states != UNUSUAL)).tolist():
         if states[row] == UNCLOSED:
             records.reasons[row] = "the JSON object is not closed"
@@ -239,7 +239,7 @@ def scan(block: Block) -> tuple[Records, BoolArray]:
 
 
 def _parse(
-    records: Records,
+    records: BlockRecords,
     kept: Int64Array,
     unusual: BoolArray,
     keys: list[str],
@@ -304,7 +304,7 @@ def _arrow_columns(data: bytes, keys: list[str], types: list[pa.DataType], count
 
 
 def _parse_each(
-    records: Records, kept: Int64Array, keys: list[str], wanted: Schema, times: WrittenTimes
+    records: BlockRecords, kept: Int64Array, keys: list[str], wanted: Schema, times: WrittenTimes
 ) -> tuple[list[pa.Array], dict[int, str]]:
     """As `_parse`, line by line."""
     nothing: list[object] = [None] * len(keys)
@@ -336,7 +336,7 @@ def _column(values: list[object], field: Field, times: WrittenTimes) -> tuple[pa
 # --- opening ---------------------------------------------------------------------------------------------
 
 
-def _first_objects(sample: Sample) -> list[dict[str, object]]:
+def _first_objects(sample: FileSample) -> list[dict[str, object]]:
     """The objects at the beginning of a file, or the first ones after it; other lines are skipped."""
     part = sample.part(sample.body)
     lines = sample.lines(sample.body)
@@ -346,7 +346,7 @@ def _first_objects(sample: Sample) -> list[dict[str, object]]:
     return found or next(filter(None, map(_objects, rest)), [])
 
 
-def _sample(path: Place, label: str, coding: Coding) -> Sample:
+def _sample(path: Place, label: str, coding: Coding) -> FileSample:
     """The beginning of a file, as one object per line."""
     sample = take_sample(path, label, coding)
     begin = sample.data[sample.body :].strip()
@@ -389,7 +389,7 @@ def _infer_schema(objects: list[dict[str, object]], path: str) -> Schema:
     return schema
 
 
-def _find_key(objects: list[dict[str, object]], name: str, sample: Sample | None, strict: bool) -> str:
+def _find_key(objects: list[dict[str, object]], name: str, sample: FileSample | None, strict: bool) -> str:
     """The key of a declared column: the very name, or one that differs by case alone."""
     keys = dict.fromkeys(key for row in objects for key in row)
     if name in keys:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from headrace.runtime.sources.rows.values import infer_type
-from headrace.runtime.sources.text.json_values import READ_AS_TEXT, Number, Object
+from headrace.runtime.sources.text.json_values import READ_AS_TEXT, JsonNumber, Object
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING
 
 
@@ -14,8 +14,8 @@ def infer_json_type(values: list[object]) -> pa.DataType | None:
     match values[0] if values else "":
         case bool():
             return BOOLEAN
-        case Number():
-            numbers = pa.array([str(value) for value in values if isinstance(value, Number)], STRING)
+        case JsonNumber():
+            numbers = pa.array([str(value) for value in values if isinstance(value, JsonNumber)], STRING)
             return BIGINT if infer_type(numbers) == BIGINT else DOUBLE
         case str():
             texts = pa.array([value for value in values if isinstance(value, str)], STRING)

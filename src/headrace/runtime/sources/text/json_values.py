@@ -18,7 +18,7 @@ _NOT_FINITE: Final = ("NaN", "Infinity", "-Infinity")
 """Strings that are a DOUBLE, as results and dead letters write what JSON has no number for."""
 
 
-class Number(str):
+class JsonNumber(str):
     """The text of a JSON number, unlike that of a string."""
 
     __slots__ = ()
@@ -30,14 +30,14 @@ class Object(tuple[tuple[str, object], ...]):
     __slots__ = ()
 
 
-def _number(text: str) -> Number:
+def _number(text: str) -> JsonNumber:
     if math.isinf(float(text)):
         raise ValueError("a number is too large")
-    return Number(text)
+    return JsonNumber(text)
 
 
 _DECODER: Final = json.JSONDecoder(
-    object_pairs_hook=Object, parse_int=_number, parse_float=_number, parse_constant=Number
+    object_pairs_hook=Object, parse_int=_number, parse_float=_number, parse_constant=JsonNumber
 )
 
 
@@ -89,7 +89,7 @@ def shown(value: object) -> str:
             return "an object"
         case list():
             return "a list"
-        case Number():
+        case JsonNumber():
             return str(value)
         case _:
             return json.dumps(value, ensure_ascii=False)[:100]
@@ -99,7 +99,7 @@ def _text(value: object, dtype: pa.DataType) -> str | None:
     match value:
         case bool():
             return str(value).lower() if dtype == BOOLEAN else None
-        case Number():
+        case JsonNumber():
             return str(value) if dtype in (BIGINT, DOUBLE) or pa.types.is_decimal(dtype) else None
         case str():
             is_text = dtype in (STRING, BINARY, *READ_AS_TEXT) or pa.types.is_decimal(dtype)

@@ -17,7 +17,7 @@ _SHOWN_CHARACTERS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class BlockRecords:
     """The rows of a block.
 
     Attributes:
@@ -95,7 +95,7 @@ def parse_columns(
 
 
 def read_without(
-    columns: list[pa.Array], wanted: Schema, count: int, reasons: dict[int, str], records: Records | None
+    columns: list[pa.Array], wanted: Schema, count: int, reasons: dict[int, str], records: BlockRecords | None
 ) -> Read:
     """The rows that have no reason, as they were parsed, with all rejected rows of the block.
 

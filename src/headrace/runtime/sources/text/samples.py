@@ -34,7 +34,7 @@ _RATIO: Final = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class FileSample:
     """The beginning of a file.
 
     Attributes:
@@ -68,7 +68,7 @@ class Sample:
         return whole[start:]
 
 
-def take_sample(path: Place, label: str, coding: Coding = PLAIN) -> Sample:
+def take_sample(path: Place, label: str, coding: Coding = PLAIN) -> FileSample:
     """Read the beginning of a text file: two whole lines at least, where there are as many.
 
     Bytes that are not text make single rows dead letters, wherever they are. Only what begins as no text does
@@ -87,7 +87,7 @@ def take_sample(path: Place, label: str, coding: Coding = PLAIN) -> Sample:
     for signature, kind in _NO_TEXT.items():
         if data.startswith(signature):
             raise SourceError(f"{label}: this is not text: it is {kind}", hint=_hint_of(kind))
-    return Sample(path, label, size, data, coding, is_all)
+    return FileSample(path, label, size, data, coding, is_all)
 
 
 def _hint_of(kind: str) -> str:
@@ -98,7 +98,7 @@ def _hint_of(kind: str) -> str:
     return f"give it a name that ends so, or add the option compression '{name}'"
 
 
-def estimate_rows(sample: Sample | None, size: int) -> int:
+def estimate_rows(sample: FileSample | None, size: int) -> int:
     """About how many lines there are in `size` bytes of lines as long as those of the sample."""
     if sample is None:
         return 0

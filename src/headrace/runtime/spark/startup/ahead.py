@@ -120,7 +120,7 @@ def settings_of(master: str | None) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Begun:
+class StartedJvm:
     """A JVM that was started before it was needed.
 
     Attributes:
@@ -155,7 +155,7 @@ class Begun:
         self.process.wait()
 
 
-_begun: list[Begun] = []
+_begun: list[StartedJvm] = []
 """The JVM that was started and not taken yet, if there is one."""
 
 
@@ -183,7 +183,7 @@ def begin(master: str | None) -> None:
             process_group=0,
             pass_fds=held,
         )
-        _begun.append(Begun(master, settings, process, place))
+        _begun.append(StartedJvm(master, settings, process, place))
         atexit.register(_end)
 
 
@@ -240,7 +240,7 @@ def _option(name: str, words: Sequence[str]) -> str | None:
     return None
 
 
-def taken(master: str | None) -> Begun | None:
+def taken(master: str | None) -> StartedJvm | None:
     """The JVM that was started ahead for a master, which is now the caller's; None if there is none."""
     if not _begun:
         return None

@@ -10,7 +10,7 @@ import pytest
 import headrace as hr
 from headrace.heartbeats.skew import Bound
 from headrace.heartbeats.timing import Follow, Timing
-from headrace.reference.generation import Row, figure_2
+from headrace.reference.generation import ArrivedRow, figure_2
 from headrace.runtime.driver.endless import live
 from headrace.time import BEGINNING
 from headrace.workloads.simulated import Behaviour, Sources
@@ -69,7 +69,7 @@ def test_heartbeats_hold_and_are_as_large_as_they_can_be(
         clock.wait_for_looks()
         return db
 
-    db, begin, seen, restarted = start(), clock.instant, list[Row](), False
+    db, begin, seen, restarted = start(), clock.instant, list[ArrivedRow](), False
     bounds = inferred(declared(list(db.timings.values())))
     latencies = [timing.latency // SECOND for timing in db.timings.values()]
     waits = {pair: [(wait // SECOND, delta) for wait, delta in found] for pair, found in bounds.items()}

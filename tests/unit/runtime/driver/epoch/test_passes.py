@@ -13,13 +13,13 @@ from headrace.errors import SourceError
 from headrace.heartbeats.bounded import advance, judge_in_order
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.graph import Graph
-from headrace.operators.state.runs import Part
+from headrace.operators.state.runs import RunPart
 from headrace.runtime.driver.clock.timekeeper import Timekeeper
 from headrace.runtime.driver.epoch.passes import run_passes
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.store.segments import MemoryStore
 from headrace.runtime.tasks.inline import InlineRunner
-from headrace.runtime.tasks.messages import EpochWork, ResultRef, Split, StreamInput, TaskReport
+from headrace.runtime.tasks.messages import EpochWork, ResultRef, SplitRange, StreamInput, TaskReport
 from headrace.schema import BIGINT, Field, Schema
 from headrace.time import BEGINNING, ManualClock
 from support import TableSource
@@ -46,7 +46,7 @@ class Judging(InlineRunner):
         for task, ((split,), times) in enumerate(zip(work.assignments, parts, strict=True)):
             heartbeat = advance(BEGINNING, split.before, DISORDER)
             found = judge_in_order(np.array(times, dtype=np.int64), heartbeat, DISORDER)
-            part = Part(f"results/{len(self.passes)}-{task}", 0, 1, 0)
+            part = RunPart(f"results/{len(self.passes)}-{task}", 0, 1, 0)
             work.store.write(part.segment, [pa.py_buffer(b"x")])
             letters = ResultRef(-1, part, 1, 0)
             reports.append(TaskReport({"s": found.arrivals}, dead_letters=letters))
@@ -57,7 +57,7 @@ def work_of(tasks: int) -> EpochWork:
     schema = Schema((Field("ts", BIGINT),))
     source = TableSource(pa.table({"ts": pa.array([], BIGINT)}))
     stream = StreamInput(source, schema, "ts", Timing(DISORDER), BEGINNING, in_order=True)
-    splits = tuple((Split("s", task, task + 1),) for task in range(tasks))
+    splits = tuple((SplitRange("s", task, task + 1),) for task in range(tasks))
     time = Timekeeper({"s": stream.timing}, QuerySet({}), {}, ManualClock()).epoch({}, 0)
     return EpochWork(1, "t", Graph((), ()), 1, 1, {"s": stream}, splits, {}, MemoryStore(), True, time)
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from headrace.algebra.nodes import Stateful
 from headrace.elements import Batch, concat, decode_rows
 from headrace.lowering.graph import Edge, Graph, Node
-from headrace.operators.contract import Progress, Report
+from headrace.operators.contract import OperatorProgress, Report
 from headrace.operators.early import Runs, runs_of
 from headrace.operators.state.keys import hash_rows, normalise
 from headrace.operators.state.runs import RunRef
@@ -60,7 +60,7 @@ class AtOnce:
         node: Node,
         plan: Stateful,
         inputs: Sequence[Batch],
-        progress: Progress,
+        progress: OperatorProgress,
         begun: Mapping[StateKey, Manifest],
         limit: int = INFINITY,
     ) -> Batch:

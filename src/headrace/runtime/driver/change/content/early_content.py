@@ -12,7 +12,7 @@ from headrace.elements import Batch, concat, decode_rows
 from headrace.errors import PlanError
 from headrace.lowering.graph import Graph, Node
 from headrace.lowering.lower import shape
-from headrace.operators.contract import Progress
+from headrace.operators.contract import OperatorProgress
 from headrace.operators.early import unreported
 from headrace.operators.state.runs import RunRef
 from headrace.runtime.driver.state import Holding
@@ -43,7 +43,7 @@ def beyond(before: Holding, after: Graph, query: str, plan: Early) -> Batch:
     horizons = after.reaches(*before.reached(after))[plan.horizon]
     heartbeats = before.heartbeats(after)
     producers = [edge.producer for edge in node.inputs]
-    progress = Progress(
+    progress = OperatorProgress(
         tuple(heartbeats[producer] for producer in producers),
         tuple(horizons[producer] for producer in producers),
     )
@@ -52,7 +52,7 @@ def beyond(before: Holding, after: Graph, query: str, plan: Early) -> Batch:
 
 
 def said_beyond(
-    node: Node, part: Stateful, manifests: Iterable[Manifest], progress: Progress, store: Store
+    node: Node, part: Stateful, manifests: Iterable[Manifest], progress: OperatorProgress, store: Store
 ) -> Batch:
     """What an operator has to say beyond its heartbeat.
 

@@ -11,7 +11,7 @@ from headrace.elements import Batch, concat
 from headrace.errors import PlanError
 from headrace.lowering.graph import Graph, Node
 from headrace.lowering.lower import shape
-from headrace.operators.contract import Progress, Report
+from headrace.operators.contract import OperatorProgress, Report
 from headrace.operators.stateless import apply
 from headrace.runtime.driver.change.content.at_once import AtOnce
 
@@ -89,7 +89,7 @@ class LiveContent:
             # An aggregation that reads the inputs of a union one by one.
             below = inputs_of(below[0])
         after = tuple(self._heartbeats[edge.producer] for edge in node.inputs)
-        progress = Progress((self._since,) * len(after), after)
+        progress = OperatorProgress((self._since,) * len(after), after)
         return self._at_once.operated(node, plan, [self.of(part) for part in below], progress, {})
 
 

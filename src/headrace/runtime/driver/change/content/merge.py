@@ -31,7 +31,7 @@ from headrace.algebra.nodes import (
 from headrace.algebra.properties import is_stateful, sources_of, walk
 from headrace.elements import LIMB, Batch, BoolArray, decode_rows
 from headrace.lowering.graph import Graph, Merge, Node
-from headrace.operators.contract import Operator, Progress
+from headrace.operators.contract import Operator, OperatorProgress
 from headrace.operators.state.keys import encode_keys, hash_rows, normalise
 from headrace.operators.state.runs import Area, RunRef
 from headrace.runtime.driver.query_set import QuerySet
@@ -189,7 +189,7 @@ def _are_read_alike(young: StreamPoint, old: StreamPoint) -> bool:
 
 def _have_same_state(young: Node, old: Node, heartbeats: tuple[int, ...], holding: Holding) -> bool:
     """Whether the states of two operators hold the same."""
-    progress = Progress(heartbeats, heartbeats)
+    progress = OperatorProgress(heartbeats, heartbeats)
     for bucket in range(holding.buckets):
         # A mapped segment must not outlive the comparison.
         reader = SegmentReader(holding.store)
@@ -200,7 +200,7 @@ def _have_same_state(young: Node, old: Node, heartbeats: tuple[int, ...], holdin
 
 
 def _areas(
-    node: Node, bucket: int, progress: Progress, holding: Holding, reader: SegmentReader
+    node: Node, bucket: int, progress: OperatorProgress, holding: Holding, reader: SegmentReader
 ) -> Mapping[str, Area]:
     """The areas of an operator, which know up to where they may forget."""
     assert is_stateful(node.plan)

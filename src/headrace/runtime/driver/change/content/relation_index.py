@@ -19,7 +19,7 @@ from headrace.algebra.properties import is_stateful, is_stateless, sources_of
 from headrace.elements import Batch, BoolArray, concat, decode_rows, empty, encode
 from headrace.errors import ExecutionError, UserError
 from headrace.lowering.graph import Graph, Merge, Node
-from headrace.operators.contract import Progress
+from headrace.operators.contract import OperatorProgress
 from headrace.operators.create import create_operator
 from headrace.operators.early import Reach, beyond, unreported
 from headrace.operators.state.runs import RunRef
@@ -33,7 +33,7 @@ from headrace.runtime.results.carried import held_from
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter
 from headrace.runtime.tasks.level import loaded_operator
 from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey
-from headrace.runtime.tasks.results import Grouped
+from headrace.runtime.tasks.results import GroupedResult
 from headrace.time import BEGINNING
 
 
@@ -169,7 +169,9 @@ class _Content:
             tuple(min(heartbeats[edge.producer], limit) for edge in node.inputs)
             for heartbeats, limit in zip(self._heartbeats, limits, strict=True)
         )
-        return self._at_once.operated(node, plan, inputs, Progress(before, after), self._begun, limits[1])
+        return self._at_once.operated(
+            node, plan, inputs, OperatorProgress(before, after), self._begun, limits[1]
+        )
 
     def _beyond(self, node: Node, horizon: Horizon) -> Batch:
         """What the operator below a node that speaks early has to say beyond its heartbeat."""
@@ -182,7 +184,7 @@ class _Content:
         )
         if operator.number in self._there:
             manifests = (self._before.state.get(key, {}) for key in keys)
-            progress = Progress(heartbeats, horizons)
+            progress = OperatorProgress(heartbeats, horizons)
             return said_beyond(operator, operator.plan, manifests, progress, self._before.store)
         make = partial(create_operator, operator.plan, operator.reduced_for is not None, unreported)
         runs = self._at_once.runs
@@ -230,7 +232,7 @@ def written(
         output = outputs[name]
         if output >= len(graph.nodes):
             group = graph.groups[output - len(graph.nodes)]
-            found[name] = tuple(Grouped(batch, {output: group.constant}).write(writer))
+            found[name] = tuple(GroupedResult(batch, {output: group.constant}).write(writer))
         elif len(batch):
             found[name] = (ResultRef(output, writer.add(encode(batch)), len(batch), int(batch.ts.max())),)
     writer.close()

@@ -13,9 +13,9 @@ from headrace.algebra.properties import names_read, walk
 from headrace.elements import decode_rows, integers
 from headrace.lowering.lower import identities
 from headrace.operators.state.runs import END, TIME, WEIGHT, RunRef
-from headrace.optimizer.cost.flow import Flow, Sample, flow_of, lasting
+from headrace.optimizer.cost.flow import Flow, FlowSample, flow_of, lasting
 from headrace.optimizer.cost.orders import Choice, chosen_order
-from headrace.optimizer.joins.join_graph import JoinGraph, Order
+from headrace.optimizer.joins.join_graph import JoinGraph, JoinOrder
 from headrace.optimizer.joins.order_joins import in_orders, join_orders
 from headrace.runtime.driver.change.content.relation_sides import AREAS
 from headrace.runtime.driver.change.migration.exchange import carried_out, require_at_rest
@@ -62,7 +62,7 @@ def reordered(holding: Holding, name: str) -> Reordered | None:
     texts: list[tuple[str, str]] = []
     costs: list[Choice] = []
 
-    def chosen(graph: JoinGraph) -> Order:
+    def chosen(graph: JoinGraph) -> JoinOrder:
         choice = _best(flows, graph)
         if choice is None:
             return graph.order
@@ -89,7 +89,7 @@ def _best(flows: _Flows, graph: JoinGraph) -> Choice | None:
     return chosen_order(graph, [kept.flow_over(elapsed) for kept in known], elapsed)
 
 
-def _text(graph: JoinGraph, order: Order) -> str:
+def _text(graph: JoinGraph, order: JoinOrder) -> str:
     if isinstance(order, int):
         return " and ".join(names_read(graph.inputs[order]))
     return f"({' JOIN '.join(_text(graph, side) for side in order)})"
@@ -164,7 +164,7 @@ def _kept(part: Plan, rows: pa.RecordBatch) -> _Kept:
     newest = good[np.argsort(instants[good], kind="stable")][-SAMPLE_ROWS:]
     columns = [rows.column(f"p{place}").take(pa.array(newest)) for place in range(len(part.schema))]
     names = [f"p{place}" for place in range(len(columns))]
-    sample = Sample(pa.RecordBatch.from_arrays(columns, names=names), instants[newest])
+    sample = FlowSample(pa.RecordBatch.from_arrays(columns, names=names), instants[newest])
     bounded = ends[newest] < INFINITY
     lifetimes = (ends[newest] - instants[newest])[bounded]
     lifetime = float(lifetimes.mean()) if len(lifetimes) else 1.0

@@ -11,15 +11,8 @@ from headrace.errors import LanguageError
 from headrace.language.binding.binder import bind, derive
 from headrace.language.catalog import Catalog, describe_relation, describe_stream
 from headrace.language.parsing.parser import parse
-from headrace.language.statements.statements import (
-    CreateQuery,
-    CreateRelation,
-    CreateStream,
-    CreateStreamAs,
-    Explain,
-    Select,
-    SetDialect,
-)
+from headrace.language.statements.statements import CreateQuery, CreateStreamAs, Explain, Select, SetDialect
+from headrace.language.statements.streams import CreateRelation, CreateStream
 from headrace.language.syntax import QuerySyntax
 
 STREAMS = """

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from headrace.engine.stored import open_store as open
     from headrace.engine.views.logs import history_of, log_of
     from headrace.errors import HeadraceError, HeadraceWarning, PolicyError, UserError
-    from headrace.language.statements.statements import ByArrival
+    from headrace.language.statements.streams import ByArrival
     from headrace.runtime.delivery.contract import Retry, Sink
     from headrace.runtime.delivery.files import FileSink
     from headrace.runtime.delivery.function import FunctionSink
@@ -79,7 +79,7 @@ __version__ = "0.1.0"
 _PLACES = MappingProxyType(
     {
         "BEGINNING": ("headrace.time", "BEGINNING"),
-        "ByArrival": ("headrace.language.statements.statements", "ByArrival"),
+        "ByArrival": ("headrace.language.statements.streams", "ByArrival"),
         "Client": ("headrace.client", "Client"),
         "Database": ("headrace.engine", "Database"),
         "FileSink": ("headrace.runtime.delivery.files", "FileSink"),

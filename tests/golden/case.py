@@ -38,13 +38,8 @@ from headrace.algebra.nodes import Plan
 from headrace.language.binding.binder import bind, derive
 from headrace.language.catalog import Catalog, RelationInfo, StreamInfo, describe_relation, describe_stream
 from headrace.language.parsing.parser import parse
-from headrace.language.statements.statements import (
-    CreateRelation,
-    CreateStream,
-    CreateStreamAs,
-    Select,
-    SetDialect,
-)
+from headrace.language.statements.statements import CreateStreamAs, Select, SetDialect
+from headrace.language.statements.streams import CreateRelation, CreateStream
 from headrace.optimizer import optimize
 from headrace.reference.contents import Element, Stream
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Schema

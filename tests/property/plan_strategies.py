@@ -14,6 +14,7 @@ from typing import Any, cast
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from headrace.algebra.bounds import lasts_at_most
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
@@ -48,7 +49,6 @@ from headrace.algebra.nodes import (
     with_inputs,
 )
 from headrace.algebra.predicates import conjunction
-from headrace.algebra.properties import lasts_at_most
 from headrace.elements import from_rows
 from headrace.expressions.aggregates.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.functions.functions import literal, make_cast

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auctions import error_of, plan_of
+from headrace.algebra.bounds import has_unbounded_state
 from headrace.algebra.nodes import Istream, TimeWindow
-from headrace.algebra.properties import has_unbounded_state, walk
+from headrace.algebra.properties import walk
 from headrace.optimizer import optimize
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate

@@ -22,7 +22,7 @@ from headrace.elements import to_rows
 from headrace.errors import PlanError
 from headrace.history import canonical, clip, equivalent
 from headrace.lowering.early import at_horizon
-from headrace.lowering.lower import identity
+from headrace.lowering.identity import identity
 from headrace.operators.state.netting import netted
 from headrace.runtime.driver.change.wanted import Redefine, Wanted
 from headrace.runtime.driver.epoch.run import Run

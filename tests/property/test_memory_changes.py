@@ -24,7 +24,7 @@ from headrace.algebra.properties import sources_of
 from headrace.elements import Batch, from_rows, to_rows
 from headrace.history import canonical, clip, equivalent
 from headrace.lowering.early import at_horizon
-from headrace.lowering.lower import identity
+from headrace.lowering.identity import identity
 from headrace.lowering.memory import remembering
 from headrace.reference.contents import Stream
 from headrace.reference.lateness import Remembered, late_for_memory, late_rows

@@ -26,7 +26,7 @@ from headrace.errors import PlanError, UserError
 from headrace.expressions.functions.functions import literal
 from headrace.expressions.tree import Call, Expression, Literal
 from headrace.history import canonical, equivalent
-from headrace.lowering.lower import identity
+from headrace.lowering.identity import identity
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.runtime.driver.beside.refill import refill_of

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.algebra.bounds import settles_within
 from headrace.algebra.nodes import Plan
-from headrace.algebra.properties import is_insert_only, settles_within
+from headrace.algebra.properties import is_insert_only
 from headrace.elements import from_rows, to_rows
 from headrace.history import canonical, equivalent
 from headrace.reference.operators import evaluate

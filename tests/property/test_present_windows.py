@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import headrace
 from auctions import plan_of
-from headrace.algebra.properties import has_unbounded_state
+from headrace.algebra.bounds import has_unbounded_state
 from headrace.optimizer import optimize
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate

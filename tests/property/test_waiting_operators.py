@@ -25,7 +25,8 @@ from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.history import canonical, equivalent
 from headrace.language.statements.statements import Heartbeats
 from headrace.lowering.holds import holds_of
-from headrace.lowering.lower import Holds, identity, lower
+from headrace.lowering.identity import identity
+from headrace.lowering.lower import Holds, lower
 from headrace.reference.operators import evaluate
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import RunSettings

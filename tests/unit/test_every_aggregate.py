@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from auctions import plan_of
+from headrace.algebra.bounds import has_unbounded_state
 from headrace.algebra.nodes import Aggregate
-from headrace.algebra.properties import has_unbounded_state, walk
+from headrace.algebra.properties import walk
 from headrace.expressions.aggregates.aggregates import AGGREGATES, is_aggregate
 from headrace.expressions.aggregates.functions import FUNCTIONS, SYNONYMS, KeptValues, OrderUse, function_of
 from headrace.expressions.tree import AggregateCall

@@ -15,7 +15,7 @@ from headrace.errors import PlanError
 from headrace.expressions.tree import Call
 from headrace.heartbeats.timing import Timing
 from headrace.history import canonical
-from headrace.lowering.lower import identity
+from headrace.lowering.identity import identity
 from headrace.reference.contents import Element, Stream, content_at
 from headrace.reference.operators import evaluate
 from headrace.runtime.driver.change.wanted import Redefine, Wanted

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final, assert_never
 
 from headrace.algebra.arrival import Unit
+from headrace.algebra.bounds import has_unbounded_state
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
@@ -50,7 +51,7 @@ from headrace.algebra.nodes import (
     inputs_of,
     pair_schema,
 )
-from headrace.algebra.properties import has_unbounded_state, is_insert_only
+from headrace.algebra.properties import is_insert_only
 from headrace.expressions.render import render, render_call, render_sort_key
 from headrace.expressions.tree import AggregateCall, Expression, columns_of, shift_columns
 from headrace.schema import Schema, quote

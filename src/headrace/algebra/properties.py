@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, TypeGuard, assert_never
 
-from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
@@ -49,8 +48,7 @@ from headrace.algebra.nodes import (
     inputs_of,
 )
 from headrace.algebra.one_row import ONE_ROW
-from headrace.expressions.aggregates.functions import function_of
-from headrace.expressions.tree import AggregateCall, Column, Expression, Literal
+from headrace.expressions.tree import Column, Expression, Literal
 from headrace.time import BEGINNING, INFINITY, MIN_INSTANT, Duration
 
 
@@ -183,46 +181,6 @@ def is_stateful(plan: Plan) -> TypeGuard[Stateful]:
     return isinstance(plan, Stateful)
 
 
-def has_unbounded_state(plan: Plan) -> bool:
-    """Whether some operator of the plan must remember ever more.
-
-    A row window keeps the last rows of every partition there ever was, and so does a frame of rows; an
-    aggregation of elements that live for ever keeps every group, and the values that its MIN and MAX chose
-    from.
-    """
-    return any(map(_grows, walk(plan)))
-
-
-def _grows(node: Plan) -> bool:
-    match node:
-        case RowWindow(keys=keys) if keys:
-            return True
-        case Over(keys=keys, aggregates=aggregates):
-            ever = tuple(call for _, call, frame in aggregates if _reaches_back_for_ever(frame, keys != ()))
-            return ever != () and (keys != () or not _are_sums(ever))
-        case Aggregate(keys=(), aggregates=aggregates) if _are_sums(tuple(call for _, call in aggregates)):
-            return False
-        case Coalesce() | Distinct() if has_one_row(node):
-            return False
-        case _:
-            return not is_stateless(node) and any(map(_accumulates, inputs_of(node)))
-
-
-def _reaches_back_for_ever(frame: Frame, by_key: bool) -> bool:
-    """Whether what a frame needs has no bound: the last rows of each partition have none either."""
-    match frame:
-        case RowsFrame(first=first):
-            return by_key or first is None
-        case RangeFrame(size=size):
-            return size.length == INFINITY
-        case _:
-            assert_never(frame)
-
-
-def _are_sums(calls: tuple[AggregateCall, ...]) -> bool:
-    return all(function_of(call).kept.is_sum and not call.distinct for call in calls)
-
-
 def granule_of(plan: Plan) -> Duration | None:
     """The finest GRANULARITY that the plan's content follows: it changes at that granule's multiples only.
 
@@ -351,89 +309,6 @@ def granule_start(instant: int, granule: int) -> int:
     return instant if instant in (BEGINNING, INFINITY) else instant + -instant % granule
 
 
-def lasts_at_most(plan: Plan, limit: int) -> bool:
-    """Whether a row of a source makes rows of the plan for so many instants at most."""
-    match plan:
-        case Source() | Relation():
-            return plan.is_chronon
-        case Istream() | Dstream() | Split():
-            return True
-        case TimeWindow(size=size, slide=slide):
-            return size.length < INFINITY and -(-size.length // slide.length) * slide.length <= limit
-        case Lifetime():
-            return plan.fixed is not None and plan.fixed <= limit
-        case WindowBounds(input=below, slide=slide):
-            return slide.length <= limit or lasts_at_most(below, limit)
-        case SessionWindow(gap=gap):
-            return gap.length <= limit
-        case RowWindow():
-            return False
-        case Granularity(input=below, granule=granule):
-            whole = limit // granule.length * granule.length
-            return whole > 0 and lasts_at_most(below, whole)
-        case Join() | OuterJoin() | SemiJoin() | SetOperation():
-            sides = lasts_at_most(plan.left, limit), lasts_at_most(plan.right, limit)
-            return plan.kept.is_brief(*sides)
-        case (
-            Filter()
-            | Match()
-            | Project()
-            | Sample()
-            | Unnest()
-            | Clip()
-            | Union()
-            | Aggregate()
-            | NestedAggregate()
-            | TopK()
-            | Over()
-            | Distinct()
-            | Coalesce()
-            | Finalize()
-            | Rstream()
-            | Early()
-            | Remember()
-        ):
-            return all(lasts_at_most(below, limit) for below in inputs_of(plan))
-        case _:
-            assert_never(plan)
-
-
-def settles_within(plan: Plan) -> int:
-    """How long after the newest row of the sources the content may change (instants), at most.
-
-    From then on it is the same for ever, if no further rows come. INFINITY or more where the periods of a
-    relation begin and end on their own.
-    """
-    inputs = inputs_of(plan)
-    if plan.is_chronon and isinstance(plan, Join | OuterJoin | SemiJoin | SetOperation):
-        # There is no row without one of an input that has rows of an instant only.
-        inputs = tuple(below for below in inputs if below.is_chronon)
-    below = max(map(settles_within, inputs), default=1)
-    match plan:
-        case Relation():
-            return 1 if plan.is_constant else INFINITY
-        case EventSource(lasting=True):
-            return INFINITY
-        case TimeWindow(size=size, slide=slide):
-            # A window shows its last rows at the end of a slide; from one that is unbounded they never go.
-            shown = below - 1 + slide.length - 1
-            return shown if size.length == INFINITY else shown + size.length
-        case Lifetime(shift=shift):
-            begun = max(below - 1 + shift, 0)
-            return INFINITY if plan.fixed is None else begun + (1 if plan.fixed == INFINITY else plan.fixed)
-        case SessionWindow(gap=gap):
-            return below + 2 * gap.length
-        case Granularity(granule=granule):
-            return below + granule.length
-        case Istream() | Dstream():
-            # A row for each change, which is there for an instant.
-            return below + 1
-        case Clip() if _lives_for_ever(plan.input):
-            return INFINITY
-        case _:
-            return below
-
-
 def timestamp_columns(plan: Plan) -> frozenset[int]:
     """The columns that hold, in every row, the one instant at which the row is valid."""
     if not plan.is_chronon:
@@ -531,37 +406,3 @@ def constants_of(plan: Plan) -> dict[int, Literal]:
             return constants_of(below)
         case _:
             return {}
-
-
-def _accumulates(plan: Plan) -> bool:
-    """Whether there may come to be ever more rows that stay for ever."""
-    match plan:
-        case TimeWindow() | Lifetime() | RowWindow():
-            return _lives_for_ever(plan)
-        case EventSource(lasting=lasting, ends=ends):
-            return lasting and ends is None
-        case _:
-            ahead = any(map(_accumulates, inputs_of(plan)))
-            return ahead and _lives_for_ever(plan) and not has_one_row(plan)
-
-
-def _lives_for_ever(plan: Plan) -> bool:
-    match plan:
-        case TimeWindow(size=size):
-            return size.length == INFINITY
-        case Lifetime():
-            # A row may say that it is valid for any time.
-            return plan.fixed in (None, INFINITY)
-        case RowWindow(keys=keys):
-            return keys != ()
-        case Source() | Relation():
-            return not plan.is_chronon
-        case Istream() | Dstream() | Split():
-            return False
-        case Clip(input=below, end=end):
-            return end == INFINITY and _lives_for_ever(below)
-        case Join() | OuterJoin() | SemiJoin() | SetOperation():
-            ends = not _lives_for_ever(plan.left), not _lives_for_ever(plan.right)
-            return not plan.kept.is_brief(*ends)
-        case _:
-            return any(_lives_for_ever(below) for below in inputs_of(plan))

@@ -44,7 +44,8 @@ from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
 from headrace.language.named_values import ParameterValue, with_values
 from headrace.language.parsing.pieces import Piece
 from headrace.language.statements.catalog import CatalogKind
-from headrace.language.statements.statements import ByArrival, CreateQuery, Select, Shown
+from headrace.language.statements.statements import CreateQuery, Select, Shown
+from headrace.language.statements.streams import ByArrival
 from headrace.runtime.delivery.contract import STOP_TIMEOUT
 from headrace.runtime.driver.change.refresh import Refreshed
 from headrace.runtime.driver.facts.progress import Progress

@@ -23,7 +23,7 @@ from headrace.language.corrections import changes_by_key, changes_of_stream, nam
 from headrace.language.defaults import Defaults
 from headrace.language.dialect import RESERVED
 from headrace.language.names import quoted_name
-from headrace.language.statements.statements import (
+from headrace.language.statements.streams import (
     NOTHING_SAID,
     ByArrival,
     ChangesClause,

@@ -11,7 +11,7 @@ from headrace.algebra.debezium import path_in_record
 from headrace.algebra.events import Events
 from headrace.errors import LanguageError, Position
 from headrace.language.statements.formats import ChangeRecords
-from headrace.language.statements.statements import CreateStream, EventsClause
+from headrace.language.statements.streams import CreateStream, EventsClause
 from headrace.language.syntax import Name
 from headrace.schema import BIGINT, STRING, Field, Schema, sql_type
 from headrace.suggestions import did_you_mean

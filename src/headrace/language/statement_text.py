@@ -9,17 +9,15 @@ from headrace.algebra.arrival import Unit
 from headrace.language.names import quoted_name, quoted_text
 from headrace.language.statements.secret import SecretName
 from headrace.language.statements.sinks import CreateSink
-from headrace.language.statements.statements import (
+from headrace.language.statements.statements import Consistency, CreateQuery, Heartbeats
+from headrace.language.statements.streams import (
     NOTHING_SAID,
     ByArrival,
-    Consistency,
-    CreateQuery,
     CreateRelation,
     CreateSkew,
     CreateStream,
     EstimationClause,
     EventsClause,
-    Heartbeats,
     PerClause,
     TimeClauses,
     ValuesOf,

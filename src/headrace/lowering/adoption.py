@@ -15,7 +15,7 @@ from headrace.algebra.nodes import Clip, Plan, inputs_of
 from headrace.algebra.properties import is_stateful
 from headrace.errors import PlanError
 from headrace.lowering.graph import Graph, Merge
-from headrace.lowering.lower import identities
+from headrace.lowering.identity import identities
 from headrace.optimizer.migration import Migration
 
 Adopted = Mapping[str, str]

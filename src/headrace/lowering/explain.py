@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from headrace.algebra.bounds import has_unbounded_state
 from headrace.algebra.explain import describe
 from headrace.algebra.nodes import Aggregate, Distinct, Match, TopK, column, inputs_of
-from headrace.algebra.properties import has_unbounded_state, is_stateful
+from headrace.algebra.properties import is_stateful
 from headrace.expressions.render import render
 from headrace.lowering.graph import Edge, Exchange, Graph, Node, Spread
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import operator
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from threading import Lock
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from headrace.algebra.arrival import Unit
 from headrace.algebra.by_object import REMEMBERED
 from headrace.algebra.nodes import (
     Aggregate,
@@ -56,7 +54,6 @@ from headrace.algebra.properties import (
     has_skyband,
     is_append_only,
     is_stateful,
-    parameters_of,
     walk,
 )
 from headrace.expressions.tree import Column, Expression, Literal
@@ -65,13 +62,10 @@ from headrace.lowering.early import alone
 from headrace.lowering.exchanges import share_exchanges
 from headrace.lowering.graph import Edge, Exchange, Graph, Group, Merge, Node, Partitioning, Spread
 from headrace.lowering.groups import for_all
+from headrace.lowering.identity import STATE_FORMAT, digest_of, hashed, identity_at, named_by, shape_of
 from headrace.lowering.panes import panes_of
 from headrace.lowering.selections import Selections, selections
 from headrace.schema import BIGINT
-from headrace.time import BEGINNING
-
-STATE_FORMAT = 7
-"""Part of every state's identity: raise it when the layout of state changes."""
 
 Holds = Mapping[str, tuple[str, ...]]
 """Which nodes of a query wait for others besides their inputs, and for which: all by their shapes."""
@@ -229,8 +223,8 @@ class _Lowering:
         """
         match = together.match
         below = self.add(match.input, 1, _NOTHING)
-        digest = f"{STATE_FORMAT} Match {together.shape.value!r} {_digest_of(match.input, self._digests)}"
-        self._digests[id(match)] = _hashed(digest)
+        digest = f"{STATE_FORMAT} Match {together.shape.value!r} {digest_of(match.input, self._digests)}"
+        self._digests[id(match)] = hashed(digest)
         self._known[id(match), 1, _NOTHING] = match, self._added(match, match, (below,), 1, ())
         number = self.add(together.plan, 1, _NOTHING)
         groups = [_numbered(number, place) for place in range(len(match.predicates))]
@@ -250,7 +244,7 @@ class _Lowering:
         return tuple(found)
 
     def _add(self, plan: Plan, start: int, holding: _Holding) -> int:
-        digest = _digest_of(plan, self._digests)
+        digest = digest_of(plan, self._digests)
         shape = shape_of(digest)
         if not self._is_held(plan, holding.holds):
             start = self._merged.get((shape, start), start)
@@ -259,7 +253,7 @@ class _Lowering:
         own = is_stateful(plan) or isinstance(plan, Relation)
         since = start if own else max((self.nodes[producer].start for producer in producers), default=1)
         waits = tuple(holding.holds.get(shape, ()))
-        key = (type(plan), _named_by(plan), producers, since, waits)
+        key = (type(plan), named_by(plan), producers, since, waits)
         if key not in self._numbers:
             self._numbers[key] = self._added(plan, self._carried_out(plan), producers, since, waits)
         number = self._numbers[key]
@@ -271,7 +265,7 @@ class _Lowering:
 
     def _is_held(self, plan: Plan, holds: Holds) -> bool:
         """Whether a node or one below it waits: its state is then never that of one which does not."""
-        shapes = (shape_of(_digest_of(part, self._digests)) for part in walk(plan))
+        shapes = (shape_of(digest_of(part, self._digests)) for part in walk(plan))
         return bool(holds) and not holds.keys().isdisjoint(shapes)
 
     def _carried_out(self, plan: Plan) -> Plan:
@@ -290,8 +284,8 @@ class _Lowering:
             for port, (producer, exchange) in enumerate(zip(producers, exchanges, strict=True))
         )
         digest, below = self._digests[id(plan)], [self.nodes[producer].held for producer in producers]
-        held = _hashed(f"{waits} {below}") if waits or any(below) else ""
-        named = _identity(f"{digest} {held}" if held else digest, since)
+        held = hashed(f"{waits} {below}") if waits or any(below) else ""
+        named = identity_at(f"{digest} {held}" if held else digest, since)
         number, spread_by = len(self.nodes), self._partitioning(plan, producers)
         self.nodes.append(
             Node(number, carried_out, edges, level, named, since, shape_of(digest), (), held, spread_by)
@@ -488,81 +482,3 @@ def _shares_intervals(plan: Aggregate) -> bool:
     if isinstance(below, Granularity):
         return True
     return isinstance(below, TimeWindow) and below.slide.length > 1
-
-
-def identity(plan: Plan, start: int = 1) -> str:
-    """A digest that names the state of a plan's operator, the same in every process.
-
-    Args:
-        plan: the operator's.
-        start: the epoch from which on it has seen its input.
-    """
-    return _identity(_digest_of(plan, {}), start)
-
-
-def shape(plan: Plan) -> str:
-    """The `Node.shape` of the operator of a plan without outer joins and with constants as data."""
-    return shape_of(_digest_of(plan, {}))
-
-
-def identities(plan: Plan, start: int, merges: Iterable[Merge] = ()) -> dict[int, str]:
-    """What names the state of each part of a plan, by its `id`.
-
-    Args:
-        plan: what a query is carried out as.
-        start: the epoch from which on the query answers.
-        merges: as `lower` takes them.
-    """
-    merged = {(merge.shape, merge.start): merge.into for merge in merges}
-    digests: dict[int, str] = {}
-    found: dict[int, str] = {}
-
-    def add(part: Plan, start: int) -> None:
-        if id(part) not in found:
-            digest = _digest_of(part, digests)
-            start = merged.get((shape_of(digest), start), start)
-            found[id(part)] = _identity(digest, start)
-            for below in inputs_of(part):
-                add(below, start)
-
-    add(plan, start)
-    return found
-
-
-def shape_of(digest: str) -> str:
-    """What `Node.shape` says of a plan with that digest."""
-    return digest[:16]
-
-
-def _digest_of(plan: Plan, known: dict[int, str]) -> str:
-    """The digest of a plan; `known` has those of other plans that are still there, by their ids."""
-    if id(plan) not in known:
-        known[id(plan)] = _digest(plan, [_digest_of(below, known) for below in inputs_of(plan)])
-    return known[id(plan)]
-
-
-def _identity(digest: str, start: int) -> str:
-    return _hashed(f"{digest} since {start}" if start > 1 else digest)[:16]
-
-
-def _digest(plan: Plan, inputs: Sequence[str]) -> str:
-    """A digest of a node and, through those of its inputs, of all below it, each part looked at once."""
-    return _hashed(f"{STATE_FORMAT} {type(plan).__name__} {_named_by(plan)!r} {' '.join(inputs)}")
-
-
-def _named_by(plan: Plan) -> tuple[object, ...]:
-    """The parameters of a node that say which one it is: predicates that are matched are data.
-
-    A memory that is a length of time is named as it was when there were no others.
-    """
-    match plan:
-        case Match(number=number):
-            return (number,)
-        case Remember(length=length, unit=Unit.TIME, floor=floor) if floor == BEGINNING:
-            return (length,)
-        case _:
-            return parameters_of(plan)
-
-
-def _hashed(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -37,7 +37,7 @@ from headrace.algebra.properties import walk
 from headrace.expressions.tree import Expression, Literal
 from headrace.lowering.constants import can_end_queries, constants_as_data, group_of, selection
 from headrace.lowering.groups import with_last
-from headrace.lowering.lower import shape
+from headrace.lowering.identity import shape
 from headrace.lowering.outer_joins import expand
 from headrace.lowering.selections import FEWEST
 from headrace.operators.match import is_indexed

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from auctions import plan_of
-from headrace.algebra.properties import has_unbounded_state, key_of
+from headrace.algebra.bounds import has_unbounded_state
+from headrace.algebra.properties import key_of
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,8 @@ import pytest
 
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.parser import parse, parse_one
-from headrace.language.statements.statements import (
-    CreateQuery,
-    CreateStream,
-    CreateStreamAs,
-    Explain,
-    Select,
-    Stage,
-)
+from headrace.language.statements.statements import CreateQuery, CreateStreamAs, Explain, Select, Stage
+from headrace.language.statements.streams import CreateStream
 from headrace.language.syntax import (
     DerivedTable,
     JoinedTable,

@@ -12,14 +12,8 @@ from headrace.language.parsing.parser import parse_one
 from headrace.language.parsing.pieces import Piece, pieces_of
 from headrace.language.statement_text import query_text, relation_text, sink_text, skew_text, stream_text
 from headrace.language.statements.sinks import CreateSink
-from headrace.language.statements.statements import (
-    Consistency,
-    CreateQuery,
-    CreateRelation,
-    CreateSkew,
-    CreateStream,
-    TimeClauses,
-)
+from headrace.language.statements.statements import Consistency, CreateQuery
+from headrace.language.statements.streams import CreateRelation, CreateSkew, CreateStream, TimeClauses
 
 PUSHED = "CREATE STREAM s (k STRING, v DECIMAL(10, 2), ts TIMESTAMP) FROM push TIMESTAMP BY ts"
 

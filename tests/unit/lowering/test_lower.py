@@ -21,7 +21,8 @@ from headrace.algebra.nodes import (
 )
 from headrace.expressions.tree import AggregateCall, Call, Column, Literal
 from headrace.lowering.explain import explain_graph
-from headrace.lowering.lower import identity, lower
+from headrace.lowering.identity import identity
+from headrace.lowering.lower import lower
 from headrace.schema import BIGINT, BOOLEAN, Field, Schema
 from headrace.time import INFINITY, Duration, TimeDomain
 

@@ -8,9 +8,10 @@ from itertools import product
 import pytest
 
 from auctions import plan_of
+from headrace.algebra.bounds import settles_within
 from headrace.algebra.explain import explain
 from headrace.algebra.nodes import Clip, Distinct, Plan, Source, TimeWindow
-from headrace.algebra.properties import output_heartbeat, settles_within
+from headrace.algebra.properties import output_heartbeat
 from headrace.elements import from_rows, to_rows
 from headrace.errors import PlanError
 from headrace.operators.stateless import apply

@@ -16,11 +16,13 @@ from headrace.algebra.events import Events
 from headrace.elements import Int64Array, integers
 from headrace.engine.access.policy import Policy
 from headrace.engine.database import Database
-from headrace.engine.inputs.inputs import Input, declared
+from headrace.engine.inputs.declared import declared
+from headrace.engine.inputs.inputs import Input
 from headrace.errors import LanguageError, Position, UserError
 from headrace.heartbeats.timing import Timing
 from headrace.language.parsing.parser import parse
-from headrace.language.statements.statements import CreateStream, CreateStreamAs, Select
+from headrace.language.statements.statements import CreateStreamAs, Select
+from headrace.language.statements.streams import CreateStream
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.runtime.sources.composed.tables import read_table
 from headrace.runtime.tasks.events import sync_times

@@ -15,7 +15,7 @@ from headrace.language.catalog import Catalog
 from headrace.language.statements.formats import FORMATS
 from headrace.language.statements.secret import SecretName
 from headrace.language.statements.sinks import CreateSink
-from headrace.language.statements.statements import CreateRelation, CreateStream, is_topic
+from headrace.language.statements.streams import CreateRelation, CreateStream, is_topic
 from headrace.runtime.sources.files.files import allowed_path
 
 _HADOOP_PATTERN: Final = re.compile(r"[*?\[\]{}\\]")

@@ -27,7 +27,8 @@ from headrace.engine.catalog.texts import (
     with_skew,
     without_skews,
 )
-from headrace.engine.inputs.inputs import PUSH, SYSTEM_STREAMS, Input
+from headrace.engine.inputs.declared import PUSH
+from headrace.engine.inputs.inputs import SYSTEM_STREAMS, Input
 from headrace.engine.inputs.read_again import check_refreshed
 from headrace.engine.inputs.relations import RelationTable
 from headrace.engine.inputs.times import follow_of
@@ -38,13 +39,8 @@ from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInf
 from headrace.language.defaults import Defaults
 from headrace.language.references import streams_named
 from headrace.language.statements.catalog import CatalogKind
-from headrace.language.statements.statements import (
-    AlterStream,
-    Consistency,
-    CreateSkew,
-    Heartbeats,
-    TimeClauses,
-)
+from headrace.language.statements.statements import Consistency, Heartbeats
+from headrace.language.statements.streams import AlterStream, CreateSkew, TimeClauses
 from headrace.language.syntax import Name
 from headrace.language.syntax import QuerySyntax as Syntax
 from headrace.lowering.memory import remembering_all

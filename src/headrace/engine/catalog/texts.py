@@ -27,14 +27,12 @@ from headrace.language.statement_text import (
 from headrace.language.statements.catalog import CatalogKind
 from headrace.language.statements.formats import FORMATS
 from headrace.language.statements.sinks import CreateSink
-from headrace.language.statements.statements import (
+from headrace.language.statements.statements import Consistency, CreateQuery, CreateStreamAs
+from headrace.language.statements.streams import (
     ChangesClause,
-    Consistency,
-    CreateQuery,
     CreateRelation,
     CreateSkew,
     CreateStream,
-    CreateStreamAs,
     ValuesOf,
     is_topic,
 )

@@ -10,11 +10,12 @@ from typing import Any
 
 from headrace.engine.access.policy import Policy
 from headrace.engine.inputs.corrections import Said
-from headrace.engine.inputs.inputs import Input, TemporaryFolders, declared, in_memory, stream_of_file
+from headrace.engine.inputs.declared import declared
+from headrace.engine.inputs.inputs import Input, TemporaryFolders, in_memory, stream_of_file
 from headrace.engine.inputs.relations import RelationTable, relation_of
 from headrace.errors import NOWHERE, LanguageError, UserError
 from headrace.language.catalog import describe_changes
-from headrace.language.statements.statements import ByArrival, ChangesClause, CreateRelation, CreateStream
+from headrace.language.statements.streams import ByArrival, ChangesClause, CreateRelation, CreateStream
 from headrace.language.syntax import Name
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream
 from headrace.runtime.sources.files.files import stamps_of

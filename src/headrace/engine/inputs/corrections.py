@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from headrace.errors import NOWHERE, LanguageError, UserError
 from headrace.language.catalog import StreamInfo, describe_stream, timed_by_arrival
-from headrace.language.statements.statements import NOTHING_SAID, ByArrival, CreateStream, EventsClause
+from headrace.language.statements.streams import NOTHING_SAID, ByArrival, CreateStream, EventsClause
 from headrace.language.syntax import Name
 from headrace.schema import Schema
 

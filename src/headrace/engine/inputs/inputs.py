@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -10,47 +9,34 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import pyarrow as pa
 
 from headrace.algebra.letters import letters_schema, noted_at
 from headrace.algebra.system_streams import NOTED_AT, SystemStream
-from headrace.engine.access.policy import Policy
-from headrace.engine.access.secrets import hidden, open_options, revealed
 from headrace.engine.inputs.corrections import Said
 from headrace.engine.inputs.times import Length, disorder_of, retain_of, timing_of
-from headrace.errors import HeadraceError, LanguageError, SourceError, UserError
+from headrace.errors import UserError
 from headrace.heartbeats.timing import BY_ARRIVAL, Follow, Timing
-from headrace.language.binding.computed import bind_computed
-from headrace.language.catalog import RelationInfo, StreamInfo, describe_stream
-from headrace.language.statements.formats import FILE_FORMATS, FORMATS
+from headrace.language.catalog import RelationInfo, StreamInfo
+from headrace.language.statements.formats import FILE_FORMATS
 from headrace.language.statements.overflow import Overflow
-from headrace.language.statements.statements import (
-    NOTHING_SAID,
-    WEB,
-    ByArrival,
-    CreateStream,
-    TimeClauses,
-    is_topic,
-)
+from headrace.language.statements.streams import NOTHING_SAID, ByArrival, TimeClauses
 from headrace.runtime.intake.feed import Feed
-from headrace.runtime.intake.folder import OPTIONS, Folder, is_followed, open_folder, starts_above
+from headrace.runtime.intake.folder import Folder
 from headrace.runtime.intake.folder_feed import FolderFeed
 from headrace.runtime.intake.pull_feed import PullFeed
 from headrace.runtime.intake.pulling import Pull
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.streams import BoundedStream, LetterStream, LiveStream
 from headrace.runtime.intake.system_feed import Pace, SystemFeed
-from headrace.runtime.intake.topic import Topic, open_topic
+from headrace.runtime.intake.topic import Topic
 from headrace.runtime.intake.topic_feed import TopicFeed
-from headrace.runtime.intake.web import open_web
 from headrace.runtime.sources import open_source
-from headrace.runtime.sources.composed.computed import ComputedColumns
 from headrace.runtime.sources.composed.tables import digest_of_rows, to_arrow_table, write_arrow
 from headrace.runtime.sources.files.patterns import plain_path
 from headrace.runtime.sources.files.remote import ACCOUNT_OPTIONS, is_remote
-from headrace.runtime.sources.rows.contract import SplitSource
 from headrace.runtime.sources.rows.widening import readable_schema
 from headrace.runtime.sources.text.coding import without_compression
 from headrace.runtime.spark.feed import SparkFeed, may_read_ahead
@@ -64,13 +50,6 @@ SYSTEM_STREAMS: Final[Mapping[str, LiveStream]] = MappingProxyType(
     {kind.full_name: LiveStream(kind.schema, NOTED_AT, BY_ARRIVAL) for kind in SystemStream}
 )
 """The streams in which a run describes itself, by name."""
-
-PUSH: Final = "push"
-"""The format of a stream whose rows are pushed."""
-
-_LIMIT: Final = "max_rows_per_epoch"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -270,81 +249,6 @@ class TemporaryFolders:
             self._folders.pop().cleanup()
 
 
-def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: Callable[..., Any]) -> Input:
-    """The input that a CREATE STREAM names.
-
-    Args:
-        statement: the statement.
-        base: the folder that relative paths start from.
-        policy: what the statement may reach.
-        read_stream: `(format, options, schema)` to a streaming data frame, for Spark's own formats.
-
-    Raises:
-        PolicyError: the policy does not allow it; like every error, it has the statement's position.
-        UserError: the input cannot be read.
-    """
-    options = dict(statement.options)
-    try:
-        policy.check_source(statement)
-        max_rows = _row_limit(options)
-        if statement.format in FILE_FORMATS and is_followed(options):
-            return _followed(statement, options, max_rows, base, policy)
-        if statement.format in FORMATS and statement.format != PUSH:
-            named = {column.name.lower() for column in statement.computed}
-            timed = statement.timestamp
-            column = timed if isinstance(timed, str) and timed.lower() not in named else None
-            given = revealed(options)
-            source = open_source(
-                *(statement.format, given, statement.columns, column, statement.name, base, policy.folders),
-                records=statement.records,
-                columns_above="",
-            )
-            source = _with_computed(statement, source.schema).over(source)
-            info = describe_stream(statement, source.schema)
-            timing = timing_of(statement.time, info, comes_now=False)
-            bounded = BoundedStream(source, info.timestamp, timing, max_rows, info.changes)
-            origin = origin_of(statement.format, options, base)
-            return Input(info, bounded, None, max_rows, statement.time, origin=origin)
-        if statement.format == PUSH:
-            return _pushed(statement, options, max_rows)
-        if is_topic(statement.format, statement.options):
-            return _of_topic(statement, options, max_rows, base, policy)
-        if statement.format == WEB:
-            return _of_web(statement, options, max_rows)
-        options = revealed(policy.spark_options(options, base))
-        frame = _hiding(options, lambda: read_stream(statement.format, options, statement.columns))
-        columns = _with_computed(statement, statement.columns or _schema_of(frame))
-        info = describe_stream(statement, columns.schema)
-        origin = _spark_origin(statement.format, options)
-        now = statement.format == "kafka"
-        timing = timing_of(statement.time, info, comes_now=now, in_batches=True)
-        live = LiveStream(columns.schema, info.timestamp, timing, info.changes, computed=columns)
-        return Input(info, live, frame, max_rows, statement.time, now, origin)
-    except UserError as error:
-        error.position = error.position or statement.position
-        raise
-
-
-def _with_computed(statement: CreateStream, given: Schema) -> ComputedColumns:
-    """The columns of an input, and those that the statement computes of them.
-
-    Raises:
-        LanguageError: an expression is wrong, or a name is there twice.
-    """
-    return ComputedColumns(given, bind_computed(statement.computed, given))
-
-
-def _hiding(options: Mapping[str, str], opened: Callable[[], T]) -> T:
-    """What a library opens by options; no error shows a secret of theirs."""
-    try:
-        return opened()
-    except HeadraceError as error:
-        hint = None if error.hint is None else hidden(error.hint, options)
-        message = hidden(error.message, options)
-    # Outside of it, so that a traceback does not show what the library has said.
-    raise SourceError(message, hint=hint)
-
-
 def in_memory(
     name: str,
     data: Any,
@@ -367,14 +271,14 @@ def in_memory(
         UserError: the data is not a table, or the timestamp is missing.
     """
     if getattr(data, "isStreaming", False):
-        schema = _schema_of(data)
+        schema = schema_of_frame(data)
         info = said.info(name, schema)
         clauses = TimeClauses(disorder_of(disorder, info.domain))
         timing = timing_of(clauses, info, comes_now=False)
         live = LiveStream(schema, info.timestamp, timing, info.changes)
         return Input(info, live, data, clauses=clauses, origin="stream of Spark's")
     if hasattr(data, "orderBy"):
-        schema = _schema_of(data)
+        schema = schema_of_frame(data)
         timed = said.info(name, schema).timestamp
         data = _in_order(data, schema.names, sorted(schema.names, key=lambda name: name != timed))
     path = stored_table(name, to_arrow_table(data), folders)
@@ -441,7 +345,7 @@ def sorted_rows(frame: Any, wanted: Collection[str] | None = None) -> pa.Table:
     """
     if wanted is not None:
         frame = frame.select(*(_quoted(name) for name in frame.columns if name.lower() in wanted))
-    names = _schema_of(frame).names
+    names = schema_of_frame(frame).names
     return _in_order(frame, names, names)
 
 
@@ -468,90 +372,6 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _followed(
-    statement: CreateStream, options: dict[str, str], max_rows: int | None, base: Path, policy: Policy
-) -> Input:
-    """The input that a folder is whose files keep coming."""
-    if statement.columns is None:
-        hint = f"write CREATE STREAM {statement.name} (column TYPE, ...) FROM {statement.format}"
-        raise LanguageError("a folder that is followed may be empty at first: declare the columns", hint=hint)
-    columns = _with_computed(statement, statement.columns)
-    info = describe_stream(statement, columns.schema)
-    given = revealed(options)
-    of_files = {name: value for name, value in given.items() if name not in OPTIONS}
-    timed = info.timestamp if info.timestamp in columns.given.names else None
-    above = starts_above(given.get("path", ""), base)
-
-    def opened(label: str) -> SplitSource:
-        found = open_source(
-            *(statement.format, {**of_files, "path": label}, columns.given, timed, statement.name, base),
-            policy.folders,
-            records=statement.records,
-            columns_above=above,
-        )
-        return columns.over(found)
-
-    folder = open_folder(given, base, policy.folders, columns.schema, opened)
-    live = LiveStream(
-        columns.schema, info.timestamp, timing_of(statement.time, info, comes_now=False), info.changes
-    )
-    origin = origin_of(statement.format, {**of_files, "follow": "true"}, base)
-    return Input(info, live, None, max_rows, statement.time, origin=origin, followed=folder)
-
-
-def _of_topic(
-    statement: CreateStream, options: dict[str, str], max_rows: int | None, base: Path, policy: Policy
-) -> Input:
-    """The input that a Kafka topic is."""
-    if statement.columns is None:
-        hint = f"write CREATE STREAM {statement.name} (column TYPE, ...) FROM kafka"
-        raise LanguageError("a topic does not say what is in it: declare the columns", hint=hint)
-    columns = _with_computed(statement, statement.columns)
-    info = describe_stream(statement, columns.schema)
-    given = revealed(options)
-    topic = _hiding(given, lambda: open_topic(given, columns, statement.records, base, policy.folders))
-    timing = timing_of(statement.time, info, comes_now=True)
-    live = LiveStream(columns.schema, info.timestamp, timing, info.changes)
-    # The brokers may be others when it is read on, and secrets are in no store.
-    origin = f"topic {topic.access.topic!r} as {options.get('format', 'json')}"
-    return Input(info, live, None, max_rows, statement.time, True, origin, followed=topic)
-
-
-def _of_web(statement: CreateStream, options: dict[str, str], max_rows: int | None) -> Input:
-    """The input that an address of the web is."""
-    if statement.columns is None:
-        hint = f"write CREATE STREAM {statement.name} (column TYPE, ...) FROM {WEB}"
-        raise LanguageError("what an address will answer is not known: declare the columns", hint=hint)
-    columns = _with_computed(statement, statement.columns)
-    info = describe_stream(statement, columns.schema)
-
-    def opened(form: str, given: dict[str, str]) -> SplitSource:
-        return columns.over(open_source(form, given, columns.given, None, statement.name, Path()))
-
-    given = revealed(options)
-    web = _hiding(given, lambda: open_web(given, columns.schema, opened))
-    live = LiveStream(
-        columns.schema, info.timestamp, timing_of(statement.time, info, comes_now=False), info.changes
-    )
-    origin = origin_of(WEB, {"url": str(options["url"])}, Path())
-    return Input(info, live, None, max_rows, statement.time, origin=origin, followed=web)
-
-
-def _pushed(statement: CreateStream, options: Mapping[str, str], max_rows: int | None) -> Input:
-    if statement.columns is None:
-        raise LanguageError(
-            "rows that are pushed do not say which columns there are: declare them",
-            hint=f"write CREATE STREAM {statement.name} (column TYPE, ...) FROM push",
-        )
-    if options:
-        raise LanguageError(f"push has no option {next(iter(options))}", hint=f"it has {_LIMIT}")
-    columns = _with_computed(statement, statement.columns)
-    info = describe_stream(statement, columns.schema)
-    timing = timing_of(statement.time, info, comes_now=True)
-    live = LiveStream(columns.schema, info.timestamp, timing, info.changes, computed=columns)
-    return Input(info, live, None, max_rows, statement.time, True, PUSH)
-
-
 def origin_of(format: str, options: Mapping[str, str], base: Path) -> str:
     """What one of our own formats reads, whatever folder its path is relative to."""
     told = {name: value for name, value in options.items() if name not in ACCOUNT_OPTIONS}
@@ -560,26 +380,8 @@ def origin_of(format: str, options: Mapping[str, str], base: Path) -> str:
     return " ".join([format, *(f"{name}={value!r}" for name, value in sorted(told.items()))])
 
 
-_MAY_CHANGE: Final = ("kafka.", "max", "min")
-"""How options of Spark's sources begin that say where a server is and how much a batch takes."""
-
-
-def _spark_origin(format: str, options: Mapping[str, str]) -> str:
-    """What one of Spark's formats reads, as a digest; another password reads the same."""
-    told = {name: value for name, value in open_options(options).items() if not name.startswith(_MAY_CHANGE)}
-    return f"{format} {hashlib.sha256(repr(sorted(told.items())).encode()).hexdigest()[:16]}"
-
-
-def _row_limit(options: dict[str, str]) -> int | None:
-    text = options.pop(_LIMIT, None)
-    if text is None:
-        return None
-    if not text.isdigit() or int(text) < 1:
-        raise UserError(f"{_LIMIT} must be a positive number, not '{text}'")
-    return int(text)
-
-
-def _schema_of(frame: Any) -> Schema:
+def schema_of_frame(frame: Any) -> Schema:
+    """The columns of a data frame of Spark's."""
     # Loaded only where a Spark frame is at hand, so that everything else works without Spark.
     schema: Schema = importlib.import_module("headrace.runtime.spark.types").schema_of(frame)
     return schema

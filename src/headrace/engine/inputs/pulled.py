@@ -15,7 +15,7 @@ from headrace.engine.inputs.times import Length, disorder_of, timing_of
 from headrace.errors import LanguageError, UserError
 from headrace.language.binding.computed import bind_computed
 from headrace.language.parsing.parser import parse
-from headrace.language.statements.statements import CreateStream, TimeClauses
+from headrace.language.statements.streams import CreateStream, TimeClauses
 from headrace.runtime.intake.pulling import FunctionPull, IteratorPull, Pull
 from headrace.runtime.intake.streams import LiveStream
 from headrace.runtime.sources.composed.computed import ComputedColumns

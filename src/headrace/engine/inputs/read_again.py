@@ -13,7 +13,7 @@ import pyarrow as pa
 from headrace.algebra.nodes import Plan, RefreshedRelation
 from headrace.algebra.properties import relations_of, sources_of
 from headrace.errors import HeadraceError, LanguageError, Position, SourceError, UserError, told
-from headrace.language.statements.statements import RefreshClause
+from headrace.language.statements.streams import RefreshClause
 from headrace.runtime.intake.streams import ReadAgain, RelationRows
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.composed.tables import read_rows, to_arrow_table

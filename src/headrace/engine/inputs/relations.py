@@ -22,7 +22,7 @@ from headrace.errors import NOWHERE, LanguageError, UserError
 from headrace.language.catalog import Catalog, RelationInfo, describe_relation
 from headrace.language.corrections import named_column
 from headrace.language.statements.formats import FORMATS
-from headrace.language.statements.statements import CreateRelation, PerClause, TimeClauses, ValuesOf
+from headrace.language.statements.streams import CreateRelation, PerClause, TimeClauses, ValuesOf
 from headrace.language.syntax import Name
 from headrace.runtime.intake.streams import BoundedRelation, ReadAgain, RereadRelation
 from headrace.runtime.sources import SplitSource, open_source

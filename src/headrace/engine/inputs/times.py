@@ -16,7 +16,7 @@ from headrace.heartbeats.skew import Bound, without_redundant
 from headrace.heartbeats.timing import BY_ARRIVAL, Estimated, Follow, PerValue, Timing
 from headrace.language.catalog import StreamInfo, check_arrival_clauses, check_duration
 from headrace.language.statements.past import StartClause
-from headrace.language.statements.statements import CreateSkew, EstimationClause, TimeClauses, ValuesOf
+from headrace.language.statements.streams import CreateSkew, EstimationClause, TimeClauses, ValuesOf
 from headrace.language.syntax import Name
 from headrace.runtime.driver.beside.starting_at import AnswerStart
 from headrace.runtime.intake.streams import Retain

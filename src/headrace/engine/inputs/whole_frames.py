@@ -15,7 +15,7 @@ from headrace.engine.access.secrets import hidden, open_options, revealed
 from headrace.engine.inputs.inputs import TemporaryFolders, sorted_rows, stored_table
 from headrace.engine.inputs.read_again import table_again, table_of
 from headrace.errors import HeadraceError, SourceError
-from headrace.language.statements.statements import CreateRelation
+from headrace.language.statements.streams import CreateRelation
 from headrace.runtime.intake.streams import ReadAgain
 from headrace.runtime.sources import SplitSource, open_source
 from headrace.schema import Schema

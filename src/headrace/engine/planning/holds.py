@@ -15,7 +15,8 @@ from headrace.lowering.costs import selectivities
 from headrace.lowering.early import strong
 from headrace.lowering.graph import Graph
 from headrace.lowering.holds import holds_of
-from headrace.lowering.lower import Holds, identity, lower
+from headrace.lowering.identity import identity
+from headrace.lowering.lower import Holds, lower
 from headrace.lowering.memory import remembering_all
 from headrace.lowering.outer_joins import expand
 

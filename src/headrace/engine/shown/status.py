@@ -28,8 +28,8 @@ from headrace.runtime.driver.facts.status import (
     operator_statuses,
     paused_statuses,
     query_statuses,
-    stream_statuses,
 )
+from headrace.runtime.driver.facts.stream_status import stream_statuses
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.writing.tables import write_table
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant, format_length

@@ -8,9 +8,10 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
+from headrace.algebra.bounds import has_unbounded_state
 from headrace.algebra.changes import Changes
 from headrace.algebra.events import Events
-from headrace.algebra.properties import has_unbounded_state, names_read
+from headrace.algebra.properties import names_read
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.catalog.listed_sinks import listed_sinks
 from headrace.engine.shown.status import Status, instant_text, lag_text

@@ -15,7 +15,8 @@ from headrace.engine.explain.analyze import analyzed, check_bounded, run_alone
 from headrace.engine.explain.cost import costs
 from headrace.engine.explain.shared import shared_by, users_of
 from headrace.engine.inputs.changes import declared_changes
-from headrace.engine.inputs.inputs import Input, declared
+from headrace.engine.inputs.declared import declared
+from headrace.engine.inputs.inputs import Input
 from headrace.engine.inputs.relations import RelationTable, declared_relation, with_values
 from headrace.engine.planning.silence import place_of
 from headrace.engine.query.query import Query, explain_plan, with_notes
@@ -46,12 +47,8 @@ from headrace.language.statements.catalog import (
 from headrace.language.statements.sinks import CreateSink, DropSink
 from headrace.language.statements.statements import (
     STRONG,
-    AlterStream,
     AskWhy,
     CreateQuery,
-    CreateRelation,
-    CreateSkew,
-    CreateStream,
     CreateStreamAs,
     DropQuery,
     DropRelation,
@@ -69,6 +66,12 @@ from headrace.language.statements.statements import (
     SetDialect,
     Show,
     Statement,
+)
+from headrace.language.statements.streams import (
+    AlterStream,
+    CreateRelation,
+    CreateSkew,
+    CreateStream,
     TimeClauses,
 )
 from headrace.language.syntax import Name

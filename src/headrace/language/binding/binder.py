@@ -32,7 +32,7 @@ from headrace.expressions.functions import functions
 from headrace.expressions.tree import Column
 from headrace.language.binding.over.calls import OverCalls
 from headrace.language.binding.present import with_present
-from headrace.language.binding.scalars.scalars import Context, located
+from headrace.language.binding.scalars.context import Context, located
 from headrace.language.binding.scope import BoundTable, Outer, Scope, ScopeTable, check_domains
 from headrace.language.binding.selection.limits import bind_limits
 from headrace.language.binding.selection.selection import (

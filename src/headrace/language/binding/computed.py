@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from headrace.errors import LanguageError
 from headrace.expressions.tree import Column, Expression
-from headrace.language.binding.scalars.scalars import Context, bind_scalar, located
+from headrace.language.binding.scalars.context import Context, located
+from headrace.language.binding.scalars.scalars import bind_scalar
 from headrace.language.binding.scope import Scope, ScopeTable
-from headrace.language.statements.statements import ComputedColumn
+from headrace.language.statements.streams import ComputedColumn
 from headrace.schema import Schema, check_column
 
 

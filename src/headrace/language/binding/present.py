@@ -20,7 +20,8 @@ from headrace.errors import LanguageError
 from headrace.expressions.tree import Call, Column
 from headrace.language.binding.distances import Distance, distances
 from headrace.language.binding.scalars.clock_calls import asks_clock
-from headrace.language.binding.scalars.scalars import Context, bind_scalar
+from headrace.language.binding.scalars.context import Context
+from headrace.language.binding.scalars.scalars import bind_scalar
 from headrace.language.binding.scope import Scope
 from headrace.language.dialect import Nested, position_of
 from headrace.language.syntax import LifetimeFrame, RangeWindowFrame, Scalar, WindowClause, WindowFrame

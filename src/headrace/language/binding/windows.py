@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, assert_never
 
+from headrace.algebra.bounds import lasts_at_most
 from headrace.algebra.nodes import (
     Filter,
     Granularity,
@@ -14,11 +15,12 @@ from headrace.algebra.nodes import (
     Split,
     TimeWindow,
 )
-from headrace.algebra.properties import granule_of, lasts_at_most, timestamp_columns
+from headrace.algebra.properties import granule_of, timestamp_columns
 from headrace.errors import LanguageError, Position
 from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Column, Expression
-from headrace.language.binding.scalars.scalars import Context, bind_scalar, located
+from headrace.language.binding.scalars.context import Context, located
+from headrace.language.binding.scalars.scalars import bind_scalar
 from headrace.language.binding.scope import Scope
 from headrace.language.catalog import check_duration
 from headrace.language.dialect import position_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
 from functools import partial, reduce
 from typing import Final
 
@@ -11,8 +10,6 @@ from sqlglot.tokens import TokenType
 
 from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.algebra.letters import letters_name
-from headrace.algebra.one_row import ONE_ROW
-from headrace.algebra.system_streams import PREFIX, SystemStream, system_stream
 from headrace.errors import LanguageError, Position
 from headrace.language.dialect import position_of
 from headrace.language.parsing.clauses.constants import is_constant, one_row, parse_values
@@ -23,12 +20,17 @@ from headrace.language.parsing.clauses.query_arithmetic import OPERATORS, parse_
 from headrace.language.parsing.clauses.select_list import (
     STREAM_OPERATORS,
     at_stream_operator,
-    parse_alias,
     parse_columns,
     parse_distinct_on,
     parse_list,
 )
 from headrace.language.parsing.clauses.table_functions import at_table_function, parse_table_function
+from headrace.language.parsing.clauses.tables import (
+    parse_as_of,
+    parse_decoration,
+    parse_join_kind,
+    parse_system_stream,
+)
 from headrace.language.parsing.clauses.unnest import WRITTEN as UNNEST_WRITTEN
 from headrace.language.parsing.clauses.unnest import (
     at_unnest,
@@ -36,7 +38,6 @@ from headrace.language.parsing.clauses.unnest import (
     parse_lateral_view,
     parse_unnest,
 )
-from headrace.language.parsing.clauses.window_clauses import parse_granularity, parse_sample, parse_window
 from headrace.language.parsing.rewrites.group_windows import with_group_windows
 from headrace.language.parsing.rewrites.grouped_windows import with_grouped_windows
 from headrace.language.parsing.rewrites.grouping_sets import Sets, parse_grouping, with_grouping_sets
@@ -44,8 +45,6 @@ from headrace.language.parsing.rewrites.qualify import with_qualify
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.parsing.tokens.slips import is_operand
 from headrace.language.syntax import (
-    AsOf,
-    ColumnName,
     DerivedTable,
     FromItem,
     JoinedTable,
@@ -60,12 +59,10 @@ from headrace.language.syntax import (
     StreamQuery,
     TableQuery,
     UnionQuery,
-    WindowClause,
     WindowedTable,
     WithQuery,
 )
 from headrace.language.unsupported import AFTER, CLAUSES, STATEMENTS, TABLES
-from headrace.time import Duration
 
 
 def parse_query(cursor: Cursor) -> QuerySyntax:
@@ -305,7 +302,7 @@ def _joined(cursor: Cursor, first: FromItem | None = None) -> FromItem:
             item = _natural_join(cursor, item, position)
         elif cursor.accept("ASOF"):
             item = _as_of_join(cursor, item, position)
-        elif (kind := _join_kind(cursor)) is not None:
+        elif (kind := parse_join_kind(cursor)) is not None:
             item = (
                 _unnest_join(cursor, kind, item) if at_unnest(cursor) else _join(cursor, kind, item, position)
             )
@@ -327,37 +324,9 @@ def _unnest_join(cursor: Cursor, kind: JoinKind, left: FromItem) -> FromItem:
     return item
 
 
-def _join_kind(cursor: Cursor) -> JoinKind | None:
-    """Step over `[kind] JOIN`, if that comes next."""
-    for words, kind in _JOINS:
-        if cursor.accept(*words.split(), "JOIN"):
-            return kind
-    return None
-
-
-_JOINS: Final = (
-    ("", JoinKind.INNER),
-    ("INNER", JoinKind.INNER),
-    ("LEFT", JoinKind.LEFT),
-    ("LEFT OUTER", JoinKind.LEFT),
-    ("RIGHT", JoinKind.RIGHT),
-    ("RIGHT OUTER", JoinKind.RIGHT),
-    ("FULL", JoinKind.FULL),
-    ("FULL OUTER", JoinKind.FULL),
-    ("SEMI", JoinKind.SEMI),
-    ("LEFT SEMI", JoinKind.SEMI),
-    ("ANTI", JoinKind.ANTI),
-    ("LEFT ANTI", JoinKind.ANTI),
-)
-"""What may precede JOIN, and the join that it means."""
-
-_JOINING: Final = {"JOIN", *(words.split()[0] for words, _ in _JOINS if words)}
-"""The words that a join begins with."""
-
-
 def _as_of_join(cursor: Cursor, left: FromItem, position: Position) -> JoinedTable:
     written = "FROM s ASOF [LEFT] JOIN r ON s.k = r.k AND s.ts >= r.since"
-    kind = _join_kind(cursor)
+    kind = parse_join_kind(cursor)
     if kind not in (JoinKind.INNER, JoinKind.LEFT):
         raise LanguageError("ASOF is before JOIN or LEFT JOIN", position=position, hint=f"write {written}")
     joined = _join(cursor, kind, left, position)
@@ -368,7 +337,7 @@ def _as_of_join(cursor: Cursor, left: FromItem, position: Position) -> JoinedTab
 
 def _natural_join(cursor: Cursor, left: FromItem, position: Position) -> JoinedTable:
     written = "NATURAL [LEFT | RIGHT | FULL | SEMI | ANTI] JOIN"
-    kind = _join_kind(cursor)
+    kind = parse_join_kind(cursor)
     if kind is None:
         raise cursor.error(f"JOIN is missing after NATURAL, before {cursor.shown()}", f"write {written}")
     right = _table(cursor)
@@ -420,7 +389,7 @@ def _table(cursor: Cursor) -> FromItem:
             raise LanguageError("UNNEST needs a table before it", position=position, hint=UNNEST_WRITTEN)
         return item
     if at_table_function(cursor):
-        return WindowedTable(parse_table_function(cursor, _table), *_decoration(cursor))
+        return WindowedTable(parse_table_function(cursor, _table), *parse_decoration(cursor))
     return _named_table(cursor)
 
 
@@ -458,115 +427,22 @@ def _named_table(cursor: Cursor) -> NamedTable:
     if letters:
         name = replace(name, text=letters_name(name.text))
     if cursor.at("."):
-        return _system_stream(cursor, name)
+        return parse_system_stream(cursor, name)
     if cursor.at("("):
         hint = TABLES.get(name.text.upper(), "windows are written WINDOW(RANGE ...) after the name")
         raise LanguageError(f"{name.text}(...) is not a stream", position=name.position, hint=hint)
     if cursor.at("MATCH_RECOGNIZE"):
         pair = f"{name.text} WINDOW(RANGE ...) A, {name.text} B WHERE A.key = B.key"
         raise cursor.error("MATCH_RECOGNIZE is not supported", f"join the stream with itself: {pair}")
-    as_of = _as_of(cursor)
-    alias, window, columns = _decoration(cursor)
+    as_of = parse_as_of(cursor)
+    alias, window, columns = parse_decoration(cursor)
     return NamedTable(name, alias, window, as_of, columns)
-
-
-def _system_stream(cursor: Cursor, first: Name) -> NamedTable:
-    """Read what follows the first part of a name that has two."""
-    listed = ", ".join(stream.full_name for stream in SystemStream)
-    if first.text.lower() != PREFIX:
-        raise cursor.error("a stream's name has one part", f"write the name alone; only {listed} have two")
-    cursor.expect(".", "")
-    second = cursor.name("the name of a stream")
-    if f"{PREFIX}.{second.text}".lower() == ONE_ROW:
-        return one_row(first.position)
-    if system_stream(f"{PREFIX}.{second.text}") is None:
-        raise LanguageError(
-            f"there is no stream {first.text}.{second.text}",
-            position=second.position,
-            hint=f"there are {listed}",
-        )
-    alias, window, columns = _decoration(cursor)
-    name = replace(first, text=f"{PREFIX}.{second.text}".lower())
-    return NamedTable(name, alias or second, window, columns=columns)
-
-
-def _as_of(cursor: Cursor) -> AsOf | None:
-    """Read `FOR SYSTEM_TIME AS OF column`, if that comes next."""
-    if not cursor.at("FOR", "SYSTEM_TIME"):
-        return None
-    cursor.index += 1
-    position = cursor.position
-    cursor.index += 1
-    cursor.expect("AS", "after FOR SYSTEM_TIME")
-    cursor.expect("OF", "after FOR SYSTEM_TIME AS")
-    table, column = None, cursor.name("the timestamp of the stream before JOIN")
-    if cursor.accept("."):
-        table, column = column, cursor.name("a column")
-    return AsOf(ColumnName(table, column), position)
 
 
 def _derived(cursor: Cursor, query: QuerySyntax, position: Position) -> DerivedTable:
     """A query in FROM with what follows it."""
-    alias, window, columns = _decoration(cursor)
+    alias, window, columns = parse_decoration(cursor)
     return DerivedTable(query, alias, window, position, columns)
-
-
-_Decoration = tuple[Name | None, WindowClause | None, tuple[Name, ...]]
-"""What follows a table: its alias, its window, and the names of its columns."""
-
-
-def _decoration(cursor: Cursor) -> _Decoration:
-    """Read an alias with names of columns, a window, SAMPLE and GRANULARITY, in any order."""
-    start = cursor.position
-    alias: Name | None = None
-    columns: tuple[Name, ...] = ()
-    window: WindowClause | None = None
-    sample: Decimal | None = None
-    granule: Duration | None = None
-    while True:
-        position = cursor.position
-        if (found := parse_window(cursor)) is not None:
-            _refuse_second("a window", window, position)
-            window = found
-        elif (percent := parse_sample(cursor)) is not None:
-            _refuse_second("SAMPLE", sample, position)
-            sample = percent
-        elif (length := parse_granularity(cursor)) is not None:
-            _refuse_second("GRANULARITY", granule, position)
-            granule = length
-        elif alias is None and not _at_as_of_join(cursor) and (name := parse_alias(cursor)) is not None:
-            alias = name
-            columns = _columns(cursor)
-        else:
-            break
-    if cursor.at("(") and cursor.word(1) in _FRAMES:
-        raise cursor.error("WINDOW is missing, before '('", "write WINDOW(RANGE 10 MINUTES)")
-    if cursor.at("(") and cursor.word(-1) == "DESCRIPTOR":
-        cursor.index -= 1
-        raise cursor.error(f"',' is missing, before {cursor.shown()}")
-    if sample is not None or granule is not None:
-        window = replace(window or WindowClause(None, (), None, start), sample=sample, granule=granule)
-    return alias, window, columns
-
-
-_FRAMES: Final = ("RANGE", "ROWS", "NOW", "PARTITION BY")
-
-
-def _columns(cursor: Cursor) -> tuple[Name, ...]:
-    """Read the names of columns in parentheses after an alias, if they come next."""
-    opens = cursor.at("(") and cursor.word(1) not in _FRAMES and cursor.word(-1) != "DESCRIPTOR"
-    return parse_columns(cursor) if opens else ()
-
-
-def _at_as_of_join(cursor: Cursor) -> bool:
-    """Whether ASOF comes next, and not an alias of that name."""
-    return cursor.at("ASOF") and cursor.word(1) in _JOINING
-
-
-def _refuse_second(what: str, before: object, position: Position) -> None:
-    if before is not None:
-        hint = "put the first one into a subquery: FROM (SELECT * FROM ...)"
-        raise LanguageError(f"{what} is given twice", position=position, hint=hint)
 
 
 def _refuse_clause(cursor: Cursor) -> None:

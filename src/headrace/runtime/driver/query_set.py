@@ -9,13 +9,14 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from headrace.algebra.arrival import Past
+from headrace.algebra.bounds import has_unbounded_state
 from headrace.algebra.by_object import REMEMBERED, ByObject
 from headrace.algebra.explain import describe
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import Clip, Plan, RefreshedRelation, Relation, Source
-from headrace.algebra.properties import has_unbounded_state, is_stateless, relations_of, sources_of
+from headrace.algebra.properties import is_stateless, relations_of, sources_of
 from headrace.lowering.early import at_horizon, horizon_of, strong
 from headrace.lowering.graph import Graph, Merge, Node
 from headrace.lowering.lower import Holds, lower

@@ -16,20 +16,22 @@ from headrace.heartbeats.bounded import Arrivals
 from headrace.operators.state.runs import RunPart
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import load_description
+from headrace.runtime.journal.record_files import (
+    load_commit,
+    load_commits,
+    load_last_commits,
+    record_name,
+    record_names,
+)
 from headrace.runtime.journal.records import (
     Commit,
     EpochResults,
     StreamPoint,
     Totals,
     last_checkpoint,
-    load_commit,
-    load_commits,
-    load_last_commits,
     parts_of,
     plan_after,
     points_after,
-    record_name,
-    record_names,
     state_after,
 )
 from headrace.runtime.journal.retained import Retained

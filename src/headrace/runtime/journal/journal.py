@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from headrace.errors import StoreError
-from headrace.lowering.lower import STATE_FORMAT
+from headrace.lowering.identity import STATE_FORMAT
 from headrace.operators.state.runs import RunPart
 from headrace.runtime.journal.description import (
     Description,
@@ -23,17 +23,14 @@ from headrace.runtime.journal.description import (
     unpacked,
 )
 from headrace.runtime.journal.guard import Guard
-from headrace.runtime.journal.records import (
-    Commit,
+from headrace.runtime.journal.record_files import (
     lacks_record,
-    last_checkpoint,
     load_commits,
-    parts_of,
-    plan_after,
     record_name,
     record_names,
     sealed,
 )
+from headrace.runtime.journal.records import Commit, last_checkpoint, parts_of, plan_after
 from headrace.runtime.store.paths import inside, make_inside
 from headrace.runtime.store.sealed import DamagedFileError, seal, unseal
 from headrace.runtime.store.segments import FolderStore

@@ -28,12 +28,8 @@ from headrace.language.statements.catalog import (
 from headrace.language.statements.formats import FILE_FORMATS
 from headrace.language.statements.sinks import CreateSink, DropSink
 from headrace.language.statements.statements import (
-    AlterStream,
     AskWhy,
     CreateQuery,
-    CreateRelation,
-    CreateSkew,
-    CreateStream,
     CreateStreamAs,
     DropQuery,
     DropRelation,
@@ -52,6 +48,7 @@ from headrace.language.statements.statements import (
     Show,
     Statement,
 )
+from headrace.language.statements.streams import AlterStream, CreateRelation, CreateSkew, CreateStream
 from headrace.runtime.sources.files.files import list_files
 
 CLOSED = hr.Policy.closed()

@@ -14,7 +14,7 @@ from headrace.engine.catalog.texts import definition_of
 from headrace.errors import LanguageError, UserError
 from headrace.language.defaults import Defaults
 from headrace.language.parsing.parser import parse_one
-from headrace.language.statements.statements import CreateStream
+from headrace.language.statements.streams import CreateStream
 
 STREAM = (
     "CREATE STREAM reading (sensor STRING, celsius BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 2"

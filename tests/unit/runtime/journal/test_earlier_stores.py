@@ -20,7 +20,7 @@ import pytest
 
 import headrace as hr
 from headrace.errors import StoreError
-from headrace.lowering.lower import STATE_FORMAT
+from headrace.lowering.identity import STATE_FORMAT
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.description import Description, differences
 from headrace.runtime.journal.inspect import contents, verify

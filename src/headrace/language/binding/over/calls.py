@@ -29,7 +29,8 @@ from headrace.language.binding.over.frames import (
 )
 from headrace.language.binding.over.plans import with_frames, with_scope
 from headrace.language.binding.scalars.collected import Collected
-from headrace.language.binding.scalars.scalars import Context, bind_scalar, bind_sort_key, located
+from headrace.language.binding.scalars.context import Context, located
+from headrace.language.binding.scalars.scalars import bind_scalar, bind_sort_key
 from headrace.language.binding.windows import chronons
 from headrace.language.dialect import position_of
 from headrace.time import Duration

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
 from sqlglot import exp
 
-from headrace.errors import LanguageError, PlanError, Position
+from headrace.errors import LanguageError, Position
 from headrace.expressions.aggregates import aggregates
 from headrace.expressions.evaluation.evaluate import computed
 from headrace.expressions.functions import functions
-from headrace.expressions.tree import AggregateCall, Call, Column, Expression, Literal, SortKey
+from headrace.expressions.tree import Call, Column, Expression, Literal, SortKey
 from headrace.expressions.user import UserAggregate
 from headrace.language.binding.scalars.aggregate_calls import aggregate_parts
 from headrace.language.binding.scalars.clock_calls import clock_error, is_clock_call
-from headrace.language.binding.scalars.collected import Collected
+from headrace.language.binding.scalars.context import Context, located
 from headrace.language.binding.scalars.hints import call_hint, method_hint, refuse_chain
 from headrace.language.binding.scalars.intervals import bind_interval
 from headrace.language.binding.scalars.literals import read_moment, read_number
-from headrace.language.binding.scope import Scope, names_in
+from headrace.language.binding.scope import names_in
 from headrace.language.binding.subqueries.predicates import bind_subquery, holds_query
-from headrace.language.binding.subqueries.questions import Nesting
 from headrace.language.dialect import position_of
 from headrace.language.parameters import parameter_of
 from headrace.language.synonyms import CALLS
@@ -53,46 +51,6 @@ BINARY: Final[dict[type, str]] = {
     exp.DPipe: "||",
 }
 """sqlglot's nodes of two operands, and the function that each is."""
-
-
-@dataclass(frozen=True)
-class Context:
-    """Where an expression is.
-
-    Attributes:
-        scope: what its names stand for.
-        clause: the clause it is in, for messages.
-        width: the number of columns of the row; the aggregates found are columns after them.
-        aggregates: collects the aggregates; None where there may be none.
-        aliases: what the aliases of the SELECT list stand for, by lower-case name, where they can be used.
-        keys: what the query groups by; an alias hides a column of the same name that is not among them.
-        listed: aliases of the SELECT list that cannot be used here, in lower case, for a hint.
-        nesting: collects the subqueries found; None where there may be none.
-        over: what `function OVER (...)` means here; None where it is not allowed.
-        now: what NOW() means here; None where it is not allowed.
-    """
-
-    scope: Scope
-    clause: str
-    width: int = 0
-    aggregates: Collected[AggregateCall] | None = None
-    aliases: Mapping[str, Expression] = field(default_factory=dict)
-    keys: tuple[Expression, ...] | None = None
-    listed: frozenset[str] = frozenset()
-    nesting: Nesting | None = None
-    over: Callable[[Any], Expression] | None = None
-    now: Expression | None = None
-
-
-@contextmanager
-def located(position: Position) -> Iterator[None]:
-    """Give the position to errors that know none, from the function table or from the algebra."""
-    try:
-        yield
-    except (LanguageError, PlanError) as error:
-        if isinstance(error, LanguageError) and error.position is not None:
-            raise
-        raise LanguageError(error.message, position=position, hint=error.hint) from None
 
 
 def bind_scalar(node: Scalar, context: Context) -> Expression:

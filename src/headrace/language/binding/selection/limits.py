@@ -10,7 +10,7 @@ from headrace.algebra.predicates import conjunction
 from headrace.errors import LanguageError, Position
 from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Expression, SortKey
-from headrace.language.binding.scalars.scalars import located
+from headrace.language.binding.scalars.context import located
 from headrace.language.binding.sort_keys import hidden_keys, is_name, is_number, with_hidden
 from headrace.language.dialect import position_of
 from headrace.language.syntax import QuerySyntax, Scalar, SelectQuery, TopQuery

@@ -13,8 +13,9 @@ from headrace.expressions.tree import AggregateCall, Column, Expression
 from headrace.language.binding.columns import own_columns
 from headrace.language.binding.over.calls import OverCalls
 from headrace.language.binding.scalars.collected import Collected
+from headrace.language.binding.scalars.context import Context
 from headrace.language.binding.scalars.hints import check_listed
-from headrace.language.binding.scalars.scalars import Context, bind_scalar
+from headrace.language.binding.scalars.scalars import bind_scalar
 from headrace.language.binding.scope import Scope
 from headrace.language.binding.subqueries.questions import Nesting, SubqueryPart
 from headrace.language.default_names import default_name

@@ -21,7 +21,8 @@ from headrace.expressions.tree import (
 )
 from headrace.language.binding.columns import is_own, places_in, reads_outer
 from headrace.language.binding.over.calls import OverCalls
-from headrace.language.binding.scalars.scalars import Context, bind_scalar, located
+from headrace.language.binding.scalars.context import Context, located
+from headrace.language.binding.scalars.scalars import bind_scalar
 from headrace.language.binding.scope import Scope
 from headrace.language.binding.selection.empty_row import emit_empty
 from headrace.language.binding.selection.grouping import (

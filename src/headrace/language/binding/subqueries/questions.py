@@ -1,8 +1,9 @@
 """Subqueries in expressions: what they ask of the rows around them, and the joins that answer it.
 
-While an expression is bound, a subquery in it is a `SubqueryPlace`, and inside a subquery the columns of the
-rows around it are `OuterColumn`s. Afterwards `keep` and `extend` turn the places into semi-joins, anti-joins and
-outer joins with the subquery's rows; what tied the subquery to the rows around it becomes their condition.
+While an expression is bound, a subquery in it is a `SubqueryPlace`, and inside a subquery the columns of
+the rows around it are `OuterColumn`s. Afterwards `keep` and `extend` turn the places into semi-joins,
+anti-joins and outer joins with the subquery's rows; what tied the subquery to the rows around it becomes
+their condition.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ from headrace.algebra.properties import timestamp_columns
 from headrace.errors import LanguageError, Position
 from headrace.expressions.tree import Expression
 from headrace.language.binding.distances import distances
-from headrace.language.binding.scalars.scalars import Context, bind_scalar
+from headrace.language.binding.scalars.context import Context
+from headrace.language.binding.scalars.scalars import bind_scalar
 from headrace.language.binding.scope import BoundTable, Scope
 from headrace.language.dialect import Nested
 from headrace.language.syntax import Scalar

@@ -15,7 +15,8 @@ from headrace.errors import LanguageError, Position
 from headrace.expressions.functions import functions
 from headrace.expressions.tree import Call, Expression, Literal, shift_columns
 from headrace.language.binding.columns import own_columns
-from headrace.language.binding.scalars.scalars import Context, bind_scalar, located
+from headrace.language.binding.scalars.context import Context, located
+from headrace.language.binding.scalars.scalars import bind_scalar
 from headrace.language.binding.scope import BoundTable, Outer, Scope, ScopeTable, check_domains
 from headrace.language.binding.subqueries.answers import keep
 from headrace.language.binding.subqueries.predicates import parts_asking, parts_of

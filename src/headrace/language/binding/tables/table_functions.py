@@ -6,7 +6,7 @@ from headrace.algebra.nodes import NO_OFFSET, Plan, SessionWindow, TimeWindow, W
 from headrace.algebra.properties import timestamp_columns
 from headrace.errors import LanguageError
 from headrace.expressions.tree import Column
-from headrace.language.binding.scalars.scalars import located
+from headrace.language.binding.scalars.context import located
 from headrace.language.binding.scope import Scope
 from headrace.language.binding.tables.bins import binned, domain_of
 from headrace.language.binding.tables.cumulate import cumulated

@@ -6,7 +6,8 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Unnest, column
 from headrace.errors import LanguageError
-from headrace.language.binding.scalars.scalars import Context, bind_scalar, located
+from headrace.language.binding.scalars.context import Context, located
+from headrace.language.binding.scalars.scalars import bind_scalar
 from headrace.language.binding.scope import BoundTable, Outer, Scope, ScopeTable
 from headrace.language.syntax import UnnestedTable
 from headrace.nested import KEY, VALUE, is_sequence, part_types

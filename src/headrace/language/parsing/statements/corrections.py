@@ -8,7 +8,7 @@ from typing import Final
 from headrace.algebra.events import CEDR
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.tokens.cursor import Cursor
-from headrace.language.statements.statements import ByArrival, ComputedColumn, EventsClause
+from headrace.language.statements.streams import ByArrival, ComputedColumn, EventsClause
 from headrace.language.syntax import Name
 from headrace.time import Duration
 

@@ -17,7 +17,7 @@ from headrace.language.parsing.statements.time_clauses import parse_time_clauses
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.statements.formats import FILE_FORMATS, FORMATS
 from headrace.language.statements.secret import SecretName
-from headrace.language.statements.statements import (
+from headrace.language.statements.streams import (
     NOTHING_SAID,
     SECRET_OPTIONS,
     ComputedColumn,

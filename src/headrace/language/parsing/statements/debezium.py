@@ -7,7 +7,7 @@ from headrace.errors import LanguageError, Position
 from headrace.language.parsing.statements.corrections import Watermark
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.statements.formats import ChangeRecords
-from headrace.language.statements.statements import EventsClause
+from headrace.language.statements.streams import EventsClause
 from headrace.language.syntax import Name
 
 

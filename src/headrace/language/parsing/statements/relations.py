@@ -15,7 +15,7 @@ from headrace.language.parsing.statements.debezium import accept_debezium, parse
 from headrace.language.parsing.statements.time_clauses import parse_time_clauses, parse_wall_clock
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.statements.formats import FILE_FORMATS, FORMATS, ChangeRecords
-from headrace.language.statements.statements import (
+from headrace.language.statements.streams import (
     NOTHING_SAID,
     ChangesClause,
     ComputedColumn,

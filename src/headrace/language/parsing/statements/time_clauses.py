@@ -15,7 +15,7 @@ from headrace.language.parsing.clauses.window_clauses import parse_duration_at
 from headrace.language.parsing.statements.past_clauses import parse_retain
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.statements.overflow import Overflow
-from headrace.language.statements.statements import (
+from headrace.language.statements.streams import (
     AlterStream,
     CreateSkew,
     EstimationClause,

@@ -21,7 +21,7 @@ from headrace.elements import Batch, BoolArray, concat, decode_rows
 from headrace.errors import ExecutionError, PlanError, UserError
 from headrace.lowering.early import alone, horizon_of
 from headrace.lowering.graph import Graph, Node
-from headrace.lowering.lower import identities
+from headrace.lowering.identity import identities
 from headrace.lowering.memory import is_strong
 from headrace.operators.contract import Holder
 from headrace.operators.early import unreported

@@ -26,7 +26,7 @@ from headrace.elements import Batch, BoolArray, concat, decode_rows
 from headrace.errors import ExecutionError, UserError
 from headrace.lowering.early import answers_alike, at_horizon, horizon_of, strong
 from headrace.lowering.graph import Graph, Merge, Node
-from headrace.lowering.lower import shape
+from headrace.lowering.identity import shape
 from headrace.lowering.memory import memories_of, remembering, remembering_all
 from headrace.operators.contract import Operator, OperatorProgress
 from headrace.operators.create import create_operator

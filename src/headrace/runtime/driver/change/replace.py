@@ -20,7 +20,7 @@ from headrace.algebra.nodes import Clip, Plan
 from headrace.algebra.properties import is_stateful, sources_of, walk
 from headrace.errors import PlanError
 from headrace.lowering.early import alone, at_horizon, horizon_of, strong
-from headrace.lowering.lower import identities
+from headrace.lowering.identity import identities
 from headrace.lowering.memory import is_strong
 from headrace.runtime.driver.change.common_operators import inheritance
 from headrace.runtime.driver.change.content.answer import reader_of, said_from

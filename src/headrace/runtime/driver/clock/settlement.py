@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from headrace.algebra.bounds import settles_within
 from headrace.algebra.nodes import Plan
-from headrace.algebra.properties import settles_within, sources_of
+from headrace.algebra.properties import sources_of
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS
 
 _PARTS: Final = 64

@@ -14,7 +14,8 @@ import pyarrow as pa
 from headrace.algebra.system_streams import SystemStream, system_stream
 from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.driver.facts.published import PublishedRun
-from headrace.runtime.driver.facts.status import operator_statuses, query_statuses, stream_statuses
+from headrace.runtime.driver.facts.status import operator_statuses, query_statuses
+from headrace.runtime.driver.facts.stream_status import stream_statuses
 from headrace.runtime.journal.records import EpochResults, runs_of
 from headrace.runtime.results.dead_letters import letters_of
 from headrace.runtime.store.segments import Store

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from headrace.algebra.nodes import Join, Plan, Source, TimeWindow, column
 from headrace.heartbeats.timing import Timing
 from headrace.history import equivalent
-from headrace.lowering.lower import identity
+from headrace.lowering.identity import identity
 from headrace.runtime.driver.change.migration.adaptation import GAIN, LOOKS, Patience
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import RunSettings

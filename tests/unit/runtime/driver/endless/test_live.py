@@ -20,7 +20,7 @@ import headrace as hr
 from headrace.errors import ExecutionError, StoreError, UserError
 from headrace.runtime.driver.endless.live import LiveRun
 from headrace.runtime.journal import inspect
-from headrace.runtime.journal import records as commits
+from headrace.runtime.journal import record_files as commits
 from headrace.runtime.journal.inspect import contents, verify
 from headrace.runtime.journal.records import CHECKPOINT_EVERY
 from headrace.time import BEGINNING, INFINITY

@@ -11,7 +11,7 @@ from headrace.algebra.properties import is_stateful
 from headrace.elements import Batch, concat, decode_rows
 from headrace.errors import PlanError
 from headrace.lowering.graph import Graph, Node
-from headrace.lowering.lower import shape
+from headrace.lowering.identity import shape
 from headrace.operators.contract import OperatorProgress
 from headrace.operators.early import unreported
 from headrace.operators.state.runs import RunRef

@@ -13,7 +13,7 @@ from headrace.algebra.nodes import Join, Plan, inputs_of
 from headrace.algebra.properties import names_read, walk
 from headrace.errors import PlanError
 from headrace.lowering.graph import Graph
-from headrace.lowering.lower import identities
+from headrace.lowering.identity import identities
 from headrace.optimizer.migration import Migration, box_of, takeover, takeover_of, whole_sides
 from headrace.runtime.driver.change.content.relation_sides import AREAS
 from headrace.runtime.driver.state import Holding

@@ -17,7 +17,7 @@ import numpy as np
 from headrace.algebra.nodes import Join
 from headrace.algebra.properties import names_read, walk
 from headrace.elements import Float64Array
-from headrace.lowering.lower import identities
+from headrace.lowering.identity import identities
 from headrace.runtime.driver.change.migration.exchange import carried_out
 from headrace.runtime.driver.change.migration.join_order import Reordered, reordered
 from headrace.runtime.driver.facts.statistics import Statistics

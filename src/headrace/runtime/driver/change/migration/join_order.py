@@ -11,7 +11,7 @@ import pyarrow as pa
 from headrace.algebra.nodes import Join, Plan, inputs_of
 from headrace.algebra.properties import names_read, walk
 from headrace.elements import decode_rows, integers
-from headrace.lowering.lower import identities
+from headrace.lowering.identity import identities
 from headrace.operators.state.runs import END, TIME, WEIGHT, RunRef
 from headrace.optimizer.cost.flow import Flow, FlowSample, flow_of, lasting
 from headrace.optimizer.cost.orders import Choice, chosen_order

@@ -49,6 +49,7 @@ check: setup  ## style, types, import layers, every example of the documentation
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python scripts/draw_imports.py
+	$(BIN)/python scripts/measure_code.py
 	$(WITH_JAVA) python scripts/check_docs.py
 	$(MKDOCS) build --strict
 

@@ -144,12 +144,7 @@ class Execution:
         self.run = Run(runner, self.store, defined.streams, defined.plans, how, _holds(defined))
         if self._journal is not None:
             try:
-                past = _past(defined)
-                self.differences = self.run.resume(self._journal, description, adapt=adapt, past=past)
-                new = {name: start for name, start in past.items() if name in self.differences.added}
-                new |= _resumed(defined, self.run)
-                join(self.run, new, Wanted(defined.plans, defined.streams, description, _holds(defined)))
-                self._sweep_streams()
+                self._go_on(self._journal, description, adapt=adapt)
             except BaseException:
                 self._journal.close()
                 raise
@@ -165,6 +160,16 @@ class Execution:
         self.answers = Answers(self.run, self.store, self._changed, self._state)
         self._answer(defined)
         self._watched = None if settings.storage is None else Watched(settings.storage, self._look_at_all)
+
+    def _go_on(self, journal: Journal, description: Description, *, adapt: bool) -> None:
+        """Take up the run of a durable store where its last commit left it, and bring what is new to the present."""
+        past = _past(self._defined)
+        self.differences = self.run.resume(journal, description, adapt=adapt, past=past)
+        new = {name: start for name, start in past.items() if name in self.differences.added}
+        new |= _resumed(self._defined, self.run)
+        defined = self._defined
+        join(self.run, new, Wanted(defined.plans, defined.streams, description, _holds(defined)))
+        self._sweep_streams()
 
     @property
     def running(self) -> bool:

@@ -15,7 +15,7 @@ from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.estimated import Estimate, follow
 from headrace.heartbeats.estimated_skew import after_epoch
 from headrace.heartbeats.share import Lateness
-from headrace.heartbeats.state import StreamState
+from headrace.heartbeats.state import State, StreamState
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.kept.letters import LetterKeeper
 from headrace.runtime.driver.kept.rows import RowKeeper
@@ -74,10 +74,7 @@ def commit_of_epoch(
         started: when it began (`time.perf_counter()`).
     """
     arrivals = work.joined(report.arrivals for report in reports)
-    places = {name: place for place, name in enumerate(work.time.names)}
-    by_position = {places[name]: one for report in reports for name, one in report.counted.items()}
-    tallies = {places[name]: one for report in reports for name, one in report.tallies.items()}
-    after = work.time.after(arrivals).counted_on(by_position).tallied_on(tallies)
+    after = _time_after(work, arrivals, reports)
     heartbeats = work.time.heartbeats(after)
     times = dict(zip(work.time.names, after.streams(work.time.rules.granule), strict=True))
     queries = before.queries.with_failures({**ended, **failures(work.graph, reports)})
@@ -114,6 +111,14 @@ def commit_of_epoch(
         part.segment for report in reports for part in kept_parts(report)
     }
     return EpochOutcome(commit, queries, points, state, frozenset(written))
+
+
+def _time_after(work: EpochWork, arrivals: Mapping[str, Arrivals], reports: Sequence[TaskReport]) -> State:
+    """The time of the streams after an epoch, with what its tasks counted by position."""
+    places = {name: place for place, name in enumerate(work.time.names)}
+    by_position = {places[name]: one for report in reports for name, one in report.counted.items()}
+    tallies = {places[name]: one for report in reports for name, one in report.tallies.items()}
+    return work.time.after(arrivals).counted_on(by_position).tallied_on(tallies)
 
 
 def results_of(

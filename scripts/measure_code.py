@@ -1,7 +1,7 @@
 """Measure files, functions, folders and names, and fail where one is beyond what CONTRIBUTING allows.
 
-A length counts all lines of a file, and of a function all but those of its docstring. A name is that of a public
-class, or of a public alias or type variable of a module that is written like one.
+A length counts all lines of a file, and of a function all but those of its docstring. A name is that of a
+public class, or of an alias or a type variable that is written like one.
 
     python scripts/measure_code.py            what is beyond its bound, and exceptions that are none any more
 """
@@ -63,9 +63,10 @@ def long_parts(name: str, text: str, tree: ast.Module) -> Iterator[tuple[str, in
     if (lines := text.count("\n")) > MOST_LINES:
         yield name, lines, MOST_LINES
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            if (lines := length_of(node)) > LONGEST_FUNCTION:
-                yield f"{name}:{node.name}", lines, LONGEST_FUNCTION
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        if (lines := length_of(node)) > LONGEST_FUNCTION:
+            yield f"{name}:{node.name}", lines, LONGEST_FUNCTION
 
 
 def problems_in(source: Path, exceptions: Mapping[str, str]) -> list[str]:

@@ -19,7 +19,7 @@ _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_to
 settings.register_profile(
     "ci", max_examples=50, deadline=None, derandomize=True, database=None, suppress_health_check=_SLOW
 )
-# With more examples of whole runs (tests/property/whole_runs.py).
+# With more examples of what takes long (tests/how_many.py).
 settings.register_profile("runs", settings.get_profile("ci"))
 settings.register_profile(
     "soak", max_examples=5000, deadline=None, database=None, print_blob=True, suppress_health_check=_SLOW
@@ -34,6 +34,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# A property that has more examples in `make runs` bears `@examples(...)`, which makes it one of the `runs`.
+_SPELLED = {"runs": "@examples("}
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leaves out files that never name a mark that is asked for.
 
@@ -44,7 +48,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     wanted = config.option.markexpr
     asked = [] if " or " in wanted else [part for part in wanted.split(" and ") if part.isidentifier()]
     text = collection_path.read_text() if asked else ""
-    return True if any(mark not in text for mark in asked) else None
+    return True if any(_SPELLED.get(mark, mark) not in text for mark in asked) else None
 
 
 @pytest.fixture(scope="session")

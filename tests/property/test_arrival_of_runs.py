@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -22,6 +22,7 @@ from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.schema import TIMESTAMP
 from headrace.time import ManualClock
+from how_many import examples
 
 BEGIN = 1_800_000_000_000_000
 QUERIES = {
@@ -68,7 +69,7 @@ def read(db: hr.Database, folder: Path, clock: ManualClock, readings: Sequence[i
     return db.run(lambda progress: tick(progress.epoch))
 
 
-@settings(max_examples=10)
+@examples(4, 10)
 @given(READINGS, TASKS)
 def test_the_answer_is_that_over_rows_with_the_defined_instants(readings: list[int], tasks: int) -> None:
     clock, rows = ManualClock(), rows_of(2 * len(readings))
@@ -119,7 +120,7 @@ def test_an_epoch_that_comes_again_after_a_crash_has_the_instant_of_its_commit(
     assert found[0] == found[1]
 
 
-@settings(max_examples=10)
+@examples(4, 10)
 @given(READINGS, st.data())
 def test_instants_of_pushes(readings: list[int], data: st.DataObject) -> None:
     """Each push is an epoch; they rise, and rows of a push are together."""

@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace
@@ -15,6 +15,7 @@ from auctions import error_of, plan_of
 from headrace.optimizer import optimize
 from headrace.reference.contents import Stream, order
 from headrace.reference.operators import evaluate
+from how_many import examples
 from worked.tables import assert_equal_contents, equivalent
 
 _STREAMS = "".join(
@@ -37,7 +38,7 @@ def _latest(deal: Any, quotes: list[Any], *, keyed: bool) -> list[Any]:
     return sorted(before, key=lambda quote: (quote[2], *map(order, quote)))[-1:]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(14, 40)
 @given(rows, rows, st.booleans(), st.booleans(), st.integers(1, 3))
 def test_rows_meet_the_latest_one(
     deals: list[Any], quotes: list[Any], keyed: bool, outer: bool, cuts: int

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import headrace as hr
+from how_many import examples
 
 LEVELS = {"strong": "", "middle": "CONSISTENCY MIDDLE", "blocking": "CONSISTENCY (BLOCK 3)"}
 BALANCES = "SELECT account, SUM(amount) AS amount FROM booking [RANGE UNBOUNDED] GROUP BY account"
@@ -88,7 +89,7 @@ def add_queries(db: hr.Database, queries: Collection[str] = QUERIES) -> None:
             db.execute(f"CREATE QUERY {level}_{name} {clause} AS {QUERIES[name]}")
 
 
-@settings(max_examples=6)
+@examples(2, 6)
 @given(transfers())
 def test_from_one_row_the_sum_is_constant_in_all_that_is_said(
     case: tuple[list[list[dict[str, Any]]], int],
@@ -112,7 +113,7 @@ def test_from_one_row_the_sum_is_constant_in_all_that_is_said(
         db.stop()
 
 
-@settings(max_examples=6)
+@examples(2, 6)
 @given(transfers(), st.data())
 def test_from_two_streams_the_sum_is_constant_in_every_final_answer(
     case: tuple[list[list[dict[str, Any]]], int], data: st.DataObject

@@ -12,6 +12,7 @@ from headrace.history import canonical, clip, difference, equivalent, snapshot
 from headrace.reference.contents import Element, content_at, equal_form, history_of, order, payload
 from headrace.schema import DOUBLE, STRING, Field, Schema
 from headrace.time import INFINITY
+from how_many import examples
 from property.strategies import schemas, signed_histories
 
 TIED = Schema((Field("k", STRING), Field("x", DOUBLE)))
@@ -41,6 +42,7 @@ def plain(rows: object) -> str:
     return repr(rows).replace("zoneinfo.ZoneInfo(key='UTC')", "datetime.timezone.utc")
 
 
+@examples(17)
 @given(schema_and_history)
 def test_canonical_is_the_content_coalesced(case: tuple[Schema, list[Element]]) -> None:
     schema, elements = case
@@ -51,6 +53,7 @@ def test_canonical_is_the_content_coalesced(case: tuple[Schema, list[Element]]) 
     )
 
 
+@examples(17)
 @given(schema_and_history)
 def test_canonical_changes_no_snapshot_and_is_idempotent(case: tuple[Schema, list[Element]]) -> None:
     schema, elements = case
@@ -65,6 +68,7 @@ def test_canonical_changes_no_snapshot_and_is_idempotent(case: tuple[Schema, lis
         assert snapshot(once, instant).num_rows == len(rows)
 
 
+@examples(17)
 @given(two_histories(), st.integers(0, 14) | st.just(INFINITY))
 def test_equivalence_is_equality_of_contents_before_an_instant(
     pair: tuple[list[Element], list[Element]], until: int
@@ -89,6 +93,7 @@ def test_what_is_below_zero_is_refused(elements: list[Element]) -> None:
             canonical(from_rows(TIED, below))
 
 
+@examples(17)
 @given(two_histories())
 def test_the_difference_is_the_least_that_leads_from_one_content_to_the_other(
     pair: tuple[list[Element], list[Element]],

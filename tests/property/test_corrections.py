@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.algebra.events import Events, events_of
@@ -23,6 +23,7 @@ from headrace.reference.operators import evaluate
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.schema import BIGINT, Field, Schema
 from headrace.time import INFINITY, TimeDomain
+from how_many import examples
 from property.plan_strategies import FORMS, ROOTS, plans
 from property.strategies import BUCKETS, PLAIN_TYPES, disordered, few_payloads, schemas
 from support import TableSource, run_plans
@@ -91,7 +92,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("root", ROOTS)
-@settings(max_examples=12)
+@examples(3, 12)
 @given(st.data(), st.sampled_from(sorted(KINDS)), BUCKETS, st.sampled_from((1, 3, 1000)))
 def test_plans_over_corrections(
     root: str, data: st.DataObject, kind: str, buckets: int, epoch_rows: int

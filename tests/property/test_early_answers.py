@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from driving import Arriving, drive, standing_for, steps
@@ -23,6 +23,7 @@ from headrace.lowering.early import early
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.time import BEGINNING, INFINITY
+from how_many import examples
 from property.plan_strategies import ROOTS, cases
 from property.strategies import BUCKETS
 from property.test_operators import (
@@ -134,14 +135,14 @@ def output_heartbeat_of(plan: Plan, reached: int) -> int:
 
 
 @pytest.mark.parametrize("name", UNARY)
-@settings(max_examples=8)
+@examples(2, 8)
 @given(arrivals=histories(EPOCHS), slack=st.integers(0, 3), block=blocks)
 def test_unary_operators(name: str, arrivals: list[Arrival], slack: int, block: int) -> None:
     check_early(UNARY[name], [arrivals], slack, block)
 
 
 @pytest.mark.parametrize("name", OF_ENDS)
-@settings(max_examples=12)
+@examples(3, 12)
 @given(
     arrivals=histories(EPOCHS, retractions=False, most=16) | window_histories(EPOCHS),
     slack=st.integers(0, 3),
@@ -153,14 +154,14 @@ def test_values_that_are_never_retracted(name: str, arrivals: list[Arrival], sla
 
 
 @pytest.mark.parametrize("name", WINDOWS)
-@settings(max_examples=8)
+@examples(2, 8)
 @given(arrivals=chronon_histories(EPOCHS), slack=st.integers(0, 3), block=blocks)
 def test_windows(name: str, arrivals: list[Arrival], slack: int, block: int) -> None:
     check_early(WINDOWS[name], [arrivals], slack, block, chronons=True)
 
 
 @pytest.mark.parametrize("kind", SetKind, ids=lambda kind: kind.value)
-@settings(max_examples=8)
+@examples(3, 8)
 @given(left=histories(EPOCHS), right=histories(EPOCHS), slack=st.integers(0, 3), block=blocks)
 def test_set_operations(
     kind: SetKind, left: list[Arrival], right: list[Arrival], slack: int, block: int
@@ -188,7 +189,7 @@ def test_what_was_said_below_the_heartbeat_goes_beyond_the_horizon() -> None:
 
 
 @pytest.mark.parametrize("root", ROOTS)
-@settings(max_examples=10)
+@examples(4, 10)
 @given(st.data(), st.integers(0, 3), blocks)
 def test_whole_plans(root: str, data: st.DataObject, slack: int, block: int) -> None:
     case = data.draw(cases(root=root))
@@ -202,6 +203,7 @@ def test_whole_plans(root: str, data: st.DataObject, slack: int, block: int) -> 
     check_plan(case.plan, {stream.name: stream.source for stream in case.streams}, arriving, slack, block)
 
 
+@examples(17)
 @given(st.data(), BUCKETS, st.sampled_from((1, 2, 3, 1000)), blocks)
 def test_whole_runs(data: st.DataObject, buckets: int, epoch_rows: int, block: int) -> None:
     case = data.draw(cases(max_relations=2))

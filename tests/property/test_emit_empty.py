@@ -19,6 +19,7 @@ from headrace.reference.contents import Stream, content_at, payload
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, Field, Schema
 from headrace.time import INFINITY, TimeDomain
+from how_many import examples
 
 COLUMNS = ("v", "ts")
 SCHEMA = Schema(tuple(Field(name, BIGINT) for name in COLUMNS))
@@ -56,6 +57,7 @@ def rows() -> st.SearchStrategy[Stream]:
 
 
 @pytest.mark.parametrize("name", FROM)
+@examples(17)
 @given(rows(), rows(), st.booleans())
 def test_the_definition(name: str, a: Stream, b: Stream, optimized: bool) -> None:
     text, streams = f"SELECT {VALUES} FROM {FROM[name]}", {"a": a, "b": b}

@@ -20,6 +20,7 @@ from headrace.heartbeats.estimation import (
 )
 from headrace.heartbeats.skew import Bound, SkewMatrix
 from headrace.reference.estimation import estimated
+from how_many import examples
 
 PAIRS = ((0, 0), (0, 1), (1, 0), (1, 1))
 WAITS = (0, 2, 4)
@@ -61,6 +62,7 @@ def test_estimates_that_are_never_lowered_take_all_rows(
     assert not late(matrix, granule, epochs)
 
 
+@examples(17)
 @given(EPOCHS, st.sampled_from((1, 2)))
 def test_no_smaller_estimate_takes_all_rows(
     epochs: list[tuple[int, list[tuple[int, int]]]], granule: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import Phase, assume, event, given, settings
+from hypothesis import Phase, assume, event, given
 from hypothesis import strategies as st
 
 from headrace.algebra.exactness import exact_from, needed_from
@@ -14,6 +14,7 @@ from headrace.history import canonical, equivalent
 from headrace.optimizer import optimize
 from headrace.reference.operators import evaluate
 from headrace.time import BEGINNING, INFINITY, Duration
+from how_many import examples
 from property.plan_strategies import Case, cases, streams
 from property.test_plan_changes import prolonged
 
@@ -62,7 +63,7 @@ def windowed(draw: st.DrawFn) -> Case:
 CASES = windowed() | cases(max_streams=2, max_relations=1, max_size=8)
 
 
-@settings(max_examples=30, phases=(Phase.explicit, Phase.generate))
+@examples(10, 30, phases=(Phase.explicit, Phase.generate))
 @given(st.data(), CASES, st.booleans())
 def test_an_answer_is_exact_without_the_rows_before(data: st.DataObject, case: Case, optimized: bool) -> None:
     case = prolonged(case, 2)
@@ -81,7 +82,7 @@ def test_an_answer_is_exact_without_the_rows_before(data: st.DataObject, case: C
     assert equivalent(canonical(answer(left, exact)), canonical(answer(case, exact)), INFINITY)
 
 
-@settings(max_examples=30, phases=(Phase.explicit, Phase.generate))
+@examples(10, 30, phases=(Phase.explicit, Phase.generate))
 @given(CASES, st.integers(0, 40))
 def test_no_older_row_matters(case: Case, since: int) -> None:
     case = prolonged(case, 2)

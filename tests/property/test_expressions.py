@@ -23,6 +23,7 @@ from headrace.reference.contents import equal_form
 from headrace.reference.scalars import RowError, value
 from headrace.schema import BIGINT, BOOLEAN, Field, Schema, sql_type
 from headrace.time import TimeDomain
+from how_many import examples
 from property.expression_strategies import KINDS, expressions
 from property.strategies import ALL_TYPES, BATTERY, payloads, schemas
 
@@ -86,23 +87,27 @@ def plain(column: pa.Array) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=sql_type)
+@examples(17)
 @given(st.data())
 def test_single_calls(kind: pa.DataType, data: st.DataObject) -> None:
     check(data.draw(cases(kind, depth=1, rough=True)))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=sql_type)
+@examples(17)
 @given(st.data())
 def test_gentle_expressions(kind: pa.DataType, data: st.DataObject) -> None:
     check(data.draw(cases(kind, depth=3, rough=False)))
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=sql_type)
+@examples(17)
 @given(st.data())
 def test_rough_expressions(kind: pa.DataType, data: st.DataObject) -> None:
     check(data.draw(cases(kind, depth=3, rough=True)))
 
 
+@examples(17)
 @given(st.sampled_from(KINDS).flatmap(lambda kind: cases(kind, depth=3, rough=True)))
 def test_text_reads_back_as_the_same_tree(case: tuple[Schema, Expression, list[Row]]) -> None:
     schema, expression, _ = case

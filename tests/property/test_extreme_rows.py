@@ -26,6 +26,7 @@ from headrace.errors import UserError
 from headrace.runtime.sources import write_arrow
 from headrace.runtime.writing.tables import write_table
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+from how_many import examples
 
 TYPES = {
     "ts": TIMESTAMP,
@@ -237,7 +238,7 @@ def check_texts(db: hr.Database, queries: Sequence[hr.Query]) -> None:
 @pytest.mark.parametrize("form", ["table", "arrow", "parquet", "csv", "json"])
 @example(rows=WORST, junk=[b"\xff", b"\0"], epoch_rows=1)
 @given(rows=ROWS, junk=st.lists(JUNK, max_size=4), epoch_rows=st.integers(1, 4))
-@settings(max_examples=5, deadline=None)
+@examples(2, 5)
 def test_bounded_rows_at_their_extremes(
     form: str, rows: list[Row], junk: list[bytes], epoch_rows: int
 ) -> None:

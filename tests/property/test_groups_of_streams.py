@@ -20,6 +20,7 @@ from headrace.reference.groups import grouped, weaker
 from headrace.reference.skew import Triple
 from headrace.time import BEGINNING
 from headrace.workloads.simulated import Behaviour, Sources
+from how_many import examples
 
 SMALL = st.integers(0, 4)
 BOUND = st.builds(Bound, SMALL, SMALL) | st.builds(Bound, SMALL, SMALL, st.integers(1, 2))
@@ -131,6 +132,7 @@ def test_each_stream_of_a_group_has_the_heartbeat_of_the_full_matrix(
         assert next_due(by_group, one, clocks.caught_up) == next_due(of_all, other, clocks.caught_up)
 
 
+@examples(17)
 @given(MATRICES, GROUPS, st.integers(0, 1000))
 def test_heartbeats_of_streams_are_not_behind_those_of_their_groups(
     matrix: SkewMatrix, groups: tuple[tuple[int, ...], ...], seed: int

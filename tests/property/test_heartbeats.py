@@ -19,6 +19,7 @@ from headrace.heartbeats.state import State, StreamState
 from headrace.reference.generation import ArrivedRow, DeclaredBounds, figure_2, least_later, obeys
 from headrace.time import BEGINNING
 from headrace.workloads.simulated import Behaviour, SentRow, Sources
+from how_many import examples
 
 SMALL = st.integers(0, 4)
 TIMED = st.builds(Bound, SMALL, SMALL)
@@ -158,6 +159,7 @@ POLICY = st.builds(
 MEETING = st.lists(st.sampled_from([(0,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]), max_size=2)
 
 
+@examples(17)
 @given(
     matrices(ANY, 3),
     st.tuples(POLICY, POLICY, POLICY),

@@ -17,6 +17,7 @@ from headrace.optimizer import optimize
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema
 from headrace.time import TimeDomain
+from how_many import examples
 from property.expression_strategies import KINDS, expressions
 from property.plan_strategies import Case, cases
 
@@ -65,6 +66,7 @@ def test_every_golden_query(name: str) -> None:
     assert optimize(bound(to_sql(again), case.catalog)) == again
 
 
+@examples(17)
 @given(cases(depth=4))
 def test_any_plan(case: Case) -> None:
     catalog = Catalog()
@@ -76,6 +78,7 @@ def test_any_plan(case: Case) -> None:
     assert evaluate(plan, case.reference_streams()) == evaluate(case.plan, case.reference_streams())
 
 
+@examples(17)
 @given(cases(depth=4))
 def test_any_optimized_plan(case: Case) -> None:
     catalog = Catalog()

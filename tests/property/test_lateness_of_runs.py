@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -25,7 +25,7 @@ from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.sources.rows import rows as source_rows
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.time import BEGINNING, MAX_INSTANT
-from property.whole_runs import whole_runs
+from how_many import examples
 
 SCHEMA = pa.schema([("n", pa.int64()), ("price", pa.int64()), ("ts", pa.int64())])
 QUERIES = {
@@ -188,7 +188,7 @@ def check_answers(db: hr.Database, case: Case, times: list[int | None]) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS)
-@whole_runs(17)
+@examples(6, 51)
 @given(case=cases())
 def test_files(form: str, case: Case) -> None:
     times = case.usable(text=form in ("csv", "json"))
@@ -208,7 +208,7 @@ class InterruptionError(Exception):
     """Ends a run between two epochs."""
 
 
-@whole_runs(17)
+@examples(6, 51)
 @given(cases(), st.integers(1, 6))
 def test_a_restart(case: Case, epochs: int) -> None:
     times = case.usable(text=False)
@@ -235,6 +235,7 @@ def test_a_restart(case: Case, epochs: int) -> None:
             check_answers(db, case, times)
 
 
+@examples(17)
 @given(cases())
 def test_pushes(case: Case) -> None:
     times = case.usable(text=False)
@@ -251,7 +252,7 @@ def test_pushes(case: Case) -> None:
         assert late_letters(db) == expected_letters(times, case.disorder)
 
 
-@settings(max_examples=30)
+@examples(10, 30)
 @given(cases(), st.sampled_from((1, 2, 3, 5)), st.booleans())
 def test_numbers_of_rows(case: Case, rows: int, pushed: bool) -> None:
     """`DISORDER n ROWS` depends neither on the cut nor on what brings the rows."""

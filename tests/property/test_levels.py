@@ -34,9 +34,9 @@ from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.store.segments import FolderStore, MemoryStore, Store
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.time import INFINITY
+from how_many import examples
 from property.plan_strategies import FORMS, Case, cases
 from property.strategies import BUCKETS
-from property.whole_runs import whole_runs
 
 MAXIMAL = -INFINITY
 """The block of a query that says all that it knows."""
@@ -145,13 +145,13 @@ def _twin(level: Level) -> str:
     return f"always at {level}"
 
 
-@whole_runs(17)
+@examples(6, 51)
 @given(st.data(), BUCKETS, st.sampled_from((1, 2, 3)))
 def test_a_query_goes_on_at_another_level(data: st.DataObject, buckets: int, epoch_rows: int) -> None:
     Script(data, data.draw(cases(max_relations=1)), MemoryStore(), buckets, epoch_rows).play()
 
 
-@whole_runs(5)
+@examples(2, 15)
 @given(st.data(), BUCKETS, st.sampled_from((1, 3)))
 def test_levels_over_restarts(data: st.DataObject, buckets: int, epoch_rows: int) -> None:
     case = data.draw(cases(max_streams=2, max_relations=1))
@@ -175,7 +175,7 @@ WRITTEN = ("STRONG", "MIDDLE", "(BLOCK 3)", "(BLOCK 2 ROWS)")
 
 
 @pytest.mark.parametrize("text", FORGETFUL)
-@whole_runs(5)
+@examples(2, 15)
 @given(
     st.lists(
         st.tuples(

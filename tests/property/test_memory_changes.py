@@ -39,9 +39,9 @@ from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.store.segments import FolderStore, MemoryStore, Store
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.time import BEGINNING
+from how_many import examples
 from property.plan_strategies import Case, cases
 from property.strategies import BUCKETS
-from property.whole_runs import whole_runs
 
 
 @dataclass(frozen=True)
@@ -177,13 +177,13 @@ class Script:
         return Description(queries, dict.fromkeys(self.inputs, "a table"), self.settings.buckets or 1)
 
 
-@whole_runs(6)
+@examples(2, 18)
 @given(st.data(), BUCKETS, st.sampled_from((1, 2, 3)))
 def test_memories_of_whole_plans(data: st.DataObject, buckets: int, epoch_rows: int) -> None:
     Script(data, data.draw(cases(max_relations=1)), MemoryStore(), buckets, epoch_rows).play()
 
 
-@whole_runs(5)
+@examples(2, 15)
 @given(st.data(), BUCKETS, st.sampled_from((1, 3)))
 def test_memories_over_restarts(data: st.DataObject, buckets: int, epoch_rows: int) -> None:
     case = data.draw(cases(max_streams=2, max_relations=1))
@@ -231,7 +231,7 @@ def once(rows: list[dict[str, object]]) -> dict[str, Batch]:
         return {name: db._core.reader(query).content() for name, query in found.items()}
 
 
-@whole_runs(10)
+@examples(4, 30)
 @given(steps, st.sampled_from([*WRITTEN]))
 def test_a_query_that_is_altered(steps: list[list[tuple[str, int]] | str], level: str) -> None:
     rows, epochs = list[dict[str, object]](), list[Remembered]()

@@ -6,7 +6,7 @@ import tempfile
 from contextlib import closing
 from dataclasses import replace
 
-from hypothesis import assume, event, given, reject, settings
+from hypothesis import assume, event, given, reject
 from hypothesis import strategies as st
 
 from headrace.algebra.nodes import Join, Plan, Relation, RowWindow, TimeWindow
@@ -18,10 +18,10 @@ from headrace.reference.operators import evaluate
 from headrace.runtime.store.segments import FolderStore, MemoryStore
 from headrace.schema import unique_names
 from headrace.time import BEGINNING, INFINITY, Duration
+from how_many import examples
 from property.plan_strategies import FORMS, Case, cases
 from property.strategies import BUCKETS
 from property.test_plan_changes import EPOCHS, Script, prolonged
-from property.whole_runs import whole_runs
 from support import run_plans
 
 
@@ -66,7 +66,7 @@ def migrations(draw: st.DrawFn) -> tuple[Case, Migration]:
         raise
 
 
-@settings(max_examples=25)
+@examples(9, 25)
 @given(migrations())
 def test_both_plans_clipped_and_united_mean_the_same(found: tuple[Case, Migration]) -> None:
     case, migration = found
@@ -79,7 +79,7 @@ def test_both_plans_clipped_and_united_mean_the_same(found: tuple[Case, Migratio
     assert evaluate(migration.plan, streams) == expected
 
 
-@settings(max_examples=25)
+@examples(9, 25)
 @given(migrations(), BUCKETS, st.sampled_from((1, 2, 3, 1000)))
 def test_both_plans_clipped_and_united_answer_the_same(
     found: tuple[Case, Migration], buckets: int, epoch_rows: int
@@ -92,7 +92,7 @@ def test_both_plans_clipped_and_united_answer_the_same(
     assert equivalent(answered, expected), (history, to_rows(canonical(answered)))
 
 
-@settings(max_examples=60)
+@examples(20, 60)
 @given(cases(root="window", depth=2))
 def test_what_has_entered_ends_by_then(case: Case) -> None:
     """The bound holds for all of a stream, and so for each part of it."""
@@ -110,7 +110,7 @@ def test_what_has_entered_ends_by_then(case: Case) -> None:
 EXCHANGING = ("go on", "exchange", "restart", "exchange", "add", "add again")
 
 
-@whole_runs(14)
+@examples(5, 42)
 @given(st.data(), EXCHANGEABLE, BUCKETS, EPOCHS)
 def test_plans_are_exchanged_while_they_run(
     data: st.DataObject, case: Case, buckets: int, epoch: tuple[int, int]
@@ -121,7 +121,7 @@ def test_plans_are_exchanged_while_they_run(
     script.check()
 
 
-@whole_runs(6)
+@examples(2, 18)
 @given(st.data(), beside_endless_rows(), BUCKETS, EPOCHS)
 def test_what_is_read_whole_goes_on(
     data: st.DataObject, case: Case, buckets: int, epoch: tuple[int, int]
@@ -132,7 +132,7 @@ def test_what_is_read_whole_goes_on(
     script.check()
 
 
-@whole_runs(6)
+@examples(2, 18)
 @given(st.data(), EXCHANGEABLE, EPOCHS)
 def test_plans_are_exchanged_between_restarts(
     data: st.DataObject, case: Case, epoch: tuple[int, int]

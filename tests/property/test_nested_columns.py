@@ -27,6 +27,7 @@ from headrace.reference.sampling import _hash
 from headrace.schema import Field, Schema, sql_type, type_named
 from headrace.time import INFINITY
 from headrace.value_texts import json_texts
+from how_many import examples
 from property.strategies import nested_types, signed_histories, values
 
 
@@ -58,6 +59,7 @@ def compared(left: Any, right: Any, dtype: pa.DataType) -> int:
     return int(left > right) - int(left < right)
 
 
+@examples(17)
 @given(columns())
 def test_codes_are_in_the_order_of_the_values(case: tuple[pa.Array, list[Any]]) -> None:
     column, rows = case

@@ -16,8 +16,8 @@ from headrace.language.catalog import Catalog, StreamInfo
 from headrace.language.printer import to_sql
 from headrace.schema import BIGINT, STRING, Field, Schema
 from headrace.time import TimeDomain
+from how_many import how_many
 from property.beside_duckdb import STREAMS, Query, Window, compare
-from property.whole_runs import TIMES
 
 NAMES = "xyzw"
 COMPARISONS = ("=", "=", "<", "<=", ">", ">=", "<>")
@@ -191,7 +191,7 @@ class Making:
 
 
 @pytest.mark.runs
-@pytest.mark.parametrize("seed", range(100 * TIMES))
+@pytest.mark.parametrize("seed", range(how_many(40, 300)))
 def test_nested_queries_answer_as_duckdb(seed: int) -> None:
     compare(Making(random.Random(seed)).query(), seed, (3, 9, 18, 33))
 

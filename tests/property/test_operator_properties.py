@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.algebra.kinds import SetKind
@@ -49,6 +49,7 @@ from headrace.reference.events import (
 )
 from headrace.runtime.results.release import Release
 from headrace.time import INFINITY, Duration
+from how_many import examples
 from property.test_operators import (
     EPOCHS,
     EXACT,
@@ -141,7 +142,7 @@ def inputs(draw: st.DrawFn, claim: Claim, *, ordered: bool, retractions: bool) -
 
 
 @pytest.mark.parametrize("name", CLAIMS)
-@settings(max_examples=12)
+@examples(4, 12)
 @given(data=st.data())
 def test_all_are_progressive_and_strongly_consistent(name: str, data: st.DataObject) -> None:
     claim = CLAIMS[name]
@@ -152,7 +153,7 @@ def test_all_are_progressive_and_strongly_consistent(name: str, data: st.DataObj
 
 
 @pytest.mark.parametrize("name", [name for name, claim in CLAIMS.items() if claim.perfect])
-@settings(max_examples=12)
+@examples(4, 12)
 @given(data=st.data())
 def test_perfect_input_stays_perfect(name: str, data: st.DataObject) -> None:
     claim = CLAIMS[name]
@@ -165,7 +166,7 @@ def test_perfect_input_stays_perfect(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, claim in CLAIMS.items() if claim.chains])
-@settings(max_examples=12)
+@examples(4, 12)
 @given(data=st.data())
 def test_ordered_input_makes_valid_output_with_one_retraction_per_tuple(
     name: str, data: st.DataObject

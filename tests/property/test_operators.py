@@ -60,6 +60,7 @@ from headrace.reference.operators import evaluate
 from headrace.runtime.results.carried import held_from
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Field, Schema
 from headrace.time import BEGINNING, INFINITY, Duration, TimeDomain
+from how_many import examples
 
 DECIMAL = pa.decimal128(38, 2)
 SCHEMA = Schema((Field("k", STRING), Field("v", BIGINT), Field("x", DOUBLE)))
@@ -503,19 +504,21 @@ EPOCHS = 4
 
 
 @pytest.mark.parametrize("name", UNARY)
+@examples(10)
 @given(arrivals=histories(EPOCHS), slack=st.integers(0, 3))
 def test_unary_operators(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(UNARY[name], [arrivals], slack)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-@settings(max_examples=30)
+@examples(10, 30)
 @given(arrivals=histories(EPOCHS, rows=hostile_payloads), slack=st.integers(0, 3))
 def test_aggregates_of_numbers_are_rounded_once(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(HOSTILE[name], [arrivals], slack)
 
 
 @pytest.mark.parametrize("kind", SetKind, ids=lambda kind: kind.value)
+@examples(17)
 @given(left=histories(EPOCHS), right=histories(EPOCHS), slack=st.integers(0, 3))
 def test_set_operations(kind: SetKind, left: list[Arrival], right: list[Arrival], slack: int) -> None:
     check(SetOperation(LEFT, RIGHT, kind), [left, right], slack)
@@ -524,12 +527,14 @@ def test_set_operations(kind: SetKind, left: list[Arrival], right: list[Arrival]
 @pytest.mark.parametrize(
     "name", ["grouped sums", "grouped distinct values", "grouped ends", "grouped arrays", "scalar floats"]
 )
+@examples(17)
 @given(arrivals=histories(EPOCHS), slack=st.integers(0, 3))
 def test_settled_aggregates(name: str, arrivals: list[Arrival], slack: int) -> None:
     check_settled(name, arrivals, slack, insert_only=False)
 
 
 @pytest.mark.parametrize("name", ["grouped extremes", "scalar ends of one order"])
+@examples(17)
 @given(arrivals=histories(EPOCHS, retractions=False), slack=st.integers(0, 3))
 def test_settled_aggregates_of_what_is_never_retracted(
     name: str, arrivals: list[Arrival], slack: int
@@ -559,12 +564,14 @@ OVER_CHRONONS = [
 
 
 @pytest.mark.parametrize("name", OVER_CHRONONS)
+@examples(10)
 @given(arrivals=chronon_histories(EPOCHS), slack=st.integers(0, 3))
 def test_unary_operators_over_chronons(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(UNARY[name], [arrivals], slack, chronons=True)
 
 
 @pytest.mark.parametrize("name", WINDOWS)
+@examples(10)
 @given(arrivals=chronon_histories(EPOCHS), slack=st.integers(0, 3))
 def test_windows_over_chronons(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(WINDOWS[name], [arrivals], slack, chronons=True)
@@ -586,37 +593,42 @@ def test_lifetimes_of_chronons(name: str, arrivals: list[Arrival], slack: int) -
 
 
 @pytest.mark.parametrize("name", NESTED)
-@settings(max_examples=40)
+@examples(14, 40)
 @given(arrivals=chronon_histories(EPOCHS), slack=st.integers(0, 3))
 def test_aggregates_of_nested_windows(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(NESTED[name], [arrivals], slack, chronons=True)
 
 
 @pytest.mark.parametrize("name", ["grouped extremes", "grouped ends", "scalar ends", "scalar places"])
+@examples(17)
 @given(arrivals=histories(EPOCHS, retractions=False), slack=st.integers(0, 3))
 def test_aggregates_of_what_is_never_retracted(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(UNARY[name], [arrivals], slack, insert_only=True)
 
 
 @pytest.mark.parametrize("name", ["scalar ends of one order", "scalar extremes of one value"])
+@examples(17)
 @given(arrivals=chronon_histories(EPOCHS, retractions=False), slack=st.integers(0, 3))
 def test_extremes_of_rows_that_share_an_instant(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(UNARY[name], [arrivals], slack, chronons=True, insert_only=True)
 
 
 @pytest.mark.parametrize("name", OF_ALL_TIME)
+@examples(17)
 @given(arrivals=chronon_histories(EPOCHS, retractions=False), slack=st.integers(0, 3))
 def test_distinct_rows_of_all_time(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(Distinct(OF_ALL_TIME[name]), [arrivals], slack, chronons=True, insert_only=True)
 
 
 @pytest.mark.parametrize("name", FIRST_ROWS)
+@examples(17)
 @given(arrivals=histories(EPOCHS, retractions=False), slack=st.integers(0, 3))
 def test_first_rows_of_what_is_never_retracted(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(UNARY[name], [arrivals], slack, insert_only=True)
 
 
 @pytest.mark.parametrize("name", FIRST_ROWS)
+@examples(17)
 @given(arrivals=histories(EPOCHS, most=16), slack=st.integers(0, 3))
 def test_rows_behind_a_bound_are_not_shown(name: str, arrivals: list[Arrival], slack: int) -> None:
     with patch.object(standings, "_MARGIN", 1):
@@ -624,6 +636,7 @@ def test_rows_behind_a_bound_are_not_shown(name: str, arrivals: list[Arrival], s
 
 
 @pytest.mark.parametrize("name", FIRST_ROWS)
+@examples(17)
 @given(arrivals=window_histories(EPOCHS), slack=st.integers(0, 3))
 def test_first_rows_of_windows(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(UNARY[name], [arrivals], slack, insert_only=True)
@@ -641,6 +654,7 @@ def test_first_rows_that_stay_are_one_element(reduced: bool) -> None:
 
 
 @pytest.mark.parametrize("name", JOINS)
+@examples(17)
 @given(left=histories(EPOCHS), right=histories(EPOCHS), slack=st.integers(0, 3))
 def test_joins(name: str, left: list[Arrival], right: list[Arrival], slack: int) -> None:
     check(JOINS[name], [left, right], slack)

@@ -41,6 +41,7 @@ from headrace.reference.contents import History
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, BOOLEAN, Field, Schema, unique_names
 from headrace.time import INFINITY, Duration, TimeDomain
+from how_many import examples
 from property.expression_strategies import expressions
 from property.plan_strategies import KINDS, Case, GeneratedStream, cases, plans, streams
 
@@ -229,6 +230,7 @@ CASES = (
 )
 
 
+@examples(17)
 @given(CASES)
 def test_an_optimized_plan_equals_its_original(case: Case) -> None:
     optimized = optimize(case.plan)
@@ -236,6 +238,7 @@ def test_an_optimized_plan_equals_its_original(case: Case) -> None:
     assert answer(optimized, case) == answer(case.plan, case)
 
 
+@examples(17)
 @given(CASES)
 def test_every_single_rule_keeps_the_answer(case: Case) -> None:
     expected = answer(case.plan, case)
@@ -337,7 +340,7 @@ def distinct_unions(draw: st.DrawFn) -> Case:
 
 
 @given(groups_of_joins() | distinct_unions())
-@settings(max_examples=60)
+@examples(20, 60)
 def test_what_is_done_before_others_has_the_same_answer(case: Case) -> None:
     expected = answer(case.plan, case)
     for plan in (case.plan, optimize(case.plan)):
@@ -349,12 +352,14 @@ def test_what_is_done_before_others_has_the_same_answer(case: Case) -> None:
             assert rule.rewrite(rewritten) == rewritten
 
 
+@examples(17)
 @given(chains())
 def test_inputs_that_conditions_connect_are_never_joined_as_all_pairs(case: Case) -> None:
     joins = [node for node in walk(optimize(case.plan)) if isinstance(node, Join)]
     assert all(join.equalities for join in joins)
 
 
+@examples(17)
 @given(CASES)
 def test_an_optimized_plan_is_not_rewritten_again(case: Case) -> None:
     assert rewrites(optimize(case.plan)) == []

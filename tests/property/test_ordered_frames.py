@@ -8,10 +8,11 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
+from how_many import examples
 
 ROWS = st.lists(
     st.tuples(
@@ -50,7 +51,7 @@ CALLS = {
 """Calls as they are written here, and for DuckDB, which puts NULLs elsewhere."""
 
 
-@settings(max_examples=12)
+@examples(4, 12)
 @given(rows=ROWS)
 def test_frames_by_any_order(rows: list[tuple[Any, ...]]) -> None:
     names = ("ts", "k", "v", "w")

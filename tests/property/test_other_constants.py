@@ -17,6 +17,7 @@ from headrace.language.statements.statements import CreateQuery, Select
 from headrace.optimizer import optimize
 from headrace.schema import BIGINT, DOUBLE, STRING, TIMESTAMP, Field, Schema
 from headrace.time import TimeDomain
+from how_many import examples
 
 FIELDS = (Field("ts", TIMESTAMP), Field("a", BIGINT), Field("x", DOUBLE), Field("s", STRING))
 CATALOG = Catalog().define(StreamInfo("bid", Schema(FIELDS), "ts", TimeDomain.TIMESTAMP))
@@ -94,6 +95,7 @@ def defined(text: str) -> Outcome:
         return error.message, error.position, error.hint
 
 
+@examples(17)
 @given(pairs())
 @example(("SELECT a FROM bid WHERE 1 = 1", "SELECT a FROM bid WHERE 1 = 2"))
 @example(("SELECT a FROM bid WHERE a > -5", "SELECT a FROM bid WHERE a > -6"))

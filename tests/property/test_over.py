@@ -21,6 +21,7 @@ from headrace.reference.contents import Element, Stream
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, unique_names
 from headrace.time import Duration
+from how_many import examples
 
 CALLS = (
     "ARRAY_AGG(id)",
@@ -125,6 +126,7 @@ def test_every_aggregate_is_among_the_calls() -> None:
 
 
 @pytest.mark.parametrize("text", CALLS)
+@examples(17)
 @given(
     rows=st.lists(ticks, max_size=9),
     retracted=st.integers(0, 2),

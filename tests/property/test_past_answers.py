@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.time import BEGINNING, INFINITY, ManualClock
+from how_many import examples
 
 QUERIES = {
     "passed": "SELECT k, v FROM s",
@@ -67,7 +68,7 @@ def last_epoch(query: hr.Query) -> int:
     return max(epochs, default=0)
 
 
-@settings(max_examples=15)
+@examples(5, 15)
 @given(batches, st.integers(0, 6))
 def test_the_answer_as_of_an_epoch_is_what_was_read_after_it(
     pushed: list[list[tuple[str, int, int]]], disorder: int
@@ -97,7 +98,7 @@ def assert_snapshot(query: hr.Query, instant: int, epoch: int, read: Read) -> No
     assert Counter(tuple(row.values()) for row in query.snapshot(instant, epoch).to_pylist()) == expected
 
 
-@settings(max_examples=15)
+@examples(5, 15)
 @given(batches, st.integers(0, 6), st.data())
 def test_differences_lead_from_one_answer_to_the_other(
     pushed: list[list[tuple[str, int, int]]], disorder: int, data: st.DataObject
@@ -132,7 +133,7 @@ def content(rows: list[dict[str, Any]], instant: int) -> Counter[tuple[Any, ...]
     return found
 
 
-@settings(max_examples=15)
+@examples(5, 15)
 @given(batches, st.integers(0, 6), st.integers(1, 3))
 def test_with_retention_what_is_kept_is_the_same_from_the_boundary_on(
     pushed: list[list[tuple[str, int, int]]], disorder: int, retain: int

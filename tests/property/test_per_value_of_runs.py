@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -23,6 +23,7 @@ from headrace.runtime.sources.rows import rows as source_rows
 from headrace.runtime.store.segments import MemoryStore
 from headrace.runtime.tasks import values
 from headrace.runtime.tasks.inline import InlineRunner
+from how_many import examples
 
 SCHEMA = pa.schema([("n", pa.int64()), ("device", pa.string()), ("ts", pa.int64())])
 DEVICES = ("a", "b", None)
@@ -70,7 +71,7 @@ def by_device(rows: list[Row], disorder: int) -> list[int]:
     return sorted(found)
 
 
-@settings(max_examples=20)
+@examples(7, 20)
 @given(ROWS, CUTS, st.integers(-1, 4), RECENT)
 def test_the_same_rows_are_late_however_the_input_is_cut(
     rows: list[Row], cut: tuple[int, int], disorder: int, recent: int
@@ -86,7 +87,7 @@ def test_the_same_rows_are_late_however_the_input_is_cut(
     assert answer == run(taken, "DISORDER 1000")[1]
 
 
-@settings(max_examples=20)
+@examples(7, 20)
 @given(ROWS, CUTS, st.integers(0, 4), st.sampled_from(("IDLE AFTER 1 SECOND", "OF ('b', 'a')")), RECENT)
 def test_the_answer_is_of_the_rows_that_were_taken(
     rows: list[Row], cut: tuple[int, int], disorder: int, clause: str, recent: int

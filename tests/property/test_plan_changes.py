@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any
 from unittest.mock import patch
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import headrace.runtime.store.segments as segments
@@ -44,10 +44,10 @@ from headrace.runtime.store.segments import FolderStore, MemoryStore, Store
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.schema import BOOLEAN
 from headrace.time import BEGINNING, INFINITY
+from how_many import examples
 from property.plan_strategies import FORMS, Case, cases, plans
 from property.relatives import above, relatives
 from property.strategies import BUCKETS
-from property.whole_runs import whole_runs
 
 ACTIONS = ("go on", "go on", "add", "add", "drop", "restart", "exchange")
 EQUAL_PLANS = ("go on", "go on", "go on", "add again", "add", "drop", "restart", "exchange")
@@ -400,7 +400,7 @@ EPOCHS = st.tuples(st.sampled_from((1, 2, 5)), st.sampled_from((DEFAULT_EPOCH_BY
 """About how many rows and bytes an epoch takes; with the smaller number relations come in several."""
 
 
-@whole_runs(18)
+@examples(6, 54)
 @given(st.data(), cases(max_relations=2), BUCKETS, EPOCHS)
 def test_queries_come_and_go(data: st.DataObject, case: Case, buckets: int, epoch: tuple[int, int]) -> None:
     script = Script(data, case, MemoryStore(), buckets, epoch)
@@ -408,7 +408,7 @@ def test_queries_come_and_go(data: st.DataObject, case: Case, buckets: int, epoc
     script.check()
 
 
-@whole_runs(9)
+@examples(3, 27)
 @given(st.data(), cases(max_streams=2, max_relations=2), EPOCHS)
 def test_queries_come_and_go_between_restarts(
     data: st.DataObject, case: Case, epoch: tuple[int, int]
@@ -435,7 +435,7 @@ def prolonged(case: Case, times: int, period: int = 20) -> Case:
     return replace(case, streams=streams)
 
 
-@settings(max_examples=8)
+@examples(3, 8)
 @given(st.data(), cases(max_streams=2, max_relations=1, max_size=8), st.sampled_from((3, 6)))
 def test_equal_plans_of_different_starts_are_merged_unnoticed(
     data: st.DataObject, case: Case, rows: int
@@ -447,7 +447,7 @@ def test_equal_plans_of_different_starts_are_merged_unnoticed(
         script.check()
 
 
-@whole_runs(6)
+@examples(2, 18)
 @given(st.data(), cases(max_streams=2, max_relations=1, max_size=8), st.sampled_from((2, 4)))
 def test_a_warm_query_answers_as_the_one_that_it_follows_from(
     data: st.DataObject, case: Case, rows: int
@@ -462,7 +462,7 @@ RETAINED = st.sampled_from((Retain(INFINITY, None), Retain(5, None), Retain(30, 
 """Which rows of the streams are kept: all, the youngest, or the last."""
 
 
-@settings(max_examples=12)
+@examples(4, 12)
 @given(st.data(), cases(max_streams=2, max_relations=1, max_size=8), st.sampled_from((1, 2, 4)), RETAINED)
 def test_a_query_from_the_past_answers_as_one_that_was_there_from_the_first_row(
     data: st.DataObject, case: Case, rows: int, retain: Retain

@@ -13,9 +13,9 @@ from headrace.elements import from_rows, to_rows
 from headrace.history import canonical, equivalent
 from headrace.reference.operators import evaluate
 from headrace.time import ALWAYS, BEGINNING, INFINITY
+from how_many import examples
 from property.plan_strategies import FORMS, ROOTS, Case, cases, plans
 from property.strategies import BUCKETS
-from property.whole_runs import whole_runs
 from support import run_plans
 
 
@@ -29,7 +29,7 @@ def query_sets(draw: st.DrawFn, root: str) -> tuple[Case, dict[str, Plan]]:
 
 
 @pytest.mark.parametrize("root", ROOTS)
-@whole_runs(20)
+@examples(4, 60)
 @given(st.data(), BUCKETS, st.sampled_from((1, 2, 3, 1000)))
 def test_plans_answer_as_the_reference(root: str, data: st.DataObject, buckets: int, epoch_rows: int) -> None:
     case, queries = data.draw(query_sets(root))
@@ -44,6 +44,7 @@ def test_plans_answer_as_the_reference(root: str, data: st.DataObject, buckets: 
 
 
 @pytest.mark.parametrize("root", ROOTS)
+@examples(10)
 @given(st.data())
 def test_the_answer_changes_no_more_once_it_has_settled(root: str, data: st.DataObject) -> None:
     case = data.draw(cases(root=root, max_relations=1))

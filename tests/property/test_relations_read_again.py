@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pyarrow as pa
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -14,6 +14,7 @@ from headrace.history import canonical, equivalent
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.time import ALWAYS, INFINITY
+from how_many import examples
 
 QUERIES = (
     "SELECT s.k, s.v, r.w FROM s WINDOW(RANGE 3) JOIN r ON r.k = s.k",
@@ -41,7 +42,7 @@ def table(content: list[tuple[str | None, int | None]]) -> pa.Table:
     return pa.table([pa.array(column) for column in zip(*content, strict=True)] or [[], []], schema=SCHEMA)
 
 
-@settings(max_examples=15)
+@examples(5, 15)
 @given(
     st.lists(st.sampled_from(QUERIES), min_size=1, max_size=4, unique=True),
     CONTENTS,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -23,6 +23,7 @@ from headrace.history import canonical, equivalent
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.time import BEGINNING
+from how_many import examples
 
 CREATED = """
 CREATE RELATION r (op STRING, k STRING, w BIGINT, x BIGINT, ts BIGINT) KEY (k) FROM push
@@ -169,7 +170,7 @@ def compacted(changes: list[Row], heartbeat: int) -> Iterator[Row]:
     yield from (row for row in changes if row[-1] >= heartbeat)
 
 
-@settings(max_examples=30)
+@examples(6, 30)
 @given(STEPS, st.integers(1, 2))
 def test_a_query_that_is_added_sees_all_of_a_relation(
     steps: list[Arrives | Added | str], buckets: int

@@ -32,11 +32,11 @@ from headrace.reference.lateness import late_rows, needed_disorder
 from headrace.reference.operators import evaluate
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.tasks.inline import InlineRunner
+from how_many import examples
 from property.plan_strategies import FORMS, ROOTS, cases, plans
 from property.strategies import BUCKETS
 from property.test_corrections import DISORDER, KINDS, corrected
 from property.test_lateness_of_runs import SCHEMA, small_batches, write_parquet
-from property.whole_runs import whole_runs
 from support import run_plans
 
 __all__ = ["small_batches"]
@@ -99,7 +99,7 @@ def departed(times: Sequence[int | None], disorder: int, remember: int) -> int:
     return len(late_rows(usable(times), remember)) - len(late_rows(usable(times), disorder))
 
 
-@whole_runs(8)
+@examples(3, 24)
 @given(times, st.lists(st.integers(1, 4), max_size=8), memories, blocks, st.integers(1, 3))
 def test_pushed_rows(
     times: list[int | None], cuts: list[int], memory: tuple[int, int], block: int | None, tasks: int
@@ -133,7 +133,7 @@ class InterruptionError(Exception):
     """Ends a run between two epochs."""
 
 
-@whole_runs(8)
+@examples(3, 24)
 @given(times, st.sampled_from((500_000, 4, 8, 1)), memories, st.integers(1, 4), st.integers(1, 6))
 def test_files_and_restarts(
     times: list[int | None], epoch_rows: int, memory: tuple[int, int], tasks: int, epochs: int
@@ -180,7 +180,7 @@ def remembered(elements: Sequence[Element], remember: int) -> list[Element]:
 
 
 @pytest.mark.parametrize("root", ROOTS)
-@whole_runs(8)
+@examples(2, 24)
 @given(st.data(), BUCKETS, st.sampled_from((1, 3, 1000)), st.integers(0, 3))
 def test_whole_plans(root: str, data: st.DataObject, buckets: int, epoch_rows: int, remember: int) -> None:
     case = data.draw(cases(root=root))
@@ -201,7 +201,7 @@ def test_whole_plans(root: str, data: st.DataObject, buckets: int, epoch_rows: i
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@whole_runs(5)
+@examples(2, 15)
 @given(st.data(), BUCKETS, st.sampled_from((1, 3, 1000)), st.integers(0, DISORDER - 1))
 def test_corrections(kind: str, data: st.DataObject, buckets: int, epoch_rows: int, remember: int) -> None:
     found = data.draw(corrected("s0", KINDS[kind]))

@@ -6,7 +6,7 @@ import tempfile
 from contextlib import closing
 from dataclasses import replace
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from headrace.algebra.nodes import TimeWindow
@@ -14,6 +14,7 @@ from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES
 from headrace.runtime.intake.streams import Retain
 from headrace.runtime.store.segments import FolderStore, MemoryStore
 from headrace.time import INFINITY, Duration
+from how_many import examples
 from property.plan_strategies import Case, cases
 from property.relatives import above
 from property.strategies import BUCKETS
@@ -24,7 +25,7 @@ REPLACING = ("go on", "replace", "go on", "replace", "restart", "add", "exchange
 INHERITING = ("go on", "replace above", "go on", "replace above", "add")
 
 
-@settings(max_examples=20)
+@examples(7, 20)
 @given(st.data(), cases(max_streams=2, max_relations=1, max_size=8), BUCKETS, EPOCHS)
 def test_a_replaced_query_answers_as_both(
     data: st.DataObject, case: Case, buckets: int, epoch: tuple[int, int]
@@ -35,7 +36,7 @@ def test_a_replaced_query_answers_as_both(
     script.check()
 
 
-@settings(max_examples=8)
+@examples(3, 8)
 @given(st.data(), cases(max_streams=2, max_relations=1, max_size=8), st.sampled_from((2, 4)))
 def test_a_replaced_query_answers_as_both_between_restarts(
     data: st.DataObject, case: Case, rows: int
@@ -47,7 +48,7 @@ def test_a_replaced_query_answers_as_both_between_restarts(
         script.check()
 
 
-@settings(max_examples=12)
+@examples(4, 12)
 @given(st.data(), cases(max_streams=2, max_size=8), BUCKETS, EPOCHS)
 def test_aggregations_of_unbounded_windows_go_on(
     data: st.DataObject, case: Case, buckets: int, epoch: tuple[int, int]
@@ -60,7 +61,7 @@ def test_aggregations_of_unbounded_windows_go_on(
     script.check()
 
 
-@settings(max_examples=15)
+@examples(5, 15)
 @given(
     st.data(),
     cases(max_streams=2, max_relations=1, max_size=8),

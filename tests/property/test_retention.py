@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import headrace as hr
 from headrace.runtime.results.carried import written
 from headrace.time import BEGINNING
-from property.whole_runs import whole_runs
+from how_many import examples
 
 QUERIES = {
     "passed": "SELECT k, ts FROM a",
@@ -45,7 +45,7 @@ def database(inputs: list[tuple[pa.Table, int]], **options: Any) -> hr.Database:
     return db
 
 
-@whole_runs(17)
+@examples(6, 51)
 @given(st.tuples(streams(), streams()), st.integers(1, 10), st.integers(1, 5))
 def test_what_is_kept_tells_the_tail_of_all_changes(
     inputs: tuple[tuple[pa.Table, int], tuple[pa.Table, int]], epoch_rows: int, retain: int
@@ -73,7 +73,7 @@ def test_what_is_kept_tells_the_tail_of_all_changes(
                     next(some.subscribe(from_epoch=first - 1))
 
 
-@whole_runs(17)
+@examples(6, 51)
 @given(st.tuples(streams(), streams()), st.integers(1, 10), st.integers(1, 9))
 def test_from_the_boundary_on_the_history_is_that_of_a_run_that_keeps_everything(
     inputs: tuple[tuple[pa.Table, int], tuple[pa.Table, int]], epoch_rows: int, retain: int
@@ -107,7 +107,7 @@ def rows_of(history: pa.Table, boundary: int = BEGINNING) -> Counter[tuple[objec
     return found
 
 
-@whole_runs(17)
+@examples(6, 51)
 @given(streams(), st.integers(1, 10), st.integers(1, 5))
 def test_nothing_is_kept_that_no_promised_epoch_releases(
     inputs: tuple[pa.Table, int], epoch_rows: int, retain: int

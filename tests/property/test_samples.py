@@ -17,6 +17,7 @@ from headrace.reference.contents import Payload, payload
 from headrace.reference.sampling import in_sample
 from headrace.schema import BIGINT, Field, Schema
 from headrace.time import TimeDomain
+from how_many import examples
 from property.strategies import ALL_TYPES, BATTERY, payloads, schemas
 
 ARRAYS = tuple(map(pa.list_, ALL_TYPES))
@@ -27,6 +28,7 @@ rows_of_a_schema = schemas((*ALL_TYPES, *ARRAYS), max_columns=3).flatmap(
 )
 
 
+@examples(17)
 @given(rows_of_a_schema, st.decimals(1, 100, places=2))
 def test_which_rows_are_sampled(drawn: tuple[Schema, list[Payload]], percent: Decimal) -> None:
     schema, rows = drawn

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace
@@ -30,6 +30,7 @@ from headrace.optimizer import optimize
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.schema import BOOLEAN, Field, Schema
 from headrace.time import TimeDomain
+from how_many import examples
 from property.expression_strategies import expressions
 from property.strategies import ALL_TYPES, payloads, values
 from support import check_by_reference
@@ -68,7 +69,7 @@ def predicates(draw: st.DrawFn) -> Expression:
     return found
 
 
-@settings(max_examples=60)
+@examples(20, 60)
 @given(
     st.lists(predicates(), min_size=1, max_size=8, unique=True),
     st.lists(payloads(SCHEMA), max_size=8),

@@ -16,8 +16,8 @@ from headrace.history import canonical
 from headrace.lowering.lower import lower
 from headrace.optimizer import optimize
 from headrace.runtime.intake.streams import BoundedStream
+from how_many import examples
 from property.strategies import BUCKETS
-from property.whole_runs import whole_runs
 from support import TableSource, check_by_reference, run_plans
 
 CALLS = (
@@ -68,7 +68,7 @@ def answers(plans: Mapping[str, Plan], table: pa.Table, buckets: int) -> dict[st
     return {name: repr(to_rows(canonical(reader.elements()))) for name, reader in readers.items()}
 
 
-@whole_runs(8)
+@examples(3, 24)
 @given(st.lists(rows, min_size=1, max_size=12), questions(), BUCKETS)
 def test_each_query_answers_as_it_does_alone(
     payloads: list[tuple[object, ...]], asked: list[tuple[str, str, list[str]]], buckets: int
@@ -94,7 +94,7 @@ def test_each_query_answers_as_it_does_alone(
     ],
     buckets=2,
 )
-@whole_runs(8)
+@examples(3, 24)
 @given(st.lists(rows, min_size=1, max_size=12), questions(), BUCKETS)
 def test_each_query_answers_as_the_reference(
     payloads: list[tuple[object, ...]], asked: list[tuple[str, str, list[str]]], buckets: int

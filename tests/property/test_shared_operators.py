@@ -15,14 +15,14 @@ from headrace.optimizer import optimize
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, DOUBLE
 from headrace.time import INFINITY, Duration
+from how_many import examples
 from property.plan_strategies import Case, cases, streams
 from property.relatives import relatives
 from property.strategies import BUCKETS
-from property.whole_runs import whole_runs
 from support import run_plans
 
 
-@whole_runs(18)
+@examples(6, 54)
 @given(st.data(), cases(), BUCKETS)
 def test_queries_that_share_operators_answer_as_the_reference(
     data: st.DataObject, case: Case, buckets: int
@@ -52,7 +52,7 @@ def windowed(draw: st.DrawFn) -> tuple[Case, list[Plan]]:
 SHAPES = ((2, 1), (5, 1), (9, 1), (9, 3), (6, 3), (7, 3), (4, 3), (3, 3), (1, 1), (INFINITY, 1))
 
 
-@whole_runs(18)
+@examples(6, 54)
 @given(windowed(), BUCKETS)
 def test_queries_over_windows_of_several_lengths_answer_as_the_reference(
     made: tuple[Case, list[Plan]], buckets: int

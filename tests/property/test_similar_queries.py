@@ -12,8 +12,8 @@ from headrace.algebra.nodes import Aggregate, Plan
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
 from headrace.optimizer import optimize
+from how_many import examples
 from property.strategies import BUCKETS
-from property.whole_runs import whole_runs
 from support import check_by_reference
 
 SHAPES = (
@@ -45,7 +45,7 @@ def plans_of(texts: list[str], table: pa.Table) -> dict[str, Plan]:
         return {f"q{place}": optimize(db.query(text).plan) for place, text in enumerate(texts)}
 
 
-@whole_runs(18)
+@examples(6, 54)
 @given(st.lists(rows, min_size=1, max_size=10), st.lists(questions, min_size=1, max_size=6), BUCKETS)
 def test_each_query_answers_as_the_reference(
     payloads: list[tuple[object, ...]], asked: list[tuple[str, int, str]], buckets: int

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from random import Random
 
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from headrace.heartbeats.skew import Bound
@@ -14,7 +14,7 @@ from headrace.heartbeats.timing import Follow, Timing
 from headrace.reference.generation import ArrivedRow, figure_2, least_later
 from headrace.time import BEGINNING
 from headrace.workloads.simulated import Behaviour, SentRow, Sources
-from property.whole_runs import whole_runs
+from how_many import examples
 from simulated_runs import ANSWERS, NAMES, SINGLE, SimulatedRun, declared, inferred
 
 SMALL = st.integers(0, 4)
@@ -59,7 +59,7 @@ def readings(
             done = now + 1
 
 
-@whole_runs(6)
+@examples(2, 18)
 @given(ANY, SEEDS, st.integers(1, 2))
 def test_no_row_is_late_and_the_answers_are_those_of_the_reference(
     timings: list[Timing], seed: int, tasks: int
@@ -78,7 +78,7 @@ def test_no_row_is_late_and_the_answers_are_those_of_the_reference(
     run.check_answers()
 
 
-@whole_runs(6)
+@examples(2, 18)
 @given(ANY, SEEDS)
 def test_rows_that_wait_are_not_late(timings: list[Timing], seed: int) -> None:
     """Epochs take parts of what waits, take long, and the clock is set back."""
@@ -100,6 +100,7 @@ def test_rows_that_wait_are_not_late(timings: list[Timing], seed: int) -> None:
     run.check_answers()
 
 
+@examples(17)
 @given(OF_TIME, SEEDS)
 def test_heartbeats_are_what_figure_2_makes_of_the_closure(timings: list[Timing], seed: int) -> None:
     """Property 2. There are epochs without input where one moves, and only there."""
@@ -118,7 +119,7 @@ def test_heartbeats_are_what_figure_2_makes_of_the_closure(timings: list[Timing]
         event(f"an epoch without input: {made and not rows}")
 
 
-@settings(max_examples=15)
+@examples(5, 15)
 @given(OF_TIME, SEEDS)
 def test_no_larger_heartbeat_could_be_inferred(timings: list[Timing], seed: int) -> None:
     """The same against all ways in which what came can have been sent."""
@@ -143,7 +144,7 @@ def assumptions(draw: st.DrawFn) -> list[Timing]:
     return [replace(timing, idle_after=draw(length), timeout=draw(length)) for timing in draw(ANY)]
 
 
-@whole_runs(6)
+@examples(2, 18)
 @given(assumptions(), SEEDS)
 def test_the_answers_are_those_over_the_rows_that_were_taken(timings: list[Timing], seed: int) -> None:
     """Rows of a stream that has been idle, or had a timeout, may be late; all others are answered for."""

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from headrace.heartbeats.skew import Bound, SkewMatrix, without_redundant
 from headrace.reference.skew import Matrix, irredundant, power, product
+from how_many import examples
 
 NUMBERS = st.integers(0, 4)
 BOUND = st.builds(Bound, NUMBERS, NUMBERS) | st.builds(Bound, NUMBERS, st.just(0), NUMBERS)
@@ -36,6 +37,7 @@ def test_the_closure_is_the_power_of_the_number_of_streams(matrix: SkewMatrix) -
     assert triples(matrix.closure()) == power(triples(matrix), matrix.size)
 
 
+@examples(17)
 @given(MATRICES)
 def test_the_closure_is_the_least_that_holds_the_bounds_and_their_products(matrix: SkewMatrix) -> None:
     closed = matrix.closure()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from hypothesis import event, example, given, settings
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from driving import Arriving, drive, standing_for
@@ -34,6 +34,7 @@ from headrace.reference.events import (
 from headrace.reference.speculative import Speculation
 from headrace.schema import STRING, Field, Schema
 from headrace.time import BEGINNING, INFINITY, TimeDomain
+from how_many import examples
 
 END = Cti(INFINITY)
 
@@ -85,7 +86,7 @@ AT_THE_CTI: list[Event] = [
 """The entry of 5 goes, and the output before it is no longer to be changed."""
 
 
-@settings(max_examples=200)
+@examples(67, 200)
 @given(valid_streams())
 @example(AT_THE_CTI)
 def test_the_algorithms_are_progressive_and_their_output_is_valid(events: list[Event]) -> None:
@@ -101,7 +102,7 @@ def test_the_algorithms_are_progressive_and_their_output_is_valid(events: list[E
     event(f"ordered: {is_ordered(events)}; cut into a stream: {is_valid(closed)}")
 
 
-@settings(max_examples=100)
+@examples(34, 100)
 @given(valid_streams())
 def test_what_is_said_below_the_watermark_is_what_follows_from_the_input(events: list[Event]) -> None:
     operator = Speculation(counted)
@@ -111,14 +112,14 @@ def test_what_is_said_below_the_watermark_is_what_follows_from_the_input(events:
         assert same_content(table_of(operator.output), expected, operator.watermark)
 
 
-@settings(max_examples=100)
+@examples(34, 100)
 @given(valid_streams(perfect=True))
 def test_perfect_input_makes_perfect_output(events: list[Event]) -> None:
     assert is_perfect(events)
     assert is_perfect(run([*events, END]))
 
 
-@settings(max_examples=100)
+@examples(34, 100)
 @given(valid_streams())
 def test_the_watermark_is_that_of_the_invariant(events: list[Event]) -> None:
     operator, expected = Speculation(counted), BEGINNING
@@ -163,7 +164,7 @@ def ultra_consistent(events: Sequence[Event]) -> list[Event]:
     return output
 
 
-@settings(max_examples=150)
+@examples(50, 150)
 @given(valid_streams())
 def test_who_speaks_sooner_says_more(events: list[Event]) -> None:
     """Theorems 8 and 9: the latency and the size of the output of three operators."""
@@ -204,7 +205,7 @@ def epochs_of(events: Sequence[Event]) -> Iterator[Arriving]:
             waiting = []
 
 
-@settings(max_examples=60)
+@examples(20, 60)
 @given(valid_streams())
 def test_our_operator_says_what_the_algorithms_say(events: list[Event]) -> None:
     inputs = {"s": standing_for(STREAM, chronons=False, insert_only=False)}

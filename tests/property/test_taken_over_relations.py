@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.algebra.nodes import Filter, Join, Plan, TimeWindow, column
@@ -11,6 +11,7 @@ from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES
 from headrace.runtime.store.segments import MemoryStore
 from headrace.schema import BIGINT, BOOLEAN, STRING, unique_names
 from headrace.time import Duration
+from how_many import examples
 from property.plan_strategies import Case, relations, streams
 from property.strategies import BUCKETS
 from property.test_plan_changes import Script, prolonged
@@ -38,7 +39,7 @@ def joins(draw: st.DrawFn) -> tuple[Case, tuple[Plan, ...]]:
     return Case(found[0], (stream,), (relation,)), tuple(found)
 
 
-@settings(max_examples=20)
+@examples(7, 20)
 @given(st.data(), joins(), BUCKETS, st.sampled_from((2, 5)))
 def test_joins_answer_alike_whoever_has_read_the_relation(
     data: st.DataObject, drawn: tuple[Case, tuple[Plan, ...]], buckets: int, rows: int

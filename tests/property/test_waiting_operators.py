@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from headrace.algebra.nodes import (
@@ -39,6 +39,7 @@ from headrace.runtime.store.segments import FolderStore, MemoryStore, Store
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.schema import BIGINT, Field, Schema, unique_names
 from headrace.time import Duration, TimeDomain
+from how_many import examples
 from property.plan_strategies import Case, GeneratedStream
 from property.strategies import BUCKETS
 
@@ -170,7 +171,7 @@ TAKEN = st.lists(
 """How many rows of each stream the epochs take before the last one, which takes all."""
 
 
-@settings(max_examples=20)
+@examples(7, 20)
 @given(held(), BUCKETS, TAKEN)
 def test_holds_change_no_answer(held: Held, buckets: int, taken: Sequence[Mapping[str, int]]) -> None:
     both = Both(held, MemoryStore(), buckets)
@@ -180,7 +181,7 @@ def test_holds_change_no_answer(held: Held, buckets: int, taken: Sequence[Mappin
     both.finish()
 
 
-@settings(max_examples=8)
+@examples(3, 8)
 @given(held(), TAKEN)
 def test_what_waits_outlives_a_restart(held: Held, taken: Sequence[Mapping[str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder, closing(FolderStore(folder, durable=True)) as store:

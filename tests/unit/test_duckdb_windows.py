@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.language.binding.binder import bind
@@ -21,6 +21,7 @@ from headrace.optimizer import optimize
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, Schema
 from headrace.time import TimeDomain
+from how_many import examples
 from support import TableSource, run_plans
 
 SCHEMA = Schema((Field("k", STRING), Field("v", BIGINT), Field("ts", BIGINT)))
@@ -140,7 +141,7 @@ PAIRS = {
 
 
 @pytest.mark.parametrize("name", PAIRS)
-@settings(max_examples=25)
+@examples(5, 25)
 @given(rows, st.sampled_from((1, 3, 1000)))
 def test_the_same_rows_as_duckdb(name: str, given_rows: list[tuple[Any, ...]], epoch_rows: int) -> None:
     query, equivalent = PAIRS[name]
@@ -160,7 +161,7 @@ FROM tick
 """
 
 
-@settings(max_examples=25)
+@examples(9, 25)
 @given(rows, st.sampled_from((1, 3, 1000)))
 def test_the_same_rows_before_as_duckdb(given_rows: list[tuple[Any, ...]], epoch_rows: int) -> None:
     table = as_table(given_rows)

@@ -36,6 +36,7 @@ from headrace.reference.contents import Element, Stream, content_at
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, STRING, Field, Schema
 from headrace.time import Duration, TimeDomain
+from how_many import examples
 from worked.tables import equivalent
 
 SCHEMA = Schema((Field("e", STRING), Field("v", BIGINT)))
@@ -121,12 +122,14 @@ cuts = st.integers(1, 3)
 
 
 @pytest.mark.parametrize("name", RULES)
+@examples(17)
 @given(some_streams(), cuts)
 def test_rules(name: str, streams: dict[str, Stream], cuts: int) -> None:
     equivalent(*RULES[name], streams, cuts)
 
 
 @pytest.mark.parametrize("name", ROW_RULES)
+@examples(17)
 @given(some_streams(one_at_a_time=True), cuts)
 def test_rules_of_row_windows(name: str, streams: dict[str, Stream], cuts: int) -> None:
     equivalent(*ROW_RULES[name], streams, cuts)
@@ -143,6 +146,7 @@ def test_a_count_window_commutes_with_no_filter_and_no_union() -> None:
 
 
 @pytest.mark.parametrize("name", REDUCIBLE)
+@examples(17)
 @given(some_streams(), st.sampled_from((Split, Coalesce)), cuts)
 def test_split_and_coalesce_commute_with_what_is_snapshot_reducible(
     name: str, streams: dict[str, Stream], commuting: Callable[[Plan], Plan], cuts: int
@@ -203,6 +207,7 @@ def auctions(draw: st.DrawFn) -> dict[str, Stream]:
     return {name: Stream(names[name], sorted(rows, key=lambda row: row[1])) for name, rows in streams.items()}
 
 
+@examples(17)
 @given(auctions(), cuts)
 def test_the_closing_price_is_grouped_below_the_join(streams: dict[str, Stream], cuts: int) -> None:
     size = Duration(6)

@@ -37,6 +37,7 @@ from headrace.kernels.values.extremes import lower_envelope
 from headrace.kernels.values.inputs import CountChanges, KeyPoints, RankedIntervals
 from headrace.kernels.values.order_statistics import order_statistics
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
+from how_many import examples
 
 small = st.integers(0, 6)
 
@@ -45,6 +46,7 @@ def ints(values: object) -> np.ndarray:
     return np.array(values, dtype=np.int64)
 
 
+@examples(17)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1).map(lambda value: value % 7), max_size=40))
 def test_dense_codes_number_values_by_first_appearance(values: list[int]) -> None:
     codes, first = dense_codes(ints(values))
@@ -59,6 +61,7 @@ def test_order_by_code_is_a_stable_sort(codes: list[int]) -> None:
     assert order.tolist() == sorted(range(len(codes)), key=lambda row: codes[row])
 
 
+@examples(17)
 @given(st.lists(st.one_of(small, st.integers(-(2**63), 2**63 - 1)), max_size=60))
 def test_order_by_digits_is_a_stable_sort(values: list[int]) -> None:
     expected = sorted(range(len(values)), key=values.__getitem__)
@@ -118,6 +121,7 @@ def test_buckets_are_in_range_and_even(count: int) -> None:
 changes = st.lists(st.tuples(st.integers(0, 3), small, st.integers(-3, 3)), max_size=25)
 
 
+@examples(17)
 @given(changes)
 def test_netting_adds_up_what_falls_together(rows: list[tuple[int, int, int]]) -> None:
     codes, times, deltas = (ints([row[place] for row in rows]) for place in range(3))
@@ -143,6 +147,7 @@ def test_netting_adds_up_what_falls_together(rows: list[tuple[int, int, int]]) -
     assert marks.tolist() == sums_at_marks(index, sums, 4).tolist()
 
 
+@examples(17)
 @given(st.lists(st.integers(0, 5_000), max_size=20), st.integers(0, 5_000))
 def test_codes_are_numbered_by_first_appearance(few: list[int], many: int) -> None:
     """Hashes that fall into one place of the table, and so many that it grows."""
@@ -166,6 +171,7 @@ def test_touched_codes_are_numbered_in_order(codes: list[int], data: st.DataObje
     assert rank.tolist() == [expected.index(code) if code in expected else -1 for code in range(8)]
 
 
+@examples(17)
 @given(changes, st.lists(st.booleans(), min_size=25, max_size=25))
 def test_points_carry_the_running_sums(rows: list[tuple[int, int, int]], leaves: list[bool]) -> None:
     bases = {0: 10, 1: 20, 2: 30, 3: 40}
@@ -197,6 +203,7 @@ def test_points_carry_the_running_sums(rows: list[tuple[int, int, int]], leaves:
     assert len(point_codes) == len({(code, time) for code, time, _ in rows})
 
 
+@examples(17)
 @given(
     st.lists(st.tuples(st.integers(-2, 2), st.integers(0, 9)), max_size=400),
     st.tuples(st.integers(-3, 3), st.integers(0, 9), st.integers(0, 4)),
@@ -295,6 +302,7 @@ def live_at(elements: list[tuple[int, int, int, int]], code: int, time: int) -> 
 waiting = st.tuples(st.integers(0, 1), small, st.integers(0, 14), st.integers(1, 5))
 
 
+@examples(17)
 @given(st.lists(waiting, max_size=15), st.integers(3, 12), st.booleans())
 def test_lower_envelope(elements: list[tuple[int, int, int, int]], since: int, one_window: bool) -> None:
     if one_window:
@@ -321,6 +329,7 @@ def test_lower_envelope(elements: list[tuple[int, int, int, int]], since: int, o
     assert len(kept) <= changes
 
 
+@examples(17)
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.lists(st.integers(0, 3), max_size=8)), min_size=1, max_size=3),
     st.integers(1, 4),
@@ -362,6 +371,7 @@ def test_slide_rows_tells_how_the_window_of_each_row_number_changes(
     assert numbers.tolist() == [number for _, number in kept]
 
 
+@examples(17)
 @given(intervals, st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]))
 def test_order_statistics(elements: list[tuple[int, int, int, int]], fraction: float) -> None:
     rows = [(code, start, rank, 1) for code, rank, start, _ in elements]
@@ -387,6 +397,7 @@ def test_order_statistics(elements: list[tuple[int, int, int, int]], fraction: f
         assert share[at] == place - math.floor(place)
 
 
+@examples(17)
 @given(st.lists(st.tuples(st.integers(0, 2), small, st.integers(-2, 2)), max_size=20), st.integers(1, 4))
 def test_frames_of_time(rows: list[tuple[int, int, int]], size: int) -> None:
     present = sorted({code for code, *_ in rows})
@@ -430,6 +441,7 @@ def test_differences_of_columns() -> None:
     assert result.tolist() == [[5, 0, 6], [50, 0, 2**63 - 1]], "differences wrap around"
 
 
+@examples(17)
 @given(st.lists(st.tuples(st.integers(-20, 20), st.integers(1, 12))), st.integers(1, 5), st.integers(0, 4))
 def test_intervals_are_cut_where_windows_take_over(
     spans: list[tuple[int, int]], slide: int, offset: int

@@ -12,6 +12,7 @@ from headrace.runtime.sources import open_source
 from headrace.runtime.sources.composed.tables import read_rows
 from headrace.schema import BIGINT, DOUBLE, STRING, TIMESTAMP, Field, Schema
 from headrace.server.bodies import plain_lines
+from how_many import examples
 
 SCHEMA = Schema((Field("a", BIGINT), Field("b", STRING), Field("t", TIMESTAMP), Field("x", DOUBLE)))
 VALUES = st.one_of(
@@ -22,6 +23,7 @@ OBJECTS = st.dictionaries(st.sampled_from(["a", "b", "t", "x", "A", "c"]), VALUE
 FIRST = st.fixed_dictionaries(dict.fromkeys(SCHEMA.names, VALUES))
 
 
+@examples(17)
 @given(FIRST, st.lists(OBJECTS, max_size=3), st.sampled_from(["\n", "\r\n", "\n\n"]), st.booleans())
 def test_they_are_what_a_file_has(
     tmp_path_factory: pytest.TempPathFactory,

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from headrace.elements import Int64Array, integers
 from headrace.errors import UserError
 from headrace.workloads.nexmark import FIRST_ID, MAX_LIFE, MIN_LIFE, TABLES, Nexmark, counts, generate
+from how_many import examples
 
 EVENTS = 200_000
 SPEC = Nexmark(EVENTS, seed=7)
@@ -35,6 +36,7 @@ def array(table: pa.Table, column: str) -> Int64Array:
     return integers(table[column].combine_chunks())
 
 
+@examples(17)
 @given(
     events=st.integers(0, 5_000),
     cuts=st.lists(st.integers(0, 5_000), max_size=5),

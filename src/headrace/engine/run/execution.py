@@ -162,7 +162,7 @@ class Execution:
         self._watched = None if settings.storage is None else Watched(settings.storage, self._look_at_all)
 
     def _go_on(self, journal: Journal, description: Description, *, adapt: bool) -> None:
-        """Take up the run of a durable store where its last commit left it, and bring what is new to the present."""
+        """Take up the run of a durable store at its last commit, and bring what is new to the present."""
         past = _past(self._defined)
         self.differences = self.run.resume(journal, description, adapt=adapt, past=past)
         new = {name: start for name, start in past.items() if name in self.differences.added}

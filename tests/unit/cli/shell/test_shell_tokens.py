@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sqlglot.errors import TokenError
 from sqlglot.tokens import TokenType
@@ -12,11 +12,12 @@ from sqlglot.tokens import TokenType
 from headrace.cli.shell.shell import is_complete, parts_of
 from headrace.language.completion.tokens import statements_of, tokens_of
 from headrace.language.dialect import Headrace
+from how_many import examples
 
 _BITS = ["'", '"', "`", ";", "-", "--", "/*", "*/", "\\", "a", "r", "\n", "1", ".", " ", "''"]
 
 
-@settings(max_examples=200, deadline=None)
+@examples(67, 200)
 @given(st.lists(st.sampled_from(_BITS), max_size=10).map("".join))
 def test_statements_end_where_the_language_says(text: str) -> None:
     # How an end right beside a nested comment's is read differs, of which nobody takes care.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
@@ -14,6 +14,7 @@ from headrace.elements import Batch
 from headrace.errors import LanguageError, UserError
 from headrace.history import clip, equivalent
 from headrace.time import INFINITY
+from how_many import examples
 
 STREAM = "CREATE STREAM s (k STRING, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER {};"
 COUNTS = "SELECT k, COUNT(*) AS n FROM s [RANGE 4] GROUP BY k"
@@ -81,7 +82,7 @@ def test_all_that_follows_is_said_at_once() -> None:
         assert not len(db["q"].changes(output="final"))
 
 
-@settings(max_examples=12)
+@examples(4, 12)
 @given(
     st.lists(
         st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 6)), max_size=3), min_size=2, max_size=5

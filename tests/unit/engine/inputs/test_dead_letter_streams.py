@@ -26,6 +26,7 @@ from headrace.runtime.driver.epoch import committed as driver
 from headrace.runtime.driver.kept import results
 from headrace.runtime.driver.kept.letters import MOST_FILES
 from headrace.time import MICROSECONDS, ManualClock
+from how_many import examples
 
 TABLE = pa.table({"ts": [1, 2, 10, 3, 11, 12, 5, 20], "v": [1, 0, 3, 4, 5, 6, 7, 0], "k": list("abcdefgh")})
 """The rows d and g are late; b and h divide by zero."""
@@ -190,6 +191,7 @@ def test_what_is_said_of_a_query_over_dead_letters(db: hr.Database, tmp_path: Pa
 rows = st.lists(st.tuples(st.integers(0, 12), st.integers(-1, 2)), min_size=1, max_size=25)
 
 
+@examples(17)
 @given(rows, st.integers(1, 7), st.integers(0, 4))
 def test_every_row_is_in_exactly_one_place(found: list[tuple[int, int]], cut: int, disorder: int) -> None:
     """In the input of a query or in the dead letters, whatever the cut; as the definition of late says."""

@@ -8,13 +8,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, given
 from hypothesis import strategies as st
 
 import headrace as hr
 import headrace.runtime.driver.epoch.committed as driver
 import headrace.runtime.store.segments as segments
 from headrace.errors import LanguageError, UserError
+from how_many import examples
 
 STREAMS = """
     CREATE STREAM bid (item BIGINT, price BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 4 RETAIN 12;
@@ -42,7 +43,7 @@ ROW = st.tuples(
 )
 
 
-@settings(max_examples=6, deadline=None, phases=[Phase.generate])
+@examples(2, 6, phases=[Phase.generate])
 @given(
     st.lists(ROW, min_size=12, max_size=30),
     st.sampled_from(list(QUERIES)),

@@ -18,6 +18,7 @@ from headrace.errors import UserError
 from headrace.runtime.driver.epoch import committed as driver
 from headrace.runtime.driver.kept import results
 from headrace.time import MICROSECONDS, ManualClock
+from how_many import examples
 
 SECOND = MICROSECONDS["SECOND"]
 STREAM = """
@@ -455,6 +456,7 @@ def test_a_row_is_taken_once_where_the_run_is_killed(
 rows = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 1)), min_size=1, max_size=12)
 
 
+@examples(17)
 @given(rows, rows)
 def test_every_row_is_in_one_place_after_a_replay(
     first: list[tuple[int, int]], second: list[tuple[int, int]]

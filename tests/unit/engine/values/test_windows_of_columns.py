@@ -7,10 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
+from how_many import examples
 
 TABLE = "TABLE (SELECT * FROM s WINDOW(RANGE 3))"
 
@@ -25,7 +26,7 @@ def snapshot(query: str, rows: dict[str, Any], instant: int) -> list[dict[str, A
         return listed
 
 
-@settings(max_examples=25)
+@examples(9, 25)
 @given(
     values=st.lists(st.integers(-20, 20) | st.none(), min_size=1, max_size=6).filter(any),
     size=st.integers(1, 9),

@@ -20,6 +20,7 @@ from headrace.operators.aggregates.sum_values import evaluate
 from headrace.operators.state.sum_columns import SumColumns
 from headrace.reference.aggregates import aggregate
 from headrace.schema import BIGINT, DOUBLE, STRING
+from how_many import examples
 
 DECIMAL = pa.decimal128(20, 2)
 NUMBERS = ("AVG", "VARIANCE", "VAR_POP", "STDDEV", "STDDEV_POP")
@@ -84,6 +85,7 @@ def test_decimal_sums_are_exact(values: list[Decimal]) -> None:
     assert value_of("SUM", DECIMAL, list(values)) == sum(values)
 
 
+@examples(17)
 @given(st.data(), st.sampled_from(["SUM", *NUMBERS]), st.sampled_from([DOUBLE, BIGINT, DECIMAL]))
 def test_results_are_exact_and_rounded_once(data: st.DataObject, function: str, dtype: pa.DataType) -> None:
     if function == "SUM" and dtype != DOUBLE:

@@ -12,11 +12,13 @@ from headrace.operators.state import numbers as module
 from headrace.operators.state.keys import hash_rows, normalise
 from headrace.operators.state.numbers import Numbers
 from headrace.schema import DOUBLE
+from how_many import examples
 
 KEYS = st.none() | st.text("abc", max_size=3)
 BATCHES = st.lists(st.lists(KEYS, max_size=12), max_size=6)
 
 
+@examples(17)
 @given(st.sets(KEYS, max_size=5).map(list), BATCHES, st.sampled_from((2**62, 3, 1)))
 def test_a_key_keeps_its_number(known: list[str | None], batches: list[list[str | None]], size: int) -> None:
     """Whatever keys share a hash, and if the numbers are made anew from the keys."""

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.operators.state.keys import encode_keys, hash_rows
@@ -15,6 +15,7 @@ from headrace.operators.state.schedule import Schedule
 from headrace.operators.state.sum_columns import SumColumns
 from headrace.operators.state.sweep_area import Layout
 from headrace.time import INFINITY
+from how_many import examples
 
 Row = tuple[int, int, int]
 
@@ -46,6 +47,7 @@ def total(parts: list[pa.RecordBatch]) -> dict[tuple[int, int], int]:
     return {place: n for place, n in sums.items() if n}
 
 
+@examples(17)
 @given(batches, st.booleans())
 def test_what_is_due_and_what_comes_next(parts: list[list[Row]], collide: bool) -> None:
     area, expected = schedule(), Counter[tuple[int, int]]()
@@ -130,7 +132,7 @@ many = st.lists(
 ranges = st.tuples(st.sampled_from([0, 1, 2, 9]), st.integers(-1, 62), st.integers(-1, 62))
 
 
-@settings(max_examples=25)
+@examples(9, 25)
 @given(many, st.lists(ranges, max_size=12), st.integers(0, 40), st.booleans())
 def test_the_changes_of_keys_between_instants(
     parts: list[list[Row]], probes: list[Row], horizon: int, collide: bool

@@ -11,6 +11,7 @@ from headrace.elements import integers
 from headrace.operators.state.keys import hash_rows
 from headrace.operators.state.runs import HASH, TIME
 from headrace.operators.state.steps import StepArea
+from how_many import examples
 
 KEYS = (0, 1, 2)
 
@@ -51,6 +52,7 @@ def before(area: StepArea, instant: int, collide: bool) -> dict[int, int]:
 epochs = st.lists(st.fixed_dictionaries({key: st.sets(st.integers(0, 4)) for key in KEYS}), max_size=12)
 
 
+@examples(17)
 @given(epochs, st.integers(1, 12), st.booleans())
 def test_differences_of_steps_are_what_lies_between(
     parts: list[dict[int, set[int]]], size: int, collide: bool

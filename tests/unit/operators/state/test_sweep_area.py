@@ -11,6 +11,7 @@ from headrace.operators.state.keys import hash_rows
 from headrace.operators.state.runs import HASH, TIME, SortedRun
 from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
 from headrace.time import BEGINNING
+from how_many import examples
 
 
 def insert(area: SweepArea, rows: list[tuple[int, int, int]], collide: bool = False) -> None:
@@ -36,6 +37,7 @@ row = st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(-2, 2))
 batches = st.lists(st.lists(row, max_size=8), max_size=12)
 
 
+@examples(17)
 @given(batches, st.booleans())
 def test_deltas_expire_and_net(parts: list[list[tuple[int, int, int]]], collide: bool) -> None:
     area = SweepArea(Layout(("k",), ints=("n",)))

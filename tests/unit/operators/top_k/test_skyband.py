@@ -18,6 +18,7 @@ from headrace.reference.contents import Element, Stream
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, UNKNOWN, Field, Schema
 from headrace.time import BEGINNING, INFINITY, TimeDomain
+from how_many import examples
 
 SCHEMA = Schema((Field("k", BIGINT), Field("v", BIGINT)))
 K, V = (Column(place, field.name, field.type) for place, field in enumerate(SCHEMA))
@@ -42,6 +43,7 @@ def elements(draw: st.DrawFn) -> list[tuple[tuple[int, int | None], int, int, in
     return rows
 
 
+@examples(17)
 @given(
     rows=elements(),
     keys=st.sampled_from([(), (K,)]),

@@ -15,6 +15,7 @@ from headrace.runtime.delivery.record_forms import UpsertForm
 from headrace.runtime.delivery.records import JsonRecords
 from headrace.runtime.results.changes import Change
 from headrace.time import INFINITY
+from how_many import examples
 
 
 class Topics:
@@ -58,6 +59,7 @@ class Topics:
         self.seen.append((change.heartbeat, sorted(rows, key=repr)))
 
 
+@examples(17)
 @given(
     st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["a", "b", None])), min_size=6),
     st.sampled_from(["[RANGE 5]", "[RANGE 4 SLIDE 4]", "[RANGE UNBOUNDED]", "[NOW]"]),

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from headrace import Database, Query, Retry, TableSink, UserError, connect
@@ -21,6 +21,7 @@ from headrace.runtime.delivery.contract import Origin
 from headrace.runtime.results.changes import Change
 from headrace.runtime.store.sealed import seal, unseal
 from headrace.time import INFINITY
+from how_many import examples
 
 QUERIES = (
     "SELECT k, COUNT(*) AS n, MAX(v) AS m FROM s WINDOW(RANGE 3) GROUP BY k",
@@ -124,7 +125,7 @@ def table_of(rows: list[tuple[int, str | None, int]]) -> pa.Table:
     )
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(5, 15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ROWS, st.sampled_from(QUERIES), st.integers(1, 4), st.integers(1, 60))
 def test_the_table_is_the_content_after_every_epoch(
     tmp_path_factory: pytest.TempPathFactory,

@@ -14,6 +14,7 @@ from headrace.runtime.sources import Rejected, SplitSource, open_source
 from headrace.runtime.sources.text.blocks import COUNTED_BYTES, Block, TextPart
 from headrace.runtime.sources.text.csv import CsvFormat, parse_block
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema
+from how_many import examples
 
 ReadAll = Callable[..., tuple[pa.Table, list[Rejected]]]
 
@@ -69,6 +70,7 @@ GOOD_LINE = ",".join(GOOD_CELLS)
 @example([f'{GOOD_LINE[:-1]}a"b,"open', GOOD_LINE])
 @example([GOOD_LINE.replace("true", " true\t"), GOOD_LINE.replace("1.5", "?")])
 @example([GOOD_LINE.replace("x", "x\ry"), GOOD_LINE])
+@examples(17)
 @given(st.lists(st.one_of(LINES, st.sampled_from(["", "a\rb", "1,2,true,2024-01-01,,,"])), max_size=6))
 def test_every_line_is_read_as_if_it_stood_alone(lines: list[str]) -> None:
     rows, rejected = parse("".join(f"{line}\n" for line in lines))
@@ -82,6 +84,7 @@ OTHER_LINES = st.text("a,'\\#\"\r ", max_size=6).map(lambda end: f"{GOOD_LINE}{e
 )
 
 
+@examples(17)
 @given(st.lists(OTHER_LINES, max_size=5))
 def test_every_line_is_read_as_if_it_stood_alone_with_other_characters(lines: list[str]) -> None:
     rows, rejected = parse("".join(f"{line}\n" for line in lines), OTHER_FORM)

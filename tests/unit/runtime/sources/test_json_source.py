@@ -20,6 +20,7 @@ from headrace.runtime.sources.text.blocks import COUNTED_BYTES, Block, TextPart
 from headrace.runtime.sources.text.json import parse_block
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema, sql_type
 from headrace.value_texts import json_texts
+from how_many import examples
 from property.strategies import nested_types, values
 
 ReadAll = Callable[..., tuple[pa.Table, list[Rejected]]]
@@ -92,6 +93,7 @@ def test_every_line_is_read_as_if_it_stood_alone(lines: list[str], with_bad: boo
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
+@examples(17)
 @given(value=VALUES, key=KEYS)
 def test_arrow_and_python_agree_on_each_value(dtype: pa.DataType, value: str, key: str) -> None:
     schema = Schema((Field("i", dtype),))
@@ -145,6 +147,7 @@ def as_json(value: Any) -> Any:
             return value
 
 
+@examples(17)
 @given(st.data())
 def test_nested_values_are_read_by_arrow_as_by_python(data: st.DataObject) -> None:
     kind = data.draw(nested_types())
@@ -159,6 +162,7 @@ def test_nested_values_are_read_by_arrow_as_by_python(data: st.DataObject) -> No
         assert alone[1] == beside[1][:-1]
 
 
+@examples(17)
 @given(st.data())
 def test_nested_values_that_are_written_are_read_back(data: st.DataObject) -> None:
     kind = data.draw(nested_types())

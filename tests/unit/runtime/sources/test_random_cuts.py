@@ -20,6 +20,7 @@ from headrace.runtime.sources.rows import rows
 from headrace.runtime.sources.rows.contract import Rejected
 from headrace.runtime.sources.text import blocks
 from headrace.schema import BIGINT, DOUBLE, STRING, TIMESTAMP, Field, Schema
+from how_many import examples
 
 SCHEMA = Schema((Field("n", BIGINT), Field("x", DOUBLE), Field("s", STRING), Field("ts", TIMESTAMP)))
 COUNTS = (37, 0, 1, 60)
@@ -158,6 +159,7 @@ def expected(source: SplitSource, read_all: Callable[..., tuple[pa.Table, list[R
     return read_all(source)
 
 
+@examples(10)
 @given(data=st.data())
 def test_any_cut_gives_every_row_once(
     source: SplitSource,

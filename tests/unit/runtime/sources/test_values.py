@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from headrace.runtime.sources.rows.values import infer_type, parse_texts
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+from how_many import examples
 
 ODD = [
     *("1", "-1", "+1", "007", "0x1F", "-0x1F", "1e2", "1.5", ".5", "5.", "1_0", "nan", "NaN", "inf"),
@@ -94,6 +95,7 @@ def test_blanks_and_the_null_text() -> None:
 
 
 @pytest.mark.parametrize("dtype", [BIGINT, DOUBLE, BOOLEAN, DATE, TIMESTAMP, pa.decimal128(10, 2)], ids=str)
+@examples(17)
 @given(texts=st.lists(st.one_of(st.none(), st.sampled_from(ODD), st.text(max_size=6)), max_size=8))
 def test_a_text_is_judged_for_itself(dtype: pa.DataType, texts: list[str | None]) -> None:
     alone = [value for text in texts for value in values([text], dtype, trim=True)]

@@ -1,0 +1,36 @@
+"""The number of examples of a property: few in `make test`, many in `make runs`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import pytest
+from hypothesis import settings
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+PROFILE: Final = os.environ.get("HEADRACE_HYPOTHESIS", "ci")
+_SOAKED: Final = 50
+
+
+def how_many(few: int, many: int) -> int:
+    """The first in `make test`, the second in `make runs`, and fifty times as many in `make soak`."""
+    return {"runs": many, "soak": _SOAKED * many}.get(PROFILE, few)
+
+
+def examples(few: int, many: int = 50, **others: Any) -> Callable[[Test], Test]:
+    """Marks a property that takes long, or that runs whole queries.
+
+    Args:
+        few: how many examples it has in `make test`. Choose it so that the test finds what you break.
+        many: how many it has in `make runs`; in `make soak` fifty times as many.
+        others: further settings of Hypothesis.
+    """
+
+    def marked(test: Test) -> Test:
+        found: Test = pytest.mark.runs(settings(max_examples=how_many(few, many), **others)(test))
+        return found
+
+    return marked

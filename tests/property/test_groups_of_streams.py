@@ -13,7 +13,7 @@ from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.generation import generate, next_due, start
 from headrace.heartbeats.groups import GroupedMatrix, Skew
-from headrace.heartbeats.skew import Bound, Bounds, SkewMatrix, within, within_rows, without_redundant
+from headrace.heartbeats.skew import Bound, Bounds, SkewMatrix, within, without_redundant
 from headrace.heartbeats.steps import BoundKind, BoundSteps
 from headrace.heartbeats.together import Together
 from headrace.reference.groups import grouped, weaker
@@ -81,7 +81,7 @@ def test_the_bounds_of_groups(matrix: SkewMatrix, groups: tuple[tuple[int, ...],
 SIZE = 6
 STREAMS = st.lists(st.integers(0, SIZE - 1), min_size=1, max_size=SIZE, unique=True).map(tuple)
 SKEWS = st.lists(st.builds(Skew, STREAMS, STREAMS, SETS), max_size=3)
-OWN = st.sampled_from(((), (within(0),), (within(2), within_rows(2)), (Bound(0, 3),)))
+OWN = st.sampled_from(((), (within(0),), (within(2), Bound(0, rows=2)), (Bound(0, 3),)))
 SOME_EQUAL = st.sampled_from(((0, 0, 0, 0, 0, 0), (0, 0, 0, 1, 1, 1), (0, 1, 0, 1, 0, 2), (0, 1, 2, 2, 2, 2)))
 KINDS = st.tuples(SOME_EQUAL, st.tuples(OWN, OWN, OWN), st.tuples(*[st.integers(0, 2)] * 3))
 """Which streams have equal bounds with themselves and latencies, and which these are."""

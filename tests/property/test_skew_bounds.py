@@ -42,18 +42,8 @@ def test_the_closure_is_the_power_of_the_number_of_streams(matrix: SkewMatrix) -
 def test_the_closure_is_the_least_that_holds_the_bounds_and_their_products(matrix: SkewMatrix) -> None:
     closed = matrix.closure()
     assert closed.closure() == closed
-    assert closed.is_idempotent()
     assert product(triples(closed), triples(closed)) == triples(closed)
-    assert matrix.is_idempotent() == (matrix == closed)
     for pair, bounds in matrix.bounds.items():
         assert all(any(one.implies(bound) for one in closed.between(*pair)) for bound in bounds)
     # The powers rise to it, so that any closed matrix with these bounds has at least what it has.
     assert triples(closed) == power(triples(matrix), matrix.size + 2)
-
-
-@given(MATRICES, st.integers(1, 5))
-def test_coarser_waits_are_implied(matrix: SkewMatrix, granule: int) -> None:
-    coarse = matrix.coarser(granule)
-    for pair, bounds in matrix.bounds.items():
-        assert all(any(one.implies(bound) for one in bounds) for bound in coarse.between(*pair))
-        assert all(bound.wait % granule == 0 for bound in coarse.between(*pair))

@@ -71,15 +71,6 @@ def within(disorder: int) -> Bound:
     return Bound(disorder + 1)
 
 
-def within_rows(rows: int) -> Bound:
-    """From a stream to itself: k-ordered arrival, at most so many rows after the one that should follow them.
-
-    Raises:
-        ValueError: the number is negative or too large.
-    """
-    return Bound(0, rows=rows)
-
-
 Bounds = tuple[Bound, ...]
 """A skew bound set without redundant pairs, sorted; what is not in it is not known."""
 
@@ -134,10 +125,6 @@ class SkewMatrix:
         """
         return SkewMatrix(self.latencies, _along_paths(self))
 
-    def is_idempotent(self) -> bool:
-        """Whether nothing follows that is not already known: `B * B = B`."""
-        return self.closure() == self
-
     def stalling(self) -> tuple[tuple[int, int], ...]:
         """The pairs of streams, from and to, for which a timeout is needed; to be asked of a closure.
 
@@ -154,18 +141,6 @@ class SkewMatrix:
     def needs_timeout(self) -> bool:
         """Whether rows can wait for ever if all streams pause (theorem 3.3); to be asked of a closure."""
         return bool(self.stalling())
-
-    def coarser(self, granule: int) -> SkewMatrix:
-        """The same, with waits rounded up to multiples of a granule (microseconds).
-
-        Closures of it are smaller. It is safe: a heartbeat comes later, by less than a granule for each
-        step of a path.
-        """
-        rounded = {
-            pair: tuple(Bound(one.delta, -(-one.wait // granule) * granule, one.rows) for one in bounds)
-            for pair, bounds in self.bounds.items()
-        }
-        return SkewMatrix(self.latencies, rounded)
 
 
 def _along_paths(matrix: SkewMatrix) -> dict[tuple[int, int], Bounds]:

@@ -68,11 +68,6 @@ class Holder(Operator, Protocol):
         ...
 
 
-def buffered(operator: Operator) -> int:
-    """How many rows of state an operator holds."""
-    return sum(len(area) for area in operator.areas.values())
-
-
 def evaluate_all(
     expressions: Sequence[Expression], batch: Batch, report: Report
 ) -> tuple[Batch, list[pa.Array]]:

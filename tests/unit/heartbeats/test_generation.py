@@ -9,7 +9,7 @@ from headrace.heartbeats.drained import DrainedClocks
 from headrace.heartbeats.generation import generate, next_due, start
 from headrace.heartbeats.groups import GroupedMatrix
 from headrace.heartbeats.rules import SilencePolicy, granule_for
-from headrace.heartbeats.skew import STRICT, Bound, SkewMatrix, within, within_rows
+from headrace.heartbeats.skew import STRICT, Bound, SkewMatrix, within
 from headrace.heartbeats.state import State
 from headrace.time import BEGINNING, INFINITY
 
@@ -36,7 +36,7 @@ def heartbeats_of_duplicates(*bounds: Bound) -> list[int]:
 
 def test_at_most_two_duplicates_of_each_timestamp() -> None:
     """Section 3.1: without either pair some heartbeats are delayed."""
-    ordered, duplicates = within(0), within_rows(2)
+    ordered, duplicates = within(0), Bound(0, rows=2)
     assert heartbeats_of_duplicates(ordered, duplicates) == [5, 5, 6, 6]
     assert heartbeats_of_duplicates(ordered) == [5, 5, 5, 6]
     assert heartbeats_of_duplicates(duplicates) == [BEGINNING, BEGINNING, 6, 6]
@@ -44,13 +44,13 @@ def test_at_most_two_duplicates_of_each_timestamp() -> None:
 
 def test_k_ordered_arrival() -> None:
     """Section 8: (k, 0); a row is overtaken by at most three rows that should follow it."""
-    driven = Driven(rules_of(SkewMatrix((0,), {(0, 0): (within_rows(3),)})))
+    driven = Driven(rules_of(SkewMatrix((0,), {(0, 0): (Bound(0, rows=3),)})))
     found = [driven.epoch(now, [(0, instant)])[0] for now, instant in enumerate((4, 9, 7, 5, 8, 12))]
     assert found == [BEGINNING, BEGINNING, BEGINNING, 5, 10, 10]
 
 
 def test_large_numbers_of_rows_are_counted_in_steps() -> None:
-    driven = Driven(rules_of(SkewMatrix((0,), {(0, 0): (within_rows(1000),)})))
+    driven = Driven(rules_of(SkewMatrix((0,), {(0, 0): (Bound(0, rows=1000),)})))
     for now in range(1500):
         (heartbeat,) = driven.epoch(now, [(0, now)])
         behind = now - (heartbeat - 1 if heartbeat > BEGINNING else -1)
@@ -199,7 +199,7 @@ def test_promises_made_for_other_rules_are_kept() -> None:
 
 
 def test_when_clocks_are_needed() -> None:
-    own: dict[tuple[int, int], tuple[Bound, ...]] = {(0, 0): (within(3), within_rows(2))}
+    own: dict[tuple[int, int], tuple[Bound, ...]] = {(0, 0): (within(3), Bound(0, rows=2))}
     assert not rules_of(SkewMatrix((0, 0), own)).needs_clocks
     assert rules_of(SkewMatrix((0, 0), own | {(0, 1): (Bound(3),)})).needs_clocks
     assert rules_of(SkewMatrix((1, 0), own)).needs_clocks

@@ -100,11 +100,6 @@ def _comment(text: str, start: int) -> Token:
     return Token(TokenKind.COMMENT, text[start:], start, is_open=True)
 
 
-def complete_part(text: str) -> int:
-    """Up to where a text consists of statements that end with `;` (offset); 0 if none has ended."""
-    return max((token.end for token in tokens_of(text) if token.word == ";"), default=0)
-
-
 def statements_of(text: str) -> Iterator[tuple[int, str]]:
     """The statements of a text with their offsets, the last one without `;`; none of blanks and comments."""
     start, begun = 0, None

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from headrace.errors import DeliveryError
 from headrace.runtime.delivery.contract import Origin
@@ -37,26 +37,6 @@ class Record:
     topic: str
     key: bytes | None
     value: bytes | None
-
-
-class RecordForm(Protocol):
-    """What is made of changes."""
-
-    def open(self, origin: Origin) -> None:
-        """Get ready for the changes of a query.
-
-        Raises:
-            UserError: they cannot be sent in this form.
-        """
-        ...
-
-    def records(self, change: Change) -> list[Record]:
-        """The records of an epoch."""
-        ...
-
-    def committed(self) -> None:
-        """The records that were made last are in Kafka."""
-        ...
 
 
 class ChangesForm:

@@ -36,7 +36,7 @@ from headrace.runtime.intake.retained import RetainedSource, read_retained
 from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream, Streams
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.journal.retained import Retained
-from headrace.runtime.tasks.messages import ResultRef, RetainedFile
+from headrace.runtime.tasks.messages import RetainedFile
 from headrace.time import BEGINNING, INFINITY
 
 MOST_ROWS: Final = 500_000
@@ -187,9 +187,6 @@ class CatchUp:
             tuple(ref for part in found for ref in part.dead_letters),
             tuple(queries.graph.users),
         )
-
-    def _at_output(self, ref: ResultRef) -> ResultRef:
-        return replace(ref, node=self._output)
 
     def discard(self) -> None:
         """Remove what was written for a query that does not join."""

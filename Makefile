@@ -4,11 +4,15 @@ BIN := .venv/bin
 MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 WITH_JAVA = JAVA_HOME="$$(scripts/find_java.sh)" PATH="$(CURDIR)/$(BIN):$$PATH"
 
+# Kernels are compiled before many processes need them, and kept for every clone with the same kernels and versions.
+KERNELS = $(BIN)/python -m headrace.kernels --keep "$${XDG_CACHE_HOME:-$$HOME/.cache}/headrace/kernels"
+CHECKED = NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/checked-kernels
+
 # Each process would otherwise compile 300 test files anew, with their assertions: half of the time of collecting them.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve-demo kafka-demo test runs kills check docs docs-serve bench bench-peers spectrum golden soak clean
+.PHONY: help setup demo serve-demo kafka-demo kernels test runs kills check docs docs-serve bench bench-peers spectrum golden soak clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -26,18 +30,21 @@ serve-demo: setup  ## a server with queries over bids that come as it runs; Ctrl
 kafka-demo: setup  ## a Kafka broker, bids in a topic, and a query that writes into another one; Ctrl-C stops all
 	@$(WITH_JAVA) python scripts/kafka_demo.py
 
-test: setup  ## all tests but the longest: kernels and operators with bounds checks, the rest without a JVM, those on Spark
+kernels: setup  ## compile the kernels, with bounds checks and without, or take them from where they were kept
+	@$(KERNELS)
+	@$(CHECKED) $(KERNELS)
+
+test: kernels  ## all tests but the longest: kernels and operators with bounds checks, the rest without a JVM, those on Spark
 	@$(WITH_JAVA); export JAVA_HOME PATH; \
-	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/checked-kernels \
-		pytest -n 2 tests/unit/kernels tests/property/test_operators.py; bounds=$$?; \
+	$(CHECKED) pytest -n 2 tests/unit/kernels tests/property/test_operators.py; bounds=$$?; \
 	pytest -n 2 --dist worksteal -m "not spark and not kills" --ignore=tests/property/test_operators.py; plain=$$?; \
 	pytest -n 2 -m "spark and not kills"; spark=$$?; \
 	exit $$((bounds || plain || spark))
 
-runs: setup  ## the properties of whole runs again, with three times as many examples
+runs: kernels  ## the properties that take long again, with all of their examples
 	HEADRACE_HYPOTHESIS=runs $(BIN)/pytest -n 2 --dist worksteal -m "runs and not spark"
 
-kills: setup  ## the tests that end whole runs at every step, without a JVM and on Spark
+kills: kernels  ## the tests that end whole runs at every step, without a JVM and on Spark
 	@$(WITH_JAVA); export JAVA_HOME PATH; \
 	pytest -n 2 -m "kills and not spark"; plain=$$?; \
 	pytest -m "kills and spark"; spark=$$?; \

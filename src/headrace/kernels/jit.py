@@ -1,53 +1,83 @@
-"""How kernels are compiled: for given types, cached on disk, and happy with read-only Arrow memory."""
+"""How kernels are compiled: for given types, cached on disk, and happy with read-only Arrow memory.
+
+Numba is loaded when a kernel is first called. A process that calls none, such as one that explains a plan, is
+spared the half second.
+"""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
-from functools import lru_cache, wraps
-from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+from dataclasses import dataclass
+from functools import cache, lru_cache, wraps
+from types import FunctionType
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, cast
 
-import numba
 import numpy as np
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-INT1 = numba.types.Array(numba.int64, 1, "C", readonly=True)
-"""A vector of int64 that the kernel only reads."""
-INT2 = numba.types.Array(numba.int64, 2, "C", readonly=True)
-"""A matrix of int64, rows first, that the kernel only reads."""
-FLOAT1 = numba.types.Array(numba.float64, 1, "C", readonly=True)
-"""A vector of float64 that the kernel only reads."""
-FLOAT2 = numba.types.Array(numba.float64, 2, "C", readonly=True)
-"""A matrix of float64, rows first, that the kernel only reads."""
-BYTES = numba.types.Array(numba.uint8, 1, "C", readonly=True)
-"""Raw bytes that the kernel only reads."""
-OFFSETS = numba.types.Array(numba.int32, 1, "C", readonly=True)
-"""Offsets of an Arrow string column, or numbers of rows, that the kernel only reads."""
-INT1_OUT = numba.int64[::1]
-"""A vector of int64 that the kernel writes."""
-INT2_OUT = numba.int64[:, ::1]
-"""A matrix of int64, rows first, that the kernel writes."""
 
+@dataclass(frozen=True)
+class Argument:
+    """The type of an argument of a kernel.
 
-def int_arrays(together: type[NamedTuple]) -> object:
-    """The type of a named tuple of vectors of int64 that the kernel only reads."""
-    return numba.types.NamedUniTuple(INT1, len(together._fields), together)
-
-
-def kernel(*signature: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Compile a function for exactly these argument types, once per machine, at its first call.
-
-    A process that calls no kernel, such as one that explains a plan, does not even load what was compiled.
+    Attributes:
+        text: the type as Numba writes it in a signature.
+        together: the named tuple whose fields are all of this type, or None.
     """
 
+    text: str
+    together: type[NamedTuple] | None = None
+
+
+INT: Final = Argument("int64")
+FLOAT: Final = Argument("float64")
+TRUTH: Final = Argument("boolean")
+INT1: Final = Argument("Array(int64, 1, 'C', True)")
+"""A vector of int64 that the kernel only reads."""
+INT2: Final = Argument("Array(int64, 2, 'C', True)")
+"""A matrix of int64, rows first, that the kernel only reads."""
+FLOAT1: Final = Argument("Array(float64, 1, 'C', True)")
+"""A vector of float64 that the kernel only reads."""
+BYTES: Final = Argument("Array(uint8, 1, 'C', True)")
+"""Raw bytes that the kernel only reads."""
+OFFSETS: Final = Argument("Array(int32, 1, 'C', True)")
+"""Offsets of an Arrow string column, or numbers of rows, that the kernel only reads."""
+INT1_OUT: Final = Argument("int64[::1]")
+"""A vector of int64 that the kernel writes."""
+INT2_OUT: Final = Argument("int64[:, ::1]")
+"""A matrix of int64, rows first, that the kernel writes."""
+BYTES_OUT: Final = Argument("uint8[::1]")
+"""Raw bytes that the kernel writes."""
+TRUTHS_OUT: Final = Argument("boolean[::1]")
+"""A vector of booleans that the kernel writes."""
+
+
+@cache
+def loaded(module: str) -> Any:
+    """A module of Numba's or LLVM's, loaded when a kernel is compiled."""
+    return importlib.import_module(module)
+
+
+def int_arrays(together: type[NamedTuple]) -> Argument:
+    """The type of a named tuple of vectors of int64 that the kernel only reads."""
+    return Argument(INT1.text, together)
+
+
+def kernel(*signature: Argument) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Compile a function for exactly these argument types, once per machine, at its first call."""
     # Numba takes a writable array where it expects one that is only read, but not inside a tuple.
-    has_tuples = any(isinstance(part, numba.types.BaseTuple) for part in signature)
+    has_tuples = any(argument.together is not None for argument in signature)
 
     def compiled_later(function: Callable[P, R]) -> Callable[P, R]:
         @lru_cache(maxsize=1)
         def compiled() -> Callable[P, R]:
-            return cast(Callable[P, R], numba.njit(signature, cache=True, nogil=True)(function))
+            types = tuple(map(_type_of, signature))
+            return cast(
+                Callable[P, R], loaded("numba").njit(types, cache=True, nogil=True)(_linked(function))
+            )
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -56,9 +86,80 @@ def kernel(*signature: object) -> Callable[[Callable[P, R]], Callable[P, R]]:
             given: Any = tuple(_only_read(arg) if isinstance(arg, tuple) else arg for arg in args)
             return compiled()(*given, **kwargs)
 
+        KERNELS.append((function, compiled))
         return call
 
     return compiled_later
+
+
+def inner(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function that kernels call, with them and for the types that they call it with."""
+    return _inside(function, {})
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """The same for a function that is so small that its text goes into those of its callers."""
+    return _inside(function, {"inline": "always"})
+
+
+def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Define an operation by the instructions of LLVM that are made for it (`numba.extending.intrinsic`)."""
+
+    def call(*_: object) -> object:
+        raise TypeError(f"{function.__name__} exists in kernels alone")
+
+    _INNER[call] = lambda: cast(Callable[..., Any], loaded("numba.extending").intrinsic(function))
+    return call
+
+
+def carray(pointer: object, shape: tuple[int, ...], type: object) -> np.ndarray:
+    """The memory at a pointer as an array, in kernels alone (`numba.carray`)."""
+    raise TypeError("carray exists in kernels alone")
+
+
+def inner_functions() -> list[Callable[..., Any]]:
+    """The functions that kernels call, in the modules that are loaded, as they are written."""
+    return [call.__wrapped__ for call in _INNER if hasattr(call, "__wrapped__")]
+
+
+KERNELS: Final[list[tuple[Callable[..., Any], Callable[[], Any]]]] = []
+"""The kernels of the modules that are loaded: each function, and what compiles or loads it."""
+
+_INNER: Final[dict[object, Callable[[], Callable[..., Any]]]] = {carray: lambda: loaded("numba").carray}
+"""What makes each function that kernels call, as Numba has to see it."""
+
+
+def _inside(function: Callable[P, R], options: dict[str, str]) -> Callable[P, R]:
+    @lru_cache(maxsize=1)
+    def compiled() -> Callable[P, R]:
+        made = loaded("numba").njit(cache=True, nogil=True, **options)(_linked(function))
+        return cast(Callable[P, R], made)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        return compiled()(*args, **kwargs)
+
+    _INNER[call] = compiled
+    return call
+
+
+def _linked(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, with those that it calls as Numba has to see them in its module."""
+    assert isinstance(function, FunctionType)
+    for name in function.__code__.co_names:
+        found = function.__globals__.get(name)
+        if isinstance(found, FunctionType) and found in _INNER:
+            function.__globals__[name] = _INNER[found]()
+    return cast(Callable[P, R], function)
+
+
+def _type_of(argument: Argument) -> object:
+    types = loaded("numba.types")
+    # The texts are those above, in Numba's own words.
+    single = eval(argument.text, {}, vars(types))
+    if argument.together is None:
+        return single
+    return types.NamedUniTuple(single, len(argument.together._fields), argument.together)
 
 
 def _only_read(arrays: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
@@ -66,8 +167,3 @@ def _only_read(arrays: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
     for view in views:
         view.flags.writeable = False
     return type(arrays)(*views)
-
-
-def inner(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function that kernels call, with them and for the types that they call it with."""
-    return cast(Callable[P, R], numba.njit(cache=True, nogil=True)(function))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from itertools import islice
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from headrace.later import later
+
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = later("asyncio")
 
 T = TypeVar("T")
 

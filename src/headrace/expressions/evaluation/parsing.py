@@ -118,7 +118,7 @@ def parse_timestamp(texts: pa.Array, target: pa.DataType) -> Converted:
     return _instants(texts, part, day, part("hour", 0), matching & good)
 
 
-_NAMES: Final = pa.array(["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"])
+_NAMES: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 """The short names of the months."""
 
 
@@ -161,7 +161,10 @@ class _Parts:
 
     def month_of_name(self) -> Int64Array:
         """The months from 1 whose short names are given; 0 where there is none."""
-        return np.asarray(numbers(pc.index_in(self._text("name"), _NAMES).fill_null(-1).cast(BIGINT))) + 1
+        return (
+            np.asarray(numbers(pc.index_in(self._text("name"), pa.array(_NAMES)).fill_null(-1).cast(BIGINT)))
+            + 1
+        )
 
     def afternoon(self) -> npt.NDArray[Any]:
         """Whether the hours of twelve are those after noon."""

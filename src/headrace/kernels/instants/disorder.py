@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import INT1, INT1_OUT, kernel
+from headrace.kernels.jit import INT, INT1, INT1_OUT, kernel
 
 _NONE: Final = np.iinfo(np.int64).max
 
@@ -32,7 +31,7 @@ def furthest_behind(times: Int64Array) -> tuple[int, int]:
     return drop, newest
 
 
-@kernel(INT1, INT1, numba.int64, numba.int64, numba.int64, INT1_OUT, INT1_OUT)
+@kernel(INT1, INT1, INT, INT, INT, INT1_OUT, INT1_OUT)
 def late_by_value(
     codes: Int64Array,
     times: Int64Array,
@@ -70,7 +69,7 @@ def late_by_value(
     return late[:count].copy(), limits[:count].copy()
 
 
-@kernel(INT1, INT1, numba.int64, numba.int64)
+@kernel(INT1, INT1, INT, INT)
 def suffix_candidates(newest: Int64Array, heard: Int64Array, until: int, last: int) -> Int64Array:
     """Those of the values that `suffix_minima` has to look at, so that few have to be sorted.
 
@@ -111,7 +110,7 @@ def suffix_candidates(newest: Int64Array, heard: Int64Array, until: int, last: i
     return found[:count].copy()
 
 
-@kernel(INT1, INT1, INT1, numba.int64)
+@kernel(INT1, INT1, INT1, INT)
 def suffix_minima(
     newest: Int64Array, heard: Int64Array, order: Int64Array, until: int
 ) -> tuple[Int64Array, Int64Array]:
@@ -144,7 +143,7 @@ def suffix_minima(
     return values[:count][::-1].copy(), before[:count][::-1].copy()
 
 
-@kernel(INT1, numba.int64, INT1_OUT, INT1_OUT)
+@kernel(INT1, INT, INT1_OUT, INT1_OUT)
 def renew(codes: Int64Array, place: int, places: Int64Array, sizes: Int64Array) -> None:
     """Move values to another place, such as the run that an epoch writes.
 
@@ -161,7 +160,7 @@ def renew(codes: Int64Array, place: int, places: Int64Array, sizes: Int64Array) 
             places[value] = place
 
 
-@kernel(INT1_OUT, numba.int64)
+@kernel(INT1_OUT, INT)
 def join_places(places: Int64Array, first: int) -> Int64Array:
     """Move all values that are at a place or a later one to that one; which they are, increasing.
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import INT1, INT1_OUT, INT2, INT2_OUT, kernel
+from headrace.kernels.jit import INT, INT1, INT1_OUT, INT2, INT2_OUT, kernel
 
 
-@kernel(INT1, INT1, INT1, numba.int64)
+@kernel(INT1, INT1, INT1, INT)
 def number_instants(
     order: Int64Array, codes: Int64Array, times: Int64Array, count: int
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
@@ -111,7 +110,7 @@ def subtract_columns(
             result[row, place] = given_by[row, given[place]] - taken_from[row, taken[number]]
 
 
-@kernel(INT1, INT1, numba.int64, INT1, INT1, INT1, INT1_OUT)
+@kernel(INT1, INT1, INT, INT1, INT1, INT1, INT1_OUT)
 def frame_starts(
     first: Int64Array,
     times: Int64Array,

@@ -5,15 +5,14 @@ Srivastava and Widom, *Flexible Time Management in Data Stream Systems*, PODS 20
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import INT1, INT1_OUT, INT2, INT2_OUT, kernel
+from headrace.kernels.jit import INT, INT1, INT1_OUT, INT2, INT2_OUT, kernel
 from headrace.time import BEGINNING
 
 
-@kernel(INT1, INT1, numba.int64, INT1, INT1, INT1, INT1, INT1, INT1)
+@kernel(INT1, INT1, INT, INT1, INT1, INT1, INT1, INT1, INT1)
 def promised(
     news: Int64Array,
     group_of: Int64Array,
@@ -98,7 +97,7 @@ def matured(
     return reached, left
 
 
-@kernel(INT1_OUT, INT2_OUT, INT1, INT1, INT1, INT1, numba.int64)
+@kernel(INT1_OUT, INT2_OUT, INT1, INT1, INT1, INT1, INT)
 def put(
     heartbeats: Int64Array,
     pending: Int64Array,

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import INT1, INT2, OFFSETS, inner, kernel
+from headrace.kernels.jit import INT, INT1, INT2, OFFSETS, inner, kernel
 
 
-@kernel(INT1, INT1, INT1, INT2, numba.int64)
+@kernel(INT1, INT1, INT1, INT2, INT)
 def net_schedule(
     by_time: Int64Array, codes: Int64Array, times: Int64Array, ints: Int64Array, count: int
 ) -> tuple[int, Int64Array, Int64Array, Int64Array]:
@@ -52,7 +51,7 @@ def net_schedule(
     return found, first, point_codes, total_ints
 
 
-@kernel(INT1, INT1, numba.int64, INT2, numba.int64)
+@kernel(INT1, INT1, INT, INT2, INT)
 def index_schedule(
     codes: Int64Array, rank: Int64Array, distinct: int, sums: Int64Array, stride: int
 ) -> tuple[npt.NDArray[np.int32], Int64Array]:
@@ -143,7 +142,7 @@ def _place(
     return low
 
 
-@kernel(INT1, INT1, OFFSETS, INT1, INT1, numba.int64)
+@kernel(INT1, INT1, OFFSETS, INT1, INT1, INT)
 def next_rows(
     run_hashes: Int64Array,
     run_times: Int64Array,
@@ -197,7 +196,7 @@ def key_ranges(
     return lows, highs
 
 
-@kernel(OFFSETS, INT2, numba.int64)
+@kernel(OFFSETS, INT2, INT)
 def sums_at_marks(order: npt.NDArray[np.int32], sums: Int64Array, stride: int) -> Int64Array:
     """What the rows add up to before every so many of them.
 

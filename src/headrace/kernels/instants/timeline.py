@@ -6,12 +6,11 @@ of exact numbers), so that what enters and leaves cancels.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import BYTES, INT1, INT2, OFFSETS, kernel
+from headrace.kernels.jit import BYTES, INT, INT1, INT2, OFFSETS, kernel
 
 
 @kernel(INT1, INT1, INT1, INT2)
@@ -43,7 +42,7 @@ def net_points(
     return first[:points].copy(), point_ints[:points].copy()
 
 
-@kernel(INT1, INT2, numba.int64)
+@kernel(INT1, INT2, INT)
 def add_by_code(codes: Int64Array, ints: Int64Array, count: int) -> Int64Array:
     """The sums of the rows of each code 0..count-1.
 
@@ -62,7 +61,7 @@ def add_by_code(codes: Int64Array, ints: Int64Array, count: int) -> Int64Array:
     return total_ints
 
 
-@kernel(INT1, INT1, INT1, numba.int64)
+@kernel(INT1, INT1, INT1, INT)
 def touched_codes(
     rows: Int64Array, codes: Int64Array, others: Int64Array, count: int
 ) -> tuple[Int64Array, Int64Array, Int64Array]:
@@ -215,7 +214,7 @@ def segments(
     return rows[:found].copy(), starts[:found].copy(), stops[:found].copy(), signs[:found].copy()
 
 
-@kernel(INT1, OFFSETS, numba.int64)
+@kernel(INT1, OFFSETS, INT)
 def count_before(times: Int64Array, order: npt.NDArray[np.int32], bound: int) -> int:
     """How many times are below the bound, by binary search; `order` sorts `times`."""
     low, high = 0, len(order)
@@ -228,7 +227,7 @@ def count_before(times: Int64Array, order: npt.NDArray[np.int32], bound: int) ->
     return low
 
 
-@kernel(INT1, INT1, numba.int64)
+@kernel(INT1, INT1, INT)
 def smallest_per_code(codes: Int64Array, times: Int64Array, count: int) -> Int64Array:
     """The smallest time of each code 0..count-1; the largest int64 (INFINITY) for one without rows."""
     result = np.full(count, np.iinfo(np.int64).max, dtype=np.int64)

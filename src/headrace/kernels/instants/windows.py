@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import INT1, kernel
+from headrace.kernels.jit import INT, INT1, kernel
 
 
-@kernel(INT1, INT1, numba.int64, numba.int64)
+@kernel(INT1, INT1, INT, INT)
 def cut_by_window(
     ts: Int64Array, te: Int64Array, slide: int, offset: int
 ) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:

@@ -9,11 +9,10 @@ superaccumulators"). Most columns of doubles need three or four of the places.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from headrace.elements import Float64Array, Int64Array
-from headrace.kernels.jit import FLOAT1, INT1, INT2, kernel
+from headrace.kernels.jit import FLOAT1, INT, INT1, INT2, kernel
 from headrace.kernels.numbers.integers import MASK, negate
 
 
@@ -88,7 +87,7 @@ def multiply_limbs(left: Int64Array, right: Int64Array) -> Int64Array:
     return result
 
 
-@kernel(INT1, INT1, INT2, numba.int64)
+@kernel(INT1, INT1, INT2, INT)
 def spread_limbs(
     factors: Int64Array, first: Int64Array, limbs: Int64Array, places: int
 ) -> tuple[Int64Array, Int64Array]:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from headrace.elements import BoolArray, Float64Array, Int64Array
-from headrace.kernels.jit import INT1, INT2, inner, kernel
+from headrace.kernels.jit import INT, INT1, INT2, TRUTH, inlined, inner, kernel
 from headrace.kernels.numbers.integers import (
     MASK,
     any_below,
@@ -29,7 +28,7 @@ _LOWEST = -1074
 """The exponent of the smallest double."""
 
 
-@kernel(INT1, INT2, numba.int64)
+@kernel(INT1, INT2, INT)
 def rounded_sums(places: Int64Array, limbs: Int64Array, unit: int) -> Float64Array:
     """Sums of doubles as the nearest doubles.
 
@@ -77,7 +76,7 @@ def rounded_means(
     return result
 
 
-@kernel(INT1, INT1, INT1, INT2, INT1, INT2, INT1, INT2, INT1, numba.int64, numba.boolean)
+@kernel(INT1, INT1, INT1, INT2, INT1, INT2, INT1, INT2, INT1, INT, TRUTH)
 def rounded_spreads(
     count: Int64Array,
     divisors: Int64Array,
@@ -210,7 +209,7 @@ def _gather(places, limbs, row, total):  # type: ignore[no-untyped-def]
 
 
 # A call would cost rounded_sums a quarter more.
-@numba.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _carried(limbs, width):  # type: ignore[no-untyped-def]
     """Write limbs of any size and sign as the magnitude of the integer they make; its sign and length."""
     carry = 0

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import INT1, kernel
+from headrace.kernels.jit import INT, INT1, kernel
 
 
 @kernel(INT1)
@@ -51,7 +50,7 @@ def dense_codes(hashes: Int64Array) -> tuple[Int64Array, Int64Array]:
     return codes, first[:found].copy()
 
 
-@kernel(INT1, INT1, numba.int64)
+@kernel(INT1, INT1, INT)
 def order_by_code(codes: Int64Array, rows: Int64Array, count: int) -> Int64Array:
     """`rows` stably sorted by their codes 0..count-1 (counting sort); int64[len(rows)]."""
     starts = np.zeros(count + 1, dtype=np.int64)

@@ -7,17 +7,16 @@ column into running hashes: `h = mix(h ^ mix(word + salt))`, where `mix` is the 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from headrace.elements import BoolArray, Int64Array
-from headrace.kernels.jit import BYTES, INT1, INT1_OUT, OFFSETS, kernel
+from headrace.kernels.jit import BYTES, INT, INT1, INT1_OUT, OFFSETS, inlined, kernel
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _NULL = np.uint64(0x5851F42D4C957F2D)
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _mix(value):  # type: ignore[no-untyped-def]
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -52,7 +51,7 @@ def fold_bytes(offsets: np.ndarray, data: np.ndarray, valid: np.ndarray, hashes:
         hashes[row] = np.int64(_mix(np.uint64(hashes[row]) ^ _mix(word)))
 
 
-@kernel(INT1, numba.int64)
+@kernel(INT1, INT)
 def buckets_of(hashes: Int64Array, count: int) -> Int64Array:
     """The bucket 0..count-1 of each hash, taken from its upper half; int64[n]."""
     result = np.empty(len(hashes), dtype=np.int64)

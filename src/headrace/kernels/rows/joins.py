@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import INT1, inner, kernel
+from headrace.kernels.jit import INT, INT1, inlined, inner, kernel
 
 _FOR_EVER = 2**62
 """From this length on, an interval counts as reaching back to the beginning; instants lie within it."""
@@ -14,7 +13,7 @@ _FANOUT = 32
 """So many rows make a block, and so many blocks a larger one."""
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _grow(array, used):  # type: ignore[no-untyped-def]
     larger = np.empty(2 * len(array), dtype=np.int64)
     larger[:used] = array[:used]
@@ -201,7 +200,7 @@ def _probe(
     return left[:found].copy(), right[:found].copy()
 
 
-@kernel(INT1, INT1, INT1, INT1, INT1, INT1, numba.int64, numba.int64)
+@kernel(INT1, INT1, INT1, INT1, INT1, INT1, INT, INT)
 def join_intervals(
     left_hashes: Int64Array,
     left_ts: Int64Array,

@@ -6,11 +6,10 @@ A table is int64[slots, 2], the hash and its number beside each other, so that m
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import INT1, INT1_OUT, INT2, INT2_OUT, inner, kernel
+from headrace.kernels.jit import INT, INT1, INT1_OUT, INT2, INT2_OUT, inner, kernel
 
 
 @inner
@@ -23,7 +22,7 @@ def _slot_of(key, table):  # type: ignore[no-untyped-def]
     return slot
 
 
-@kernel(INT1, numba.int64, INT2_OUT)
+@kernel(INT1, INT, INT2_OUT)
 def enter(hashes: Int64Array, start: int, table: Int64Array) -> Int64Array:
     """Put hashes into a table, each with its place as its number.
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
 
-import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import INT1, kernel
+from headrace.kernels.jit import INT, INT1, kernel
 
 
-@kernel(INT1, INT1, INT1, INT1, numba.int64, numba.int64)
+@kernel(INT1, INT1, INT1, INT1, INT, INT)
 def best_paths(
     starts: Int64Array, targets: Int64Array, first: Int64Array, second: Int64Array, sources: int, longest: int
 ) -> Int64Array:

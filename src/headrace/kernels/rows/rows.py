@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import INT1, kernel
+from headrace.kernels.jit import INT, INT1, kernel
 
 _INFINITY = np.iinfo(np.int64).max
 
 
-@kernel(INT1, INT1, INT1, INT1, numba.int64, numba.int64)
+@kernel(INT1, INT1, INT1, INT1, INT, INT)
 def slide_rows(
     counts: Int64Array, old: Int64Array, fresh: Int64Array, times: Int64Array, rows: int, slide: int
 ) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array, Int64Array, Int64Array]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import heapq
 
-import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import INT1, int_arrays, kernel
+from headrace.kernels.jit import INT, INT1, inner, int_arrays, kernel
 from headrace.kernels.values.inputs import KeyPoints, RankedIntervals
 
 _INFINITY = int(np.iinfo(np.int64).max)
 
 
-@numba.njit(cache=True)
+@inner
 def _push_on_queue(queue, span, row, ranks):  # type: ignore[no-untyped-def]
     head, tail = span
     while tail > head and ranks[queue[tail - 1]] >= ranks[row]:
@@ -23,7 +22,7 @@ def _push_on_queue(queue, span, row, ranks):  # type: ignore[no-untyped-def]
     return head, tail + 1
 
 
-@numba.njit(cache=True)
+@inner
 def _sweep_queue(queue, rows, times, ranks, starts, ends, since, result, needed):  # type: ignore[no-untyped-def]
     """One code whose intervals end in the order in which they start.
 
@@ -53,7 +52,7 @@ def _sweep_queue(queue, rows, times, ranks, starts, ends, since, result, needed)
             instant = following
 
 
-@numba.njit(cache=True)
+@inner
 def _sweep_heap(heap, rows, times, ranks, starts, ends, since, result, needed):  # type: ignore[no-untyped-def]
     """One code whose intervals end in any order."""
     heap.clear()
@@ -79,7 +78,7 @@ def _sweep_heap(heap, rows, times, ranks, starts, ends, since, result, needed): 
             instant = following
 
 
-@kernel(INT1, INT1, INT1, numba.int64)
+@kernel(INT1, INT1, INT1, INT)
 def smallest_rows(codes: Int64Array, ranks: Int64Array, rows: Int64Array, count: int) -> Int64Array:
     """For each code 0..count-1 the first of its rows with the smallest rank, or -1; int64[count].
 
@@ -96,7 +95,7 @@ def smallest_rows(codes: Int64Array, ranks: Int64Array, rows: Int64Array, count:
     return result
 
 
-@kernel(int_arrays(KeyPoints), int_arrays(RankedIntervals), INT1, numba.int64)
+@kernel(int_arrays(KeyPoints), int_arrays(RankedIntervals), INT1, INT)
 def lower_envelope(
     points: KeyPoints, intervals: RankedIntervals, order: Int64Array, since: int
 ) -> tuple[Int64Array, Int64Array]:

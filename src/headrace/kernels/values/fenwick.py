@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
+from headrace.kernels.jit import inlined
 
-@numba.njit(cache=True, inline="always")
+
+@inlined
 def add_count(tree, start, size, place, count):  # type: ignore[no-untyped-def]
     """Add to the count of value `place` of the tree that fills `tree[start : start + size]`."""
     index = place + 1
@@ -15,7 +16,7 @@ def add_count(tree, start, size, place, count):  # type: ignore[no-untyped-def]
         index += index & -index
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def first_step(size):  # type: ignore[no-untyped-def]
     """With how large a step to begin a search in a tree: the largest power of 2 up to its size."""
     step = np.int64(1)
@@ -24,7 +25,7 @@ def first_step(size):  # type: ignore[no-untyped-def]
     return step
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def find_place(tree, start, size, step, rank):  # type: ignore[no-untyped-def]
     """The value at a rank, from 0, when all are sorted; `step` is what `first_step` has for `size`."""
     place = 0
@@ -36,7 +37,7 @@ def find_place(tree, start, size, step, rank):  # type: ignore[no-untyped-def]
     return place
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def count_below(tree, start, place):  # type: ignore[no-untyped-def]
     """How many values come before value `place`, copies included."""
     count = 0

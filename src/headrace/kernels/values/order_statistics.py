@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
 from headrace.elements import Float64Array, Int64Array
-from headrace.kernels.jit import BYTES, FLOAT1, INT1, int_arrays, kernel
+from headrace.kernels.jit import BYTES, FLOAT1, INT1, TRUTH, int_arrays, kernel
 from headrace.kernels.values.fenwick import add_count, find_place, first_step
 from headrace.kernels.values.inputs import CountChanges, KeyPoints
 
@@ -72,7 +71,7 @@ def order_statistics(
     return lower, upper, share
 
 
-@kernel(int_arrays(CountChanges), INT1, int_arrays(KeyPoints), BYTES, numba.boolean)
+@kernel(int_arrays(CountChanges), INT1, int_arrays(KeyPoints), BYTES, TRUTH)
 def sorted_values(
     changes: CountChanges,
     starts: Int64Array,

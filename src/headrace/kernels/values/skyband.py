@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import heapq
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import INT1, kernel
+from headrace.kernels.jit import INT, INT1, kernel
 
 
 @kernel(INT1, INT1, INT1, INT1)
@@ -41,7 +40,7 @@ def cut_where_one_ends(
     return blocks, count
 
 
-@kernel(INT1, INT1, INT1, numba.int64)
+@kernel(INT1, INT1, INT1, INT)
 def best_so_far(order: Int64Array, codes: Int64Array, ranks: Int64Array, limit: int) -> npt.NDArray[np.bool_]:
     """Which rows have fewer than `limit` strictly better ones of their code before them.
 

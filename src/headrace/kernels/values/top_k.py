@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import INT1, int_arrays, kernel
+from headrace.kernels.jit import INT, INT1, TRUTH, inlined, inner, int_arrays, kernel
 from headrace.kernels.values.fenwick import add_count, count_below, find_place, first_step
 from headrace.kernels.values.inputs import CountChanges, GroupPoints
 
@@ -20,7 +19,7 @@ _KEY, _ROW, _COPIES, _PLACE, _SINCE = range(5)
 """The columns of what is shown: what identifies it, the row, how often, its place, and since when."""
 
 
-@numba.njit(cache=True)
+@inner
 def _write(out, used, item, since, until):  # type: ignore[no-untyped-def]
     """Emit an item from `since` to `until`, or take back what was emitted from `until` to `since`."""
     if since == until:
@@ -33,7 +32,7 @@ def _write(out, used, item, since, until):  # type: ignore[no-untyped-def]
     return used + 1
 
 
-@numba.njit(cache=True)
+@inner
 def _fill_by_number(items, counts, tree_at, span, numbered):  # type: ignore[no-untyped-def]
     """The rows from one position up to another, with their places if they are asked for."""
     tree, live = counts[:2]
@@ -57,7 +56,7 @@ def _fill_by_number(items, counts, tree_at, span, numbered):  # type: ignore[no-
         place, skipped = _next_place(tree, live, tree_at, place, position), 0
 
 
-@numba.njit(cache=True)
+@inner
 def _next_place(tree, live, tree_at, place, position):  # type: ignore[no-untyped-def]
     """The place, after another, of the row at a position; mostly it is near."""
     start, size, step = tree_at
@@ -67,7 +66,7 @@ def _next_place(tree, live, tree_at, place, position):  # type: ignore[no-untype
     return find_place(tree, start, size, step, position)
 
 
-@numba.njit(cache=True)
+@inner
 def _fill_by_rank(items, counts, peers, tree_at, span, total, numbered, dense):  # type: ignore[no-untyped-def]
     """The rows with the ranks from one up to another, and the rank, from 0, of whatever comes next."""
     tree, live, distinct, crowd = counts
@@ -98,7 +97,7 @@ def _fill_by_rank(items, counts, peers, tree_at, span, total, numbered, dense): 
     return found, rank + 1 if dense else position
 
 
-@numba.njit(cache=True)
+@inner
 def _fill(items, counts, peers, tree_at, totals, wanted, numbered, kind):  # type: ignore[no-untyped-def]
     """Who is shown; a copy of `items` if there was no room; and whether all wanted places are taken."""
     offset, last = wanted
@@ -118,7 +117,7 @@ def _fill(items, counts, peers, tree_at, totals, wanted, numbered, kind):  # typ
     return items, found, end == last
 
 
-@numba.njit(cache=True)
+@inner
 def _with_room(out, rows):  # type: ignore[no-untyped-def]
     """The array itself, or a larger copy of it, with room for so many rows."""
     if rows <= len(out):
@@ -128,13 +127,13 @@ def _with_room(out, rows):  # type: ignore[no-untyped-def]
     return grown
 
 
-@numba.njit(cache=True, inline="always")
+@inlined
 def _is_same(item, other):  # type: ignore[no-untyped-def]
     """Whether items of one key are equal but for since when they are shown."""
     return item[_ROW] == other[_ROW] and item[_COPIES] == other[_COPIES] and item[_PLACE] == other[_PLACE]
 
 
-@numba.njit(cache=True)
+@inner
 def _change(out, used, shown, fresh, now, coalesce):  # type: ignore[no-untyped-def]
     """Close the items that are shown no more, and note since when the others are; both sorted by key."""
     old, new = 0, 0
@@ -154,7 +153,7 @@ def _change(out, used, shown, fresh, now, coalesce):  # type: ignore[no-untyped-
     return used
 
 
-@numba.njit(cache=True)
+@inner
 def _count(counts, peers, tree_at, number, change, totals, kind):  # type: ignore[no-untyped-def]
     """Let the count of a row change."""
     tree, live, distinct, crowd = counts
@@ -175,7 +174,7 @@ def _count(counts, peers, tree_at, number, change, totals, kind):  # type: ignor
 
 @kernel(
     int_arrays(CountChanges), INT1, INT1, int_arrays(GroupPoints),
-    numba.int64, numba.int64, numba.int64, numba.boolean, numba.boolean,
+    INT, INT, INT, TRUTH, TRUTH,
 )  # fmt: skip
 def first_rows(
     changes: CountChanges,

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import io
-import ssl
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from headrace.errors import DeliveryError, UserError, shortened
+from headrace.later import later
 from headrace.runtime.delivery.contract import Origin
 from headrace.runtime.results.changes import Change
 from headrace.runtime.writing.tables import write_table
 from headrace.time import INFINITY, TimeDomain, format_instant
+
+if TYPE_CHECKING:
+    import http.client as http
+    import ssl
+else:
+    http = later("http.client")
+    ssl = later("ssl")
 
 TIMEOUT: Final = 30.0
 """Seconds that a receiver has for each step of a request, unless another time is given."""
@@ -107,16 +113,16 @@ class WebhookSink:
             connection.request("POST", self._path, body, headers)
             answer = connection.getresponse()
             return answer.status, answer.read(4 * _SHOWN).decode("utf-8", "replace").strip()
-        except (OSError, HTTPException) as error:
+        except (OSError, http.HTTPException) as error:
             raise DeliveryError(f"the receiver cannot be reached: {error or type(error).__name__}") from error
         finally:
             connection.close()
 
-    def _connection(self) -> HTTPConnection:
+    def _connection(self) -> http.HTTPConnection:
         if not self._is_secure:
-            return HTTPConnection(self._host, self._port, timeout=self._timeout)
+            return http.HTTPConnection(self._host, self._port, timeout=self._timeout)
         context = ssl.create_default_context()
-        return HTTPSConnection(self._host, self._port, timeout=self._timeout, context=context)
+        return http.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=context)
 
 
 def _is_plain(text: str) -> bool:

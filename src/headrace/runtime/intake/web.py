@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from headrace.errors import SourceError, UserError
+from headrace.later import later
 from headrace.runtime.intake.pulling import PulledPiece
 from headrace.runtime.sources.composed.computed import ComputedSource
 from headrace.runtime.sources.composed.unreadable import UnreadableFile
@@ -22,6 +21,13 @@ from headrace.runtime.sources.rows.options import required, seconds
 from headrace.runtime.sources.text.csv import CsvSource
 from headrace.runtime.sources.text.json import JsonSource
 from headrace.schema import Schema
+
+if TYPE_CHECKING:
+    import http.client as http
+    import urllib.request as requests
+else:
+    http = later("http.client")
+    requests = later("urllib.request")
 
 OPTIONS: Final = ("url", "poll", "format", "authorization")
 """The options of an address, besides those of the format of its answers."""
@@ -73,19 +79,19 @@ class WebPull:
         Raises:
             SourceError: it cannot be reached, or answers with an error.
         """
-        request = urllib.request.Request(self._url, headers=dict(self._conditions))
+        request = requests.Request(self._url, headers=dict(self._conditions))
         if self._authorization is not None:
             # Not sent to where an answer points.
             request.add_unredirected_header("Authorization", self._authorization)
         try:
-            with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
+            with requests.urlopen(request, timeout=_SECONDS) as answer:
                 body: bytes = answer.read(_MOST_BYTES)
                 said = {name: answer.headers.get(name) for name in _CONDITIONS}
         except urllib.error.HTTPError as error:
             if error.code == 304:
                 return None
             raise SourceError(f"{self._label} answers {error.code}", hint="check the option url") from None
-        except (OSError, HTTPException, ValueError) as error:
+        except (OSError, http.HTTPException, ValueError) as error:
             raise SourceError(
                 f"{self._label} cannot be reached: {error}", hint="check the option url"
             ) from None

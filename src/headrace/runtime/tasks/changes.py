@@ -13,7 +13,6 @@ from headrace.elements import BoolArray, take_rows
 from headrace.runtime.tasks.letters import DeadLetters
 from headrace.schema import STRING
 
-_KNOWN: Final = pa.array(OPERATIONS, STRING)
 _WRITTEN: Final = "write insert, update or delete, or I, U or D"
 
 
@@ -30,7 +29,7 @@ def applicable(
     """
     if changes is None:
         return rows
-    known = pc.is_in(pc.utf8_upper(rows.column(changes.operation)), value_set=_KNOWN)
+    known = pc.is_in(pc.utf8_upper(rows.column(changes.operation)), value_set=pa.array(OPERATIONS, STRING))
     wrong = ~np.asarray(known.to_numpy(zero_copy_only=False))
     _drop(name, rows, wrong, f"{changes.operation} is not a known operation; {_WRITTEN}", letters)
     for key in changes.key:
@@ -47,7 +46,7 @@ def cannot_apply(changes: Changes, rows: pa.Table) -> BoolArray:
         changes: which columns say what a row changes.
         rows: the rows, with at least those columns.
     """
-    known = pc.is_in(pc.utf8_upper(rows.column(changes.operation)), value_set=_KNOWN)
+    known = pc.is_in(pc.utf8_upper(rows.column(changes.operation)), value_set=pa.array(OPERATIONS, STRING))
     wrong = ~np.array(known, dtype=np.bool_)
     for key in changes.key:
         wrong |= np.array(rows.column(key).is_null(), dtype=np.bool_)

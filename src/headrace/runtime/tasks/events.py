@@ -15,8 +15,6 @@ from headrace.runtime.tasks.letters import DeadLetters
 from headrace.schema import STRING
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
 
-_WORDS: Final = pa.array((*ADDITIONS, *WITHDRAWALS), STRING)
-_BACK: Final = pa.array(WITHDRAWALS, STRING)
 _MOST: Final = 1_000_000
 """So often a row may add or take back at most: each time is a row of the answer."""
 
@@ -143,7 +141,7 @@ def _weights(events: Events, rows: pa.RecordBatch) -> Int64Array:
 def _backwards(events: Events, rows: pa.RecordBatch) -> BoolArray:
     """Which of some rows take others back, where words say so."""
     assert events.change is not None
-    return _mask(pc.is_in(pc.utf8_upper(rows.column(events.change)), value_set=_BACK))
+    return _mask(pc.is_in(pc.utf8_upper(rows.column(events.change)), value_set=pa.array(WITHDRAWALS, STRING)))
 
 
 def _begins(events: Events, timestamp: str, rows: pa.RecordBatch) -> pa.Array:
@@ -156,7 +154,7 @@ def _begins(events: Events, timestamp: str, rows: pa.RecordBatch) -> pa.Array:
 
 def _unknown(change: pa.Array) -> BoolArray:
     if change.type == STRING:
-        return ~_mask(pc.is_in(pc.utf8_upper(change), value_set=_WORDS))
+        return ~_mask(pc.is_in(pc.utf8_upper(change), value_set=pa.array((*ADDITIONS, *WITHDRAWALS), STRING)))
     times = integers(change.fill_null(0))
     return np.asarray((times == 0) | ((times < -_MOST) | (times > _MOST)))
 

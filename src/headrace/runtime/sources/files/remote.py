@@ -15,16 +15,21 @@ from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Final, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from urllib.error import URLError
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
 
 import pyarrow as pa
 import pyarrow.fs
 
 from headrace.errors import PolicyError, SourceError
+from headrace.later import later
 from headrace.runtime.sources.files.patterns import is_hidden, is_partition, is_pattern
+
+if TYPE_CHECKING:
+    import urllib.request as requests
+else:
+    requests = later("urllib.request")
 
 ACCOUNT_OPTIONS: Final = ("access_key", "secret_key", "session_token", "region", "endpoint", "anonymous")
 """The options that say how an object store is reached."""
@@ -256,7 +261,7 @@ def _requested(url: str, method: str) -> Any:
         OSError: it does not answer, or not with the file.
     """
     try:
-        return urlopen(Request(url, method=method), timeout=_PATIENCE)
+        return requests.urlopen(requests.Request(url, method=method), timeout=_PATIENCE)
     except URLError as error:
         raise OSError(f"the server does not give it: {error}") from error
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from headrace.elements import BoolArray, Int64Array, record_batch
-from headrace.kernels.jit import BYTES, INT1, kernel
+from headrace.kernels.jit import BYTES, INT1, TRUTHS_OUT, kernel
 from headrace.runtime.sources.messages.messages import MessageRows, Messages, decoded, rejected, without
 from headrace.runtime.sources.rows.contract import Read, Rejected
 from headrace.runtime.sources.rows.written_times import ISO, WrittenTimes
@@ -158,7 +157,7 @@ def blank(data: npt.NDArray[np.uint8], begins: Int64Array, lengths: Int64Array) 
     return found
 
 
-@kernel(BYTES, INT1, INT1, numba.boolean[::1])
+@kernel(BYTES, INT1, INT1, TRUTHS_OUT)
 def _find_blank(
     data: npt.NDArray[np.uint8], begins: Int64Array, lengths: Int64Array, found: BoolArray
 ) -> None:

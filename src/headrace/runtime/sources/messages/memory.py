@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-import numba
 import numpy as np
-from llvmlite import ir
-from numba.extending import intrinsic
 
 from headrace.elements import BytesArray, Int64Array
-from headrace.kernels.jit import INT1, INT1_OUT, inner, kernel
+from headrace.kernels.jit import BYTES_OUT, INT, INT1, INT1_OUT, carray, inner, intrinsic, kernel, loaded
 
 END_OF_PARTITION: Final = -191
 """The error of what is no message, but says that there are no more for now."""
@@ -31,47 +28,55 @@ KEY: Final = 5
 """The same of the key."""
 _OFFSET: Final = 7
 
-_POINTER: Final = ir.IntType(8).as_pointer()
+
+def _ir() -> Any:
+    return loaded("llvmlite.ir")
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+def _pointer() -> Any:
+    return _ir().IntType(8).as_pointer()
+
+
+@intrinsic
 def _memory(typing: Any, address: Any) -> tuple[Any, Callable[..., Any]]:
     """An address as a pointer."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], _POINTER)
+        return builder.inttoptr(arguments[0], _pointer())
 
-    return numba.types.voidptr(address), generate
+    return loaded("numba.types").voidptr(address), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _destroy(typing: Any, function: Any, message: Any) -> tuple[Any, Callable[..., Any]]:
     """Call a function of C without a result, at its address, with a pointer."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        called = builder.inttoptr(arguments[0], ir.FunctionType(ir.VoidType(), [_POINTER]).as_pointer())
-        builder.call(called, [builder.inttoptr(arguments[1], _POINTER)])
+        called = builder.inttoptr(
+            arguments[0], _ir().FunctionType(_ir().VoidType(), [_pointer()]).as_pointer()
+        )
+        builder.call(called, [builder.inttoptr(arguments[1], _pointer())])
         return context.get_dummy_value()
 
-    return numba.types.void(function, message), generate
+    return loaded("numba.types").void(function, message), generate
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _timestamp(typing: Any, function: Any, message: Any, kind: Any) -> tuple[Any, Callable[..., Any]]:
     """Call a function of C at its address with two pointers, for an integer."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        form = ir.FunctionType(ir.IntType(64), [_POINTER, _POINTER])
+        form = _ir().FunctionType(_ir().IntType(64), [_pointer(), _pointer()])
         called = builder.inttoptr(arguments[0], form.as_pointer())
-        return builder.call(called, [builder.inttoptr(one, _POINTER) for one in arguments[1:]])
+        return builder.call(called, [builder.inttoptr(one, _pointer()) for one in arguments[1:]])
 
-    return numba.types.int64(function, message, kind), generate
+    return loaded("numba.types").int64(function, message, kind), generate
 
 
 @inner
 def _words(pointer: int) -> Int64Array:
     """What is in a message."""
-    found: Int64Array = numba.carray(_memory(pointer), (_WORDS,), np.int64)
+    found: Int64Array = carray(_memory(pointer), (_WORDS,), np.int64)
     return found
 
 
@@ -82,7 +87,7 @@ def _error(words: Int64Array) -> int:
     return int(low - 0x100000000) if low >= 0x80000000 else int(low)
 
 
-@kernel(INT1, numba.int64, numba.int64, numba.int64, INT1_OUT)
+@kernel(INT1, INT, INT, INT, INT1_OUT)
 def look(pointers: Int64Array, first: int, last: int, offset: int, found: Int64Array) -> None:
     """What the messages `[first, last)` say; see `ReachedOffsets`.
 
@@ -106,7 +111,7 @@ def look(pointers: Int64Array, first: int, last: int, offset: int, found: Int64A
     found[0], found[1], found[2], found[3] = offset, rows, size, gone
 
 
-@kernel(INT1_OUT, numba.int64, INT1_OUT)
+@kernel(INT1_OUT, INT, INT1_OUT)
 def select(pointers: Int64Array, end: int, offsets: Int64Array) -> int:
     """Move the messages below an offset before what is none, in order; how many there are.
 
@@ -125,7 +130,7 @@ def select(pointers: Int64Array, end: int, offsets: Int64Array) -> int:
     return count
 
 
-@kernel(INT1, numba.int64, INT1_OUT)
+@kernel(INT1, INT, INT1_OUT)
 def measure(pointers: Int64Array, word: int, lengths: Int64Array) -> int:
     """How many bytes the values or keys need, each with a line feed.
 
@@ -142,7 +147,7 @@ def measure(pointers: Int64Array, word: int, lengths: Int64Array) -> int:
     return size
 
 
-@kernel(INT1, numba.int64, INT1, INT1_OUT, numba.uint8[::1])
+@kernel(INT1, INT, INT1, INT1_OUT, BYTES_OUT)
 def copy(pointers: Int64Array, word: int, lengths: Int64Array, begins: Int64Array, data: BytesArray) -> None:
     """Copy values or keys, each with a line feed behind it.
 
@@ -156,13 +161,13 @@ def copy(pointers: Int64Array, word: int, lengths: Int64Array, begins: Int64Arra
         begins[place] = at
         length = lengths[place]
         if length > 0:
-            data[at : at + length] = numba.carray(_memory(_words(pointers[place])[word]), (length,), np.uint8)
+            data[at : at + length] = carray(_memory(_words(pointers[place])[word]), (length,), np.uint8)
             at += length
         data[at] = 10
         at += 1
 
 
-@kernel(numba.int64, INT1, numba.int64)
+@kernel(INT, INT1, INT)
 def release(destroy: int, pointers: Int64Array, count: int) -> None:
     """Let the first messages go.
 
@@ -175,7 +180,7 @@ def release(destroy: int, pointers: Int64Array, count: int) -> None:
         _destroy(destroy, pointers[place])
 
 
-@kernel(numba.int64, INT1, INT1_OUT, INT1_OUT)
+@kernel(INT, INT1, INT1_OUT, INT1_OUT)
 def times(function: int, pointers: Int64Array, kind: Int64Array, found: Int64Array) -> None:
     """When messages were made, in microseconds, or `NO_TIME`.
 

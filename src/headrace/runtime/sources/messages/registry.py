@@ -8,11 +8,16 @@ from __future__ import annotations
 import base64
 import json
 import urllib.error
-import urllib.request
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from headrace.errors import SourceError
+from headrace.later import later
+
+if TYPE_CHECKING:
+    import urllib.request as requests
+else:
+    requests = later("urllib.request")
 
 _SECONDS: Final = 10.0
 """How long a registry has for an answer."""
@@ -102,7 +107,7 @@ def _asked(registry: str, path: str, body: bytes | None = None) -> bytes:
     """
     parts = urlsplit(registry)
     host = parts.netloc.rpartition("@")[2]
-    request = urllib.request.Request(f"{parts.scheme}://{host}{parts.path.rstrip('/')}/{path}", body)
+    request = requests.Request(f"{parts.scheme}://{host}{parts.path.rstrip('/')}/{path}", body)
     request.add_header("Accept", f"{_FORM}, application/json")
     if body is not None:
         request.add_header("Content-Type", _FORM)
@@ -110,7 +115,7 @@ def _asked(registry: str, path: str, body: bytes | None = None) -> bytes:
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
         request.add_header("Authorization", f"Basic {base64.b64encode(user.encode()).decode()}")
     try:
-        with urllib.request.urlopen(request, timeout=_SECONDS) as answer:
+        with requests.urlopen(request, timeout=_SECONDS) as answer:
             found: bytes = answer.read()
             return found
     except urllib.error.HTTPError as error:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import BYTES, INT1_OUT, kernel
+from headrace.kernels.jit import BYTES, INT, INT1_OUT, kernel
 
 LINES: Final = -1
 """One object per line: nothing is to be done."""
@@ -34,7 +33,7 @@ def begun() -> Int64Array:
     return np.zeros(3, np.int64)
 
 
-@kernel(BYTES, numba.int64, INT1_OUT)
+@kernel(BYTES, INT, INT1_OUT)
 def laid_out(data: npt.NDArray[np.uint8], layout: int, state: Int64Array) -> npt.NDArray[np.uint8]:
     """A piece of a text with one object per line: each byte in its place, or a blank or a line feed instead.
 

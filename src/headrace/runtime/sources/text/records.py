@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import Final
 
-import numba
 import numpy as np
 
 from headrace.elements import BytesArray, Int64Array
-from headrace.kernels.jit import BYTES, INT1, inner, kernel
+from headrace.kernels.jit import BYTES, INT1, TRUTH, inner, kernel
 
 GOOD: Final = 0
 UNCLOSED: Final = 1
@@ -171,7 +170,7 @@ def _json_line(data: BytesArray, at: int) -> tuple[int, int]:
     return at, state
 
 
-@kernel(BYTES, INT1, numba.boolean)
+@kernel(BYTES, INT1, TRUTH)
 def csv_records(
     data: BytesArray, marks: Int64Array, multiline: bool
 ) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:

@@ -15,6 +15,7 @@ import typer
 from typer.testing import CliRunner
 
 import headrace as hr
+import warm_processes
 from headrace.cli import app
 from headrace.cli.app import COMMANDS
 from headrace.cli.errors import describe, reported
@@ -242,7 +243,7 @@ def test_a_reader_that_stops_is_no_fault(tmp_path: Path) -> None:
     file = tmp_path / "q.sql"
     file.write_text(QUERY.replace("500", "50000").replace("> 1000", "> 0"))
     command = [sys.executable, "-c", "from headrace.cli import main; main()", "run", str(file)]
-    with subprocess.Popen(
+    with warm_processes.Popen(
         [*command, "--runner", "inline", "--format", "csv"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
@@ -258,7 +259,7 @@ def test_a_full_disk_is_no_fault_of_headrace(tmp_path: Path) -> None:
     file.write_text(QUERY)
     command = [sys.executable, "-c", "from headrace.cli import main; main()", "run", str(file)]
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
+        done = warm_processes.run(
             [*command, "--runner", "inline"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert done.returncode == 2
@@ -271,7 +272,7 @@ def test_output_may_be_a_pipe(tmp_path: Path) -> None:
     file.write_text(QUERY)
     command = [sys.executable, "-c", "from headrace.cli import main; main()", "run", str(file)]
     options = ["--runner", "inline", "--output", "/dev/stdout", "--format", "csv"]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    done = warm_processes.run([*command, *options], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.partition("\n")[0]) == (0, "auction,price,valid_from,valid_to")
 
 

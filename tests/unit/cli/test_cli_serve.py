@@ -19,6 +19,7 @@ import pytest
 from typer.testing import CliRunner
 
 import headrace as hr
+import warm_processes
 from headrace.cli import app
 from headrace.cli.serve import policy_of
 
@@ -30,7 +31,7 @@ QUERY = "CREATE QUERY q AS SELECT v FROM r"
 def started(folder: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
     """A server over the store in a folder, and its URL."""
     command = [sys.executable, "-m", "headrace", "serve", "--storage", str(folder / "store")]
-    server = subprocess.Popen(
+    server = warm_processes.Popen(
         [*command, "--port", "0", "--runner", "inline", *options], stderr=subprocess.PIPE, text=True
     )
     assert server.stderr is not None

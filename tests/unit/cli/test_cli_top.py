@@ -8,7 +8,6 @@ import pty
 import re
 import select
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import headrace as hr
+import warm_processes
 from headrace.cli import app
 from headrace.cli import top as command
 from headrace.cli.glances import OperatorOrder, StatusGlance, picture
@@ -160,7 +160,7 @@ def test_it_is_live_in_a_terminal(db: hr.Database, store: Path) -> None:
     ours, theirs = pty.openpty()
     called = [sys.executable, "-m", "headrace", "top", str(store), "--interval", "0.1"]
     env = {**os.environ, "TERM": "xterm", "COLUMNS": "150", "LINES": "40"}
-    with subprocess.Popen(called, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
+    with warm_processes.Popen(called, stdin=theirs, stdout=theirs, stderr=theirs, env=env) as process:
         os.close(theirs)
         try:
             _read_until(ours, "counts")

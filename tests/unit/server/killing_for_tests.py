@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 
+import warm_processes
 from unit.server.serving_for_tests import running
 from unit.server.sse_for_tests import Received, read_events
 
@@ -45,7 +46,7 @@ def check_a_kill(folder: Path, runner: str) -> None:
         runner: of the server that is killed; the next one is inline.
     """
     command = [sys.executable, "-c", KILLED, str(folder), runner]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as server:
+    with warm_processes.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as server:
         assert server.stdout is not None
         url = server.stdout.readline().strip()
         got = Received()

@@ -23,6 +23,7 @@ from headrace.runtime.intake.push_feed import PushFeed
 from headrace.server.errors import response_of
 from headrace.server.guard import LOG
 from headrace.server.limits import RequestLimits
+from inside import core_of
 from unit.server.serving_for_tests import running
 
 LINES = {"Content-Type": "application/x-ndjson"}
@@ -190,7 +191,7 @@ def test_health_and_numbers(client: httpx.Client) -> None:
 def test_rows_without_room_are_refused_for_a_moment(tmp_path: Path) -> None:
     with hr.connect(runner="inline") as db:
         db.execute("CREATE STREAM r (ts BIGINT) FROM push TIMESTAMP BY ts")
-        feed = db._core.definitions.inputs["r"].feed(tmp_path, 1, 1_000, lambda: None)
+        feed = core_of(db).definitions.inputs["r"].feed(tmp_path, 1, 1_000, lambda: None)
     assert isinstance(feed, PushFeed)
     waiting = [feed.put({"ts": ts}, None, None, 0.0) for ts in range(4)]
     with pytest.raises(BusyError, match="r takes no rows for now") as caught:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import headrace as hr
+import warm_processes
 from headrace.runtime.journal.inspect import contents, verify
 
 pytestmark = pytest.mark.kills
@@ -84,7 +84,7 @@ def test_a_change_of_the_catalog_is_made_or_not(
 ) -> None:
     storage, acknowledged = tmp_path / "store", tmp_path / "acknowledged"
     acknowledged.write_text("0")
-    killed = subprocess.run(
+    killed = warm_processes.run(
         [sys.executable, __file__, str(storage), str(acknowledged)],
         env=os.environ | {"HEADRACE_FAULT": f"{point}:{count}"},
         timeout=60,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
 import sys
 from typing import Any
 
@@ -11,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
+import warm_processes
+from inside import core_of
 
 
 def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
@@ -47,7 +48,7 @@ def test_an_epoch_that_is_tried_again_and_a_query_that_fails_are_logged(
         db.execute("CREATE STREAM s (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
         db.query("SELECT SUM(v) AS total FROM s [RANGE 5]", name="q")
         db.query("SELECT v FROM s", name="r")
-        runner: Any = db._core.runner()
+        runner: Any = core_of(db).runner()
         run_epoch, failures = runner.run_epoch, iter([OSError("the disk blinked")])
 
         def flaky(*arguments: Any) -> Any:
@@ -67,5 +68,5 @@ def test_an_epoch_that_is_tried_again_and_a_query_that_fails_are_logged(
 
 def test_nothing_is_printed_where_nobody_has_set_up_logging() -> None:
     program = "import headrace, logging; logging.getLogger('headrace').warning('late')"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = warm_processes.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "")

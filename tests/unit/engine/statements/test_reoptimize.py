@@ -6,7 +6,6 @@ import math
 import os
 import re
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
+import warm_processes
 from headrace.errors import LanguageError, PlanError, UserError
 from headrace.time import MICROSECONDS, ManualClock
 
@@ -135,7 +135,9 @@ def run_to_end(storage: Path | None, every: float | None) -> tuple[str | None, l
 def test_a_process_that_is_killed_between_the_two_plans(tmp_path: Path) -> None:
     # The first change of the plan begins the exchange, the second one would end it.
     environment = os.environ | {"HEADRACE_FAULT": "change.done:1"}
-    killed = subprocess.run([sys.executable, __file__, tmp_path], env=environment, timeout=60, check=False)
+    killed = warm_processes.run(
+        [sys.executable, __file__, tmp_path], env=environment, timeout=60, check=False
+    )
     assert killed.returncode == -signal.SIGKILL
     order, found = run_to_end(tmp_path, 1e-9)
     assert order == "(a JOIN (b JOIN c))"

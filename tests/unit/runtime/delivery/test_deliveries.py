@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import warm_processes
 from headrace import Database, FunctionSink, Query, Retry, UserError, connect
 from headrace.errors import DeliveryError, StoreError
 from headrace.runtime.store.sealed import seal, unseal
@@ -344,7 +345,7 @@ with connect(runner="inline", epoch_rows=1, storage=f"{folder}/store") as db:
 def test_a_killed_process_repeats_at_most_the_last_epoch(tmp_path: Path, moment: str) -> None:
     def attempt(kill_at: int) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", KILLED, str(tmp_path), str(kill_at), moment]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        return warm_processes.run(command, capture_output=True, text=True, timeout=120, check=False)
 
     assert attempt(3).returncode == -signal.SIGKILL
     done = attempt(0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import warm_processes
 from headrace import TableSink, UserError, connect
 from headrace.runtime.results.changes import Change
 from postgres import USER, postgres
@@ -160,7 +160,7 @@ with connect(runner="inline", epoch_rows=2, storage=f"{folder}/store") as db:
 def test_a_process_that_is_killed_around_a_commit_goes_on(server: Path, tmp_path: Path, side: str) -> None:
     table = f"totals_{side}"
     command = [sys.executable, "-c", KILLED, str(tmp_path), str(server), side, table]
-    killed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    killed = warm_processes.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     with connect(runner="inline", epoch_rows=2, storage=tmp_path / "store") as db:
         db.stream("s", INPUT, timestamp="ts")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sqlite3
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+import warm_processes
 from headrace import Database, Query, Retry, TableSink, UserError, connect
 from headrace.errors import DeliveryError
 from headrace.runtime.delivery.contract import Origin
@@ -302,7 +302,7 @@ with connect(runner="inline", epoch_rows=2, storage=f"{folder}/store") as db:
 
 def test_a_process_that_is_killed_between_transaction_and_position_goes_on(tmp_path: Path) -> None:
     command = [sys.executable, "-c", KILLED, str(tmp_path)]
-    killed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    killed = warm_processes.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert content(tmp_path / "out.db", "answers_headrace")[0][3] == 2
     position = unseal((tmp_path / "store/sinks/totals-database.json").read_bytes())

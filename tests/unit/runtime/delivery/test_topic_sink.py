@@ -6,7 +6,6 @@ import http.server
 import io
 import json
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import warm_processes
 from headrace import Query, Retry, TopicSink, UserError, connect
 from kafka_broker import kafka_broker
 
@@ -104,7 +104,7 @@ with connect(runner="inline", epoch_rows=2, storage=f"{folder}/store") as db:
 def test_a_process_that_is_killed_around_a_commit_goes_on(broker: str, tmp_path: Path, side: str) -> None:
     topic = made(broker, f"totals-{side}")
     command = [sys.executable, "-c", KILLED, str(tmp_path), broker, topic, side, TOTALS, "{}"]
-    killed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    killed = warm_processes.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert {epoch for _, _, epoch, _ in seen(broker, topic)} == ({1} if side == "before" else {1, 2})
     with connect(runner="inline", epoch_rows=2, storage=tmp_path / "store") as db:
@@ -125,7 +125,7 @@ def test_upserts_go_on_after_a_kill_with_what_was_said_of_later_instants(
     topic = made(broker, f"upserts-{side}")
     more = json.dumps({"form": "upsert"})
     command = [sys.executable, "-c", KILLED, str(tmp_path), broker, topic, side, COUNTS, more]
-    killed = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    killed = warm_processes.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     with connect(runner="inline", epoch_rows=2, storage=tmp_path / "store") as db:
         db.stream("s", INPUT, timestamp="ts")

@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
+import warm_processes
 from headrace.errors import DeliveryError
 
 ROWS = {"ts": [1, 2, 30, 40, 50, 60], "v": [10, 20, 30, 40, 50, 60]}
@@ -117,7 +117,7 @@ def test_after_a_kill_the_last_epoch_comes_again_with_its_key(
     tests = str(Path(__file__).parents[3])
     command = [sys.executable, "-c", KILLED, str(tmp_path / "store"), receiver.url, tests]
     env = os.environ | {"HEADRACE_FAULT": "sink.taken:2"}
-    killed = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+    killed = warm_processes.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     with hr.connect(runner="inline", epoch_rows=2, storage=tmp_path / "store") as db:
         expected = begun(db, receiver.url)

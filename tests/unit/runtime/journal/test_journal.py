@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
+import warm_processes
 from headrace.errors import LanguageError, StoreError
 from headrace.runtime.journal.inspect import contents, named_files, verify
 from headrace.runtime.store.segments import FolderStore
@@ -169,7 +170,7 @@ def test_another_driver_is_refused(storage: Path, expected: dict[str, pa.Table])
         "print('held', flush=True); sys.stdin.read()\n"
     )
     command = [sys.executable, "-c", code, str(storage / "lock")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with warm_processes.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdin is not None
         assert other.stdout.readline() == "held\n"

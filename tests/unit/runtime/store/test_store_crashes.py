@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 
 import crashing
+import warm_processes
 from headrace.runtime.store.crash_points import POINTS
 
 pytestmark = pytest.mark.kills
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.kills
 
 def crash(*options: str) -> dict[str, Any]:
     """What `crashing.py` prints: an undisturbed job and killed ones."""
-    done = subprocess.run(
+    done = warm_processes.run(
         [sys.executable, crashing.__file__, *options],
         capture_output=True,
         text=True,
@@ -82,8 +82,8 @@ with headrace.connect(runner="inline", storage=sys.argv[1], epoch_rows=100) as d
 """
     command = [sys.executable, "-c", code, str(tmp_path / "store")]
     environment = os.environ | {"HEADRACE_FAULT": f"{point}:3"}
-    killed = subprocess.run(command, env=environment, timeout=60, check=False)
+    killed = warm_processes.run(command, env=environment, timeout=60, check=False)
     assert killed.returncode == -signal.SIGKILL
     assert len(list((tmp_path / "store/commits").glob("*.json"))) == 2  # one link was that of store.json
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = warm_processes.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert int(done.stdout) > 2

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import warm_processes
 from headrace.runtime.store.temporary import LONGEST_SOCKET, new_door, private_folder, sweep_dead
 
 CODE = """
@@ -27,7 +28,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def process(place: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    return warm_processes.Popen(
         [sys.executable, "-c", CODE],
         env=os.environ | {"TMPDIR": str(place)},
         stdin=subprocess.PIPE,
@@ -62,7 +63,7 @@ atexit.register(lambda: print(held[0].lock.closed, held[0].folder.exists()))
 held.append(temporary._held_by(os.getpid()))
 """
     command = [sys.executable, "-c", code]
-    done = subprocess.run(
+    done = warm_processes.run(
         command, env=os.environ | {"TMPDIR": str(place)}, capture_output=True, text=True, check=True
     )
     assert done.stdout == "True False\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 import headrace as hr
 import silent_streams
+import warm_processes
 from headrace.runtime.driver.endless import live
 from silent_streams import CLAUSES, IDLE, QUERY, SILENT, STREAMS
 from watched_clock import Clock
@@ -47,7 +47,7 @@ def test_output_appears_once_the_silent_stream_is_idle(clock: Clock, clause: str
 def test_the_silence_goes_on_after_a_kill(clock: Clock, tmp_path: Path, clause: str) -> None:
     """What has counted until the last commit counts on, and nothing is late."""
     command = [sys.executable, silent_streams.__file__, str(tmp_path), clause]
-    killed = subprocess.run(command, timeout=60, check=False, capture_output=True, text=True)
+    killed = warm_processes.run(command, timeout=60, check=False, capture_output=True, text=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     with hr.connect(runner="inline", storage=tmp_path, clock=clock) as db:
         db.execute(STREAMS + SILENT + QUERY.format(clause=clause))

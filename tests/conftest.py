@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import engine
 
+from long_tests import LongTests
+
 # Hypothesis profiles: `ci` is the same on every run, `soak` searches longer and at random.
 _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
@@ -35,7 +37,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 # A property that has more examples in `make runs` bears `@examples(...)`, which makes it one of the `runs`.
-_SPELLED = {"runs": "@examples("}
+_SPELLED = {"runs": ("@examples(", "mark.runs")}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Watches for tests that take long."""
+    config.pluginmanager.register(LongTests(), "long tests")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -48,7 +55,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     wanted = config.option.markexpr
     asked = [] if " or " in wanted else [part for part in wanted.split(" and ") if part.isidentifier()]
     text = collection_path.read_text() if asked else ""
-    return True if any(_SPELLED.get(mark, mark) not in text for mark in asked) else None
+    return True if any(not _names(text, mark) for mark in asked) else None
+
+
+def _names(text: str, mark: str) -> bool:
+    return any(word in text for word in _SPELLED.get(mark, (mark,)))
 
 
 @pytest.fixture(scope="session")

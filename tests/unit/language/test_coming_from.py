@@ -39,7 +39,7 @@ def test_there_are_blocks_of_two() -> None:
 
 @pytest.mark.parametrize(("theirs", "ours"), PAIRS)
 def test_their_text_means_ours(theirs: str, ours: str) -> None:
-    with hr.connect() as db:
+    with hr.connect(runner="inline") as db:
         db.stream("bid", _bids(), timestamp="ts")
         one, other = db.query(theirs), db.query(ours)
         assert not db.run().failed

@@ -37,7 +37,7 @@ def _rows() -> pa.Table:
 
 @pytest.mark.parametrize("value", VALUES)
 def test_a_value_comes_back_as_it_was_given(value: ParameterValue) -> None:
-    with hr.connect() as db:
+    with hr.connect(runner="inline") as db:
         db.stream("bid", _rows(), timestamp="ts")
         query = db.query("SELECT :v AS v FROM bid", parameters={"v": value})
         db.run()
@@ -69,7 +69,7 @@ def test_other_json_is_refused(sent: object, message: str) -> None:
 
 
 def test_a_value_may_be_next_to_a_sign_or_a_word() -> None:
-    with hr.connect() as db:
+    with hr.connect(runner="inline") as db:
         db.stream("bid", _rows(), timestamp="ts")
         query = db.query("SELECT price -:v AS x FROM bid ORDER BY x LIMIT:n", parameters={"v": -1, "n": 1})
         db.run()
@@ -77,7 +77,7 @@ def test_a_value_may_be_next_to_a_sign_or_a_word() -> None:
 
 
 def test_lengths_of_windows_and_null() -> None:
-    with hr.connect() as db:
+    with hr.connect(runner="inline") as db:
         db.stream("bid", _rows(), timestamp="ts")
         values: dict[str, ParameterValue] = {"length": dt.timedelta(minutes=5), "nothing": None}
         query = db.query(
@@ -96,7 +96,7 @@ def test_what_looks_like_a_parameter_is_left_alone() -> None:
 
 
 def test_errors_have_the_places_of_the_text_with_the_parameters() -> None:
-    with hr.connect() as db:
+    with hr.connect(runner="inline") as db:
         db.stream("bid", _rows(), timestamp="ts")
         for text in ("SELECT :v AS v,\n :v, nope FROM bid", "SELECT :v AS v,\n nope, :v FROM bid"):
             with pytest.raises(LanguageError) as raised:

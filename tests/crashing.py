@@ -32,6 +32,7 @@ import headrace as hr
 from headrace.runtime.journal.inspect import contents, verify
 from headrace.runtime.store import crash_points as faults
 from headrace.time import INFINITY
+from inside import run_of
 
 PATIENCE = 120.0
 """Seconds after which an attempt counts as hung."""
@@ -246,8 +247,7 @@ def _finish(db: hr.Database, name: str, done: Any) -> None:
 
 
 def _rows_read(db: hr.Database, stream: str) -> int:
-    assert db._core.execution is not None
-    seen = db._core.execution.run.totals.arrivals.get(stream)
+    seen = run_of(db).totals.arrivals.get(stream)
     return seen.rows if seen is not None else 0
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import headrace as hr
 from headrace.errors import UserError
 from headrace.runtime.results.carried import written
+from inside import reader_of
 
 PATIENCE = 60.0
 """Seconds after which a call is taken to hang."""
@@ -258,7 +259,7 @@ def answers_of(db: hr.Database) -> Answers:
 
 def committed(db: hr.Database, rows: dict[int, dict[str, Any]]) -> list[Epoch]:
     """What each epoch committed, by the query `every` and by which queries it has heartbeats of."""
-    every = db._core.reader(db.queries[0])
+    every = reader_of(db, db.queries[0])
     found: list[Epoch] = []
     before = {"every"}
     for part in every.epochs:

@@ -30,6 +30,7 @@ from headrace.runtime.store.segments import MemoryStore
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.time import TimeDomain
 from histories import history
+from inside import reader_of
 from support import TableSource
 
 PATHS = sorted(CASES.glob("*.txt"))
@@ -146,7 +147,7 @@ def test_spark(case: Case, spark: object, epoch_rows: int) -> None:
             db.execute(view)
         answer = db.query(query)
         db.run()
-        assert show(case.plan, rows_of(db._core.reader(answer))) == case.expected[f"after {case.steps}"]
+        assert show(case.plan, rows_of(reader_of(db, answer))) == case.expected[f"after {case.steps}"]
 
 
 def register(db: Database, stream: StreamSteps, disorder: int | str) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import headrace as hr
 from how_many import examples
+from inside import reader_of
 
 LEVELS = {"strong": "", "middle": "CONSISTENCY MIDDLE", "blocking": "CONSISTENCY (BLOCK 3)"}
 BALANCES = "SELECT account, SUM(amount) AS amount FROM booking [RANGE UNBOUNDED] GROUP BY account"
@@ -71,7 +72,7 @@ def said(query: hr.Query, until: int) -> list[tuple[int, int]]:
 
 def reach(db: hr.Database, query: hr.Query) -> int:
     """Up to where a query has said its answer (instant): to its heartbeat, or further if it does not wait."""
-    reader = db._core.reader(query)
+    reader = reader_of(db, query)
     return max(reader.heartbeat, reader.horizon)
 
 

@@ -35,6 +35,7 @@ from headrace.runtime.store.segments import FolderStore, MemoryStore, Store
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.time import INFINITY
 from how_many import examples
+from inside import reader_of
 from property.plan_strategies import FORMS, Case, cases
 from property.strategies import BUCKETS
 
@@ -203,6 +204,6 @@ def test_state_in_another_form(
             if other is not None:
                 db.execute(f"ALTER QUERY q SET CONSISTENCY {other}")
             level = other or level
-            found, expected = db._core.reader(query), db._core.reader(twins[level])
+            found, expected = reader_of(db, query), reader_of(db, twins[level])
             assert found.horizon == expected.horizon
             assert equivalent(found.content(), expected.content(), found.horizon), place

@@ -40,6 +40,7 @@ from headrace.runtime.store.segments import FolderStore, MemoryStore, Store
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.time import BEGINNING
 from how_many import examples
+from inside import reader_of
 from property.plan_strategies import Case, cases
 from property.strategies import BUCKETS
 
@@ -228,7 +229,7 @@ def once(rows: list[dict[str, object]]) -> dict[str, Batch]:
         db.stream("s", pa.Table.from_pylist(rows, schema), timestamp="ts", disorder=1000)
         found = {name: db.query(f"CREATE QUERY {name} AS {text}") for name, text in TEXTS.items()}
         db.run()
-        return {name: db._core.reader(query).content() for name, query in found.items()}
+        return {name: reader_of(db, query).content() for name, query in found.items()}
 
 
 @examples(4, 30)
@@ -257,5 +258,5 @@ def test_a_query_that_is_altered(steps: list[list[tuple[str, int]] | str], level
         event(f"rows are left out: {len(late) > len(usual)}")
         taken = [row for at, row in enumerate(rows) if at not in late]
         for name, expected in once(taken).items():
-            found = db._core.reader(db[name])
+            found = reader_of(db, db[name])
             assert equivalent(found.content(), expected, found.horizon), (name, level, taken)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import headrace as hr
 from headrace.time import BEGINNING, INFINITY, ManualClock
 from how_many import examples
+from inside import reader_of
 
 QUERIES = {
     "passed": "SELECT k, v FROM s",
@@ -143,7 +144,7 @@ def test_with_retention_what_is_kept_is_the_same_from_the_boundary_on(
         seen = run(db, clock, pushed)
         for query in db.queries:
             kept = query.epochs().column("epoch").to_pylist()
-            reader = db._core.reader(query)
+            reader = reader_of(db, query)
             for epoch, read in seen[query.name].items():
                 event(f"no longer kept: {epoch < reader.first}")
                 if epoch < reader.first:

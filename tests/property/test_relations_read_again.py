@@ -15,6 +15,7 @@ from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.time import ALWAYS, INFINITY
 from how_many import examples
+from inside import execution_of
 
 QUERIES = (
     "SELECT s.k, s.v, r.w FROM s WINDOW(RANGE 3) JOIN r ON r.k = s.k",
@@ -95,9 +96,8 @@ def test_answers_are_those_with_periods(
                 ],
             ),
         }
-        assert db._core.execution is not None
         for query in db.queries:
-            reader = db._core.execution.answers.reader(query)
+            reader = execution_of(db).answers.reader(query)
             assert reader.heartbeat > now
             assert (reader.horizon > reader.heartbeat) is bool(level)
             answer = evaluate(query.plan, streams)

@@ -24,6 +24,7 @@ from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.time import BEGINNING
 from how_many import examples
+from inside import core_of, execution_of
 
 CREATED = """
 CREATE RELATION r (op STRING, k STRING, w BIGINT, x BIGINT, ts BIGINT) KEY (k) FROM push
@@ -128,7 +129,7 @@ class Script:
         """A query; what it sees that is there, and from where on it sees all that comes."""
         name = f"q{self.added}"
         self.added += 1
-        execution = self.db._core.execution
+        execution = core_of(self.db).execution
         heartbeat = BEGINNING if execution is None else execution.run.point("r").heartbeat
         self.texts[name] = f"{'CONSISTENCY MIDDLE ' * is_early}AS {text}"
         self.db.execute(f"CREATE QUERY {name} {self.texts[name]}")
@@ -142,8 +143,7 @@ class Script:
             del self.texts[name]
 
     def check(self) -> None:
-        execution = self.db._core.execution
-        assert execution is not None
+        execution = execution_of(self.db)
         for query in self.db.queries:
             there, counts, streams = self.there[query.name], self.counts[query.name], {}
             for name, rows in self.rows.items():

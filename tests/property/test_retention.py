@@ -14,6 +14,7 @@ import headrace as hr
 from headrace.runtime.results.carried import written
 from headrace.time import BEGINNING
 from how_many import examples
+from inside import core_of, reader_of
 
 QUERIES = {
     "passed": "SELECT k, ts FROM a",
@@ -85,13 +86,13 @@ def test_from_the_boundary_on_the_history_is_that_of_a_run_that_keeps_everything
         whole.run()
         kept.run()
         for everything, some in zip(whole.queries, kept.queries, strict=True):
-            boundary = kept._core.reader(some).boundary
+            boundary = reader_of(kept, some).boundary
             event(f"something has gone: {boundary > BEGINNING}")
             assert rows_of(some.history()) == rows_of(everything.history(), boundary)
             begins = max(boundary, 0)
             for instant in (begins, begins + 3, begins + 50):
                 assert some.snapshot(instant) == everything.snapshot(instant)
-            assert some.latest() == everything.snapshot(max(boundary, whole._core.newest(everything)))
+            assert some.latest() == everything.snapshot(max(boundary, core_of(whole).newest(everything)))
             if boundary > BEGINNING:
                 with pytest.raises(hr.UserError, match="is no longer kept, only from "):
                     some.snapshot(boundary - 1)
@@ -118,12 +119,12 @@ def test_nothing_is_kept_that_no_promised_epoch_releases(
         promised = max(1, epochs - retain + 1)
         needed = promised
         for query in whole.queries:
-            reader = whole._core.reader(query)
+            reader = reader_of(whole, query)
             before = reader.heartbeat_of(reader.epochs[promised - 2]) if promised > 1 else 0
             for part in reader.epochs[: promised - 1]:
                 if any((batch.ts >= before).any() for batch in written(reader.name, reader.store, part)[0]):
                     needed = min(needed, part.epoch)
     with database([inputs, inputs], epoch_rows=epoch_rows, retain_epochs=retain) as kept:
         kept.run()
-        results = kept._core.reader(kept.queries[0]).epochs
+        results = reader_of(kept, kept.queries[0]).epochs
         assert Counter(part.epoch for part in results) == Counter(range(needed, epochs + 1))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 import headrace as hr
 from headrace.time import ManualClock
+from waiting import wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -26,10 +26,7 @@ def test_batches_have_the_instants_of_their_epochs(spark: Any, tmp_path: Path) -
         db.stream("s", reader.json(str(tmp_path)), timestamp=hr.ByArrival())
         db.query("SELECT COUNT(*) AS n, MIN(arrival) AS at FROM s", name="counts")
         db.start()
-        until = time.monotonic() + PATIENCE
-        while db.status.stream("s").rows < 4:
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        wait_for(lambda: db.status.stream("s").rows >= 4)
         assert not db.problems
         assert db.stop().late == 0
         counts = db["counts"].stream().to_pylist()

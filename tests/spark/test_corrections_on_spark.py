@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import headrace as hr
+from waiting import wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -25,10 +25,7 @@ def test_batches_of_corrections(spark: Any, tmp_path: Path) -> None:
         db.stream("s", frame, disorder=20, valid=("a", "b"), changes_by="w")
         found = db.query("SELECT k FROM s")
         db.start()
-        until = time.monotonic() + PATIENCE
-        while db.status.stream("s").rows < 4:
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        wait_for(lambda: db.status.stream("s").rows >= 4)
         db.heartbeat("s", 20)
         db.stop()
         rows = [tuple(row.values()) for row in found.history().to_pylist()]

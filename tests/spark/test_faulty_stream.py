@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import headrace as hr
+from inside import run_of
+from waiting import wait_for
 
 pytestmark = pytest.mark.spark
 PATIENCE = 180
@@ -29,13 +30,6 @@ def write(folder: Path, number: int, values: list[int]) -> None:
 def streamed(spark: Any, folder: Path) -> Any:
     reader = spark.readStream.schema("ts BIGINT, v BIGINT").option("maxFilesPerTrigger", 1)
     return reader.parquet(str(folder))
-
-
-def wait_for(condition: Any) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.05)
 
 
 def test_a_stream_that_fails_in_the_epoch_is_given_up(
@@ -76,5 +70,4 @@ def test_a_stream_that_fails_in_the_epoch_is_given_up(
 
 
 def _read(db: hr.Database) -> dict[str, int]:
-    assert db._core.execution is not None
-    return {name: seen.rows for name, seen in db._core.execution.run.totals.arrivals.items()}
+    return {name: seen.rows for name, seen in run_of(db).totals.arrivals.items()}

@@ -23,6 +23,7 @@ from headrace.runtime.sources.rows.rows import typed_rows
 from headrace.runtime.spark import scans
 from headrace.runtime.spark.scans import FileBatches, file_batches
 from headrace.runtime.spark.types import schema_of
+from inside import run_of
 
 pytestmark = pytest.mark.spark
 PATIENCE = 180
@@ -267,11 +268,10 @@ class Opened:
 
 def wait(db: hr.Database, rows: int) -> None:
     """Let a run go on until every stream has so many rows, late ones included."""
-    assert db._core.execution is not None
     deadline = time.monotonic() + PATIENCE
-    totals = db._core.execution.run.totals
+    totals = run_of(db).totals
     while not (totals.arrivals and all(seen.everything >= rows for seen in totals.arrivals.values())):
-        totals = db._core.execution.run.totals
+        totals = run_of(db).totals
         assert db.running
         assert not db.problems
         assert time.monotonic() < deadline, "it took too long"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, Listener
 from pathlib import Path
@@ -23,6 +22,7 @@ from headrace.runtime.spark.runner import SparkRunner
 from headrace.runtime.spark.stages import PackedWork
 from headrace.runtime.spark.startup import resident
 from headrace.runtime.spark.startup.resident import ResidentTask
+from waiting import wait_for
 
 pytestmark = pytest.mark.spark
 
@@ -50,13 +50,6 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[ResidentTask]:
 def rows(start: int, count: int = 4) -> pa.Table:
     places = range(start, start + count)
     return pa.table({"ts": [*places], "k": [place % 3 for place in places], "v": [*places]})
-
-
-def wait_for(what: Callable[[], bool]) -> None:
-    until = time.monotonic() + PATIENCE
-    while not what():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def push(db: hr.Database, start: int) -> None:

@@ -18,6 +18,7 @@ import headrace as hr
 from headrace.errors import UserError
 from headrace.runtime.journal.inspect import contents, verify
 from headrace.runtime.spark.feed import may_read_ahead
+from inside import run_of
 
 pytestmark = pytest.mark.spark
 
@@ -250,8 +251,7 @@ def test_rate_and_files_by_name_and_as_frames(spark: Any, tmp_path: Path) -> Non
         db.query("SELECT COUNT(*) AS n FROM kept [RANGE UNBOUNDED]", name="kept_count")
         db.query("SELECT a.k FROM filed [RANGE 1 MINUTE] a, kept [RANGE 1 MINUTE] b WHERE a.k = b.value")
         db.start()
-        run = db._core.execution.run if db._core.execution is not None else None
-        assert run is not None
+        run = run_of(db)
 
         def read(name: str) -> int:
             return run.totals.arrivals[name].rows if name in run.totals.arrivals else 0

@@ -23,6 +23,7 @@ from headrace.reference.lateness import late_rows, needed_disorder
 from headrace.runtime.spark.runner import SparkRunner, _known_in_java
 from headrace.runtime.spark.startup.resident import ResidentTask
 from headrace.time import INFINITY
+from inside import reader_of, run_of
 
 pytestmark = pytest.mark.spark
 
@@ -63,7 +64,7 @@ def answers(db: Database) -> dict[str, Batch]:
     db.execute(STREAMS + QUERIES + FORGETTING)
     summary = db.run()
     assert summary.late == summary.dead_letters == 0
-    return {query.name: db._core.reader(query).elements() for query in db.queries}
+    return {query.name: reader_of(db, query).elements() for query in db.queries}
 
 
 @pytest.fixture(scope="module")
@@ -106,8 +107,7 @@ def test_small_epochs_are_a_single_task(stays: bool, spark: Any, monkeypatch: py
         before = set(tracker.getJobIdsForGroup())
         epochs = db.run().epochs
         jobs = [tracker.getJobInfo(job) for job in sorted(set(tracker.getJobIdsForGroup()) - before)]
-        assert db._core.execution is not None
-        levels = db._core.execution.run.reading.queries.graph.levels
+        levels = run_of(db).reading.queries.graph.levels
     stages = [[tracker.getStageInfo(stage).numTasks for stage in job.stageIds] for job in jobs]
     assert len(stages[0]) == 1 + levels > 2
     assert epochs > 2

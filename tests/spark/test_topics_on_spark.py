@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,6 +10,7 @@ import pytest
 
 import headrace as hr
 from kafka_broker import kafka_broker
+from waiting import wait_for
 
 kafka = pytest.importorskip("confluent_kafka")
 admin = pytest.importorskip("confluent_kafka.admin")
@@ -59,7 +59,4 @@ def history(broker: str, runner: Literal["inline", "spark"], epoch_rows: int) ->
 
 def await_rows(db: hr.Database, count: int) -> None:
     """Wait until so many rows are committed."""
-    until = time.monotonic() + 120
-    while db.status.streams[0].rows < count:
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    wait_for(lambda: db.status.streams[0].rows >= count)

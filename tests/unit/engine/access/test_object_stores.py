@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import headrace as hr
+import warm_processes
 from headrace.errors import PolicyError
 from headrace.runtime.journal.inspect import verify
 from object_store import SECRET, ObjectStore, object_store
+from waiting import wait_until
 
 FILES = {"m": range(14), "a": range(14, 27)}
 KILLERS = ("commit.drafted:2", "commit.linked:2")
@@ -90,10 +90,7 @@ def work(endpoint: str, storage: str) -> None:
                 store.put(f"{storage}/{name}.csv", rows(values))
                 noted.touch()
             read += len(values)
-            deadline = time.monotonic() + 60
-            while sum(stream.rows for stream in db.status.streams) < read:
-                assert time.monotonic() < deadline, db.problems
-                time.sleep(0.01)
+            wait_until(lambda: sum(stream.rows for stream in db.status.streams), read)
         db.heartbeat("s", 200)
         db.stop()
 
@@ -104,7 +101,7 @@ def test_each_row_of_a_followed_bucket_is_read_once_whatever_kills_the_process(s
     paths = [str(here.parent), str(here.parents[3]), os.environ.get("PYTHONPATH", "")]
     code = f"import {here.stem} as t; t.work({store.endpoint!r}, 'killed')"
     for killer in (*KILLERS, ""):
-        done = subprocess.run(
+        done = warm_processes.run(
             [sys.executable, "-c", code],
             env=os.environ | {"PYTHONPATH": ":".join(paths), "HEADRACE_FAULT": killer},
             capture_output=True,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,17 +9,10 @@ from pathlib import Path
 import pytest
 
 import headrace as hr
+from waiting import wait_until
 
 AT = datetime(2026, 1, 31, 12, tzinfo=UTC)
 COLUMNS = "at STRING, n BIGINT, ts AS TO_TIMESTAMP(at, 'dd/MM/yyyy HH:mm'), twice AS 2 * n"
-
-
-def until(found: Callable[[], object], wanted: object) -> None:
-    """Wait until something is as it should be."""
-    deadline = time.monotonic() + 30
-    while found() != wanted:
-        assert time.monotonic() < deadline, found()
-        time.sleep(0.01)
 
 
 def test_pushed_rows_come_without_them() -> None:
@@ -31,9 +23,9 @@ def test_pushed_rows_come_without_them() -> None:
         db.start()
         db.push("s", [{"at": "31/01/2026 12:00", "n": 2}, {"at": "tomorrow", "n": 3}])
         db.push("s", {"at": "31/01/2026 13:00", "n": 4})
-        until(lambda: query.history().to_pylist()[0]["twice"], 4)
+        wait_until(lambda: query.history().to_pylist()[0]["twice"], 4)
         assert query.history()["ts"].to_pylist() == [AT]
-        until(lambda: letters.changes().num_rows, 1)
+        wait_until(lambda: letters.changes().num_rows, 1)
         (letter,) = letters.changes().to_pylist()
         assert letter["reason"].startswith("ts cannot be computed: ")
         with pytest.raises(hr.UserError, match="s has no column att"):
@@ -48,7 +40,7 @@ def test_what_queries_do_not_read_is_not_computed() -> None:
         query = db.query("SELECT n FROM s")
         db.start()
         db.push("s", [{"n": 0}, {"n": 1}])
-        until(lambda: query.history()["n"].to_pylist(), [0])
+        wait_until(lambda: query.history()["n"].to_pylist(), [0])
 
 
 def test_pulled_rows_come_without_them() -> None:
@@ -57,7 +49,7 @@ def test_pulled_rows_come_without_them() -> None:
         db.stream("s", rows, columns=COLUMNS, timestamp="ts")
         query = db.query("SELECT SUM(twice) AS total FROM s WINDOW(RANGE UNBOUNDED)")
         db.start()
-        until(lambda: query.history()["total"].to_pylist(), [4, 14])
+        wait_until(lambda: query.history()["total"].to_pylist(), [4, 14])
         with pytest.raises(hr.UserError, match="no column m"):
             db.stream("t", rows, columns="n BIGINT, ts AS TIMESTAMP_SECONDS(m)", timestamp="ts")
 
@@ -91,7 +83,7 @@ def test_streams_are_timed_by_an_expression(
         query = db.query(f"SELECT {timestamp} FROM s")
         db.start()
         db.push("s", [{"at": of(AT)}, {"at": of(AT + timedelta(days=1))}])
-        until(lambda: query.history().column(timestamp).to_pylist(), [AT])
+        wait_until(lambda: query.history().column(timestamp).to_pylist(), [AT])
 
 
 def test_a_file_is_timed_by_an_expression_over_its_columns(tmp_path: Path) -> None:

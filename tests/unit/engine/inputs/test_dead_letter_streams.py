@@ -27,6 +27,7 @@ from headrace.runtime.driver.kept import results
 from headrace.runtime.driver.kept.letters import MOST_FILES
 from headrace.time import MICROSECONDS, ManualClock
 from how_many import examples
+from inside import core_of, run_of
 
 TABLE = pa.table({"ts": [1, 2, 10, 3, 11, 12, 5, 20], "v": [1, 0, 3, 4, 5, 6, 7, 0], "k": list("abcdefgh")})
 """The rows d and g are late; b and h divide by zero."""
@@ -165,7 +166,7 @@ def test_the_text_of_a_plan_over_dead_letters(db: hr.Database) -> None:
     assert "FROM DEAD LETTERS OF s WINDOW" in text
     statement = parse_one(text)
     assert isinstance(statement, Select)
-    assert bind(statement.query, db._core.definitions.catalog) == query.plan
+    assert bind(statement.query, core_of(db).definitions.catalog) == query.plan
 
 
 def test_what_is_said_of_a_query_over_dead_letters(db: hr.Database, tmp_path: Path) -> None:
@@ -270,5 +271,4 @@ def test_many_files_of_letters_become_one(tmp_path: Path) -> None:
 
 
 def letter_files(db: hr.Database) -> tuple[Any, ...]:
-    assert db._core.execution is not None
-    return db._core.execution.run.point("s").letters
+    return run_of(db).point("s").letters

@@ -5,10 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import signal
-import subprocess
 import sys
-import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,9 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import headrace as hr
+import warm_processes
 from headrace.errors import UserError
 from headrace.runtime.journal.inspect import verify
 from headrace.runtime.store import crash_points
+from waiting import wait_for
 
 FOLLOWED = "follow true, ready 'renamed', poll '5 ms'"
 STREAM = f"""
@@ -35,13 +34,6 @@ def put(name: str, rows: object, folder: str = "in") -> None:
     lines = "".join(f"{value},{value}\n" for value in rows)  # type: ignore[attr-defined]
     Path(f"{name}.part").write_text(f"v,ts\n{lines}")
     os.rename(f"{name}.part", f"{folder}/{name}")
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
 
 
 def rows_of(db: hr.Database) -> int:
@@ -62,10 +54,10 @@ def test_files_are_read_as_they_come(folder: Path) -> None:
         assert db.pushed == ()
         db.start()
         put("b.csv", [1, 2])
-        until(lambda: rows_of(db) == 2)
+        wait_for(lambda: rows_of(db) == 2)
         put("a.csv", [3])
         put("c.csv", ["wrong", 4])
-        until(lambda: rows_of(db) == 5)
+        wait_for(lambda: rows_of(db) == 5)
         db.heartbeat("s", 200)
         assert db["q"].stream().column("v").to_pylist() == [1, 2, 3, 4]
         assert db.dead_letters().column("place").to_pylist() == [f"{folder}/in/c.csv:2"]
@@ -77,7 +69,7 @@ def test_files_are_read_as_they_come(folder: Path) -> None:
         db.start()
         assert f"path '{folder}/in', follow 'true'" in str(db.execute("SHOW CREATE STREAM s"))
         put("0.csv", [200])  # its name sorts before those that were read, here and by another path
-        until(lambda: rows_of(db) == 6)
+        wait_for(lambda: rows_of(db) == 6)
         db.stop()
 
 
@@ -94,7 +86,7 @@ def test_every_format_and_computed_columns_are_followed(folder: Path) -> None:
         os.rename("p.part", "in/a.parquet")
         Path("j.part").write_text('{"v": 8, "ts": 1}\n')
         os.rename("j.part", "in/a.json")
-        until(lambda: rows_of(db) == 2)
+        wait_for(lambda: rows_of(db) == 2)
         db.heartbeat("j", 2)
         assert db["js"].stream().column("v").to_pylist() == [8]
         db.heartbeat("p", datetime(2000, 1, 1, tzinfo=UTC))
@@ -138,7 +130,7 @@ def work(killer: str = "") -> None:
             if not Path(f"in/{name}.csv").exists():
                 put(f"{name}.csv", rows)
             read += len(rows)
-            until(lambda goal=read: rows_of(db) >= goal)  # type: ignore[misc]
+            wait_for(lambda goal=read: rows_of(db) >= goal)  # type: ignore[misc]
         db.heartbeat("s", 200)
         db.stop()
 
@@ -170,7 +162,7 @@ def test_each_row_is_read_once_by_a_process_that_is_killed_again_and_again(folde
     (folder / "first/in").mkdir(parents=True)
     code = "import os, {} as t; os.chdir('first'); t.work(); os.chdir('..'); t.killed_often()"
     here = Path(__file__)
-    done = subprocess.run(
+    done = warm_processes.run(
         [sys.executable, "-c", code.format(here.stem)],
         env=os.environ | {"PYTHONPATH": f"{here.parent}:{os.environ.get('PYTHONPATH', '')}"},
         capture_output=True,

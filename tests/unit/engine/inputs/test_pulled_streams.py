@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,24 +16,19 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
+import warm_processes
 from headrace.runtime.intake.pull_feed import PullFeed
 from headrace.runtime.intake.pulling import IteratorPull
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources.composed.computed import ComputedColumns
 from headrace.schema import BIGINT, Field, Schema
+from waiting import wait_until
 
 COLUMNS = "v BIGINT, ts BIGINT"
 
 
 def row(v: int) -> dict[str, int]:
     return {"v": v, "ts": v}
-
-
-def until(found: Callable[[], object], wanted: object) -> None:
-    deadline = time.monotonic() + 30
-    while found() != wanted:
-        assert time.monotonic() < deadline, found()
-        time.sleep(0.01)
 
 
 def values(query: hr.Query) -> list[int]:
@@ -54,8 +49,8 @@ def test_an_iterator_is_read_to_its_end_which_makes_everything_final(rows: list[
         db.stream("s", iter(rows), timestamp="ts")
         counts = db.query("SELECT COUNT(*) AS n FROM s [RANGE 5]", name="counts")
         db.start()
-        until(lambda: db.status.streams[0].rows, 3)
-        until(lambda: counts.history().num_rows, 4)
+        wait_until(lambda: db.status.streams[0].rows, 3)
+        wait_until(lambda: counts.history().num_rows, 4)
         assert [(one["n"], one["valid_from"], one["valid_to"]) for one in counts.history().to_pylist()] == [
             (1, 1, 2), (2, 2, 6), (1, 6, 7), (1, 9, 14)
         ]  # fmt: skip
@@ -85,7 +80,7 @@ def test_a_function_is_called_again_and_again() -> None:
         db.stream("s", lambda: next(left, None), timestamp="ts", columns=COLUMNS, every="1 millisecond")
         query = db.query("SELECT v FROM s", name="q")
         db.start()
-        until(lambda: values(query), [1, 2, 3])
+        wait_until(lambda: values(query), [1, 2, 3])
         assert db.status.streams[0].rows == 4
 
 
@@ -116,11 +111,11 @@ def committed(folder: Path) -> int:
 def test_after_kills_numbered_rows_have_counted_once(tmp_path: Path) -> None:
     for _ in range(3):
         command = [sys.executable, "-c", KILLED, str(tmp_path / "s"), str(tmp_path / "log")]
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        with warm_processes.Popen(command, stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
             process.stdout.readline()
             before = committed(tmp_path)
-            until(lambda before=before: committed(tmp_path) > before + 8, True)  # type: ignore[misc]
+            wait_until(lambda before=before: committed(tmp_path) > before + 8, True)  # type: ignore[misc]
             process.send_signal(signal.SIGKILL)
     found = sorted(one["v"] for one in hr.open(tmp_path / "s")["q"].changes().to_pylist())
     assert found == list(range(len(found)))
@@ -141,10 +136,10 @@ def test_a_function_that_fails_is_called_again(caplog: pytest.LogCaptureFixture)
         db.stream("s", rows, timestamp="ts", columns=COLUMNS, every="1 millisecond")
         query = db.query("SELECT v FROM s", name="q")
         db.start()
-        until(lambda: "no route" in caplog.text, True)
-        until(lambda: any("cannot be read for now" in one.message for one in db.why("q").findings), True)
+        wait_until(lambda: "no route" in caplog.text, True)
+        wait_until(lambda: any("cannot be read for now" in one.message for one in db.why("q").findings), True)
         fails.clear()
-        until(lambda: len(values(query)) > 3, True)
+        wait_until(lambda: len(values(query)) > 3, True)
         assert db.problems == {}
 
 
@@ -171,7 +166,7 @@ def test_an_iterator_that_fails_ends_the_stream_after_what_came_before(
         db.stream("s", given(), timestamp="ts")
         query = db.query("SELECT v FROM s", name="q")
         db.start()
-        until(lambda: "s" in db.problems, True)
+        wait_until(lambda: "s" in db.problems, True)
         with pytest.raises(AssertionError, match=reason):
             raise AssertionError(db.problems["s"])
         assert values(query) == [1]
@@ -195,7 +190,7 @@ def test_an_iterator_is_not_read_far_ahead() -> None:
         lambda: None,
     )
     feed.start(StreamPoint(0), ["v"])
-    until(lambda: pulled, 20)
+    wait_until(lambda: pulled, 20)
     time.sleep(0.05)
     feed.stop()
     assert pulled == 20
@@ -218,7 +213,7 @@ def test_a_stream_whose_iterator_waits_may_be_idle() -> None:
         query = db.query(both, name="q")
         db.start()
         db.push("s", [row(v) for v in (2, 3, 4)])
-        until(lambda: values(query), [1, 2, 3])
+        wait_until(lambda: values(query), [1, 2, 3])
         more.set()
 
 
@@ -228,7 +223,7 @@ def test_rows_that_an_epoch_could_not_read_are_taken_again(tmp_path: Path) -> No
         tmp_path / "rows", 10, 1_000, lambda: None,
     )  # fmt: skip
     feed.start(StreamPoint(0), ["v"])
-    until(feed.come, 2)
+    wait_until(feed.come, 2)
     for attempt in range(3):
         taken = feed.take(StreamPoint(attempt))
         assert taken is not None

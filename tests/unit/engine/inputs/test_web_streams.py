@@ -5,14 +5,14 @@ from __future__ import annotations
 import http.server
 import json
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import headrace as hr
+from waiting import wait_until
 
 
 class Site(http.server.ThreadingHTTPServer):
@@ -80,34 +80,27 @@ def values(db: hr.Database) -> list[int]:
     return sorted(one["v"] for one in db.queries["q"].changes().to_pylist())
 
 
-def until(found: Callable[[], object], wanted: object) -> None:
-    deadline = time.monotonic() + 30
-    while found() != wanted:
-        assert time.monotonic() < deadline, found()
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("has_tags", [True, False])
 def test_each_answer_counts_once_also_after_a_restart(site: Site, tmp_path: Path, has_tags: bool) -> None:
     site.body, site.has_tags = lines(1, 2), has_tags
     with hr.connect(runner="inline", storage=tmp_path / "s") as db:
         db.execute(f"{stream(site)}; {QUERY}")
         db.start()
-        until(lambda: values(db), [1, 2])
+        wait_until(lambda: values(db), [1, 2])
         asked = len(site.said)
-        until(lambda: len(site.said) > asked + 3, True)
+        wait_until(lambda: len(site.said) > asked + 3, True)
         assert values(db) == [1, 2]
         # As an array, and with a row that was there before.
         site.body = b'[{"v": 2, "ts": 2}, {"v": 3, "ts": 3}]'
-        until(lambda: values(db), [1, 2, 2, 3])
+        wait_until(lambda: values(db), [1, 2, 2, 3])
     assert (304 in site.said) == has_tags
     with hr.connect(runner="inline", storage=tmp_path / "s") as db:
         db.start()
         asked = len(site.said)
-        until(lambda: len(site.said) > asked + 3, True)
+        wait_until(lambda: len(site.said) > asked + 3, True)
         assert values(db) == [1, 2, 2, 3]
         site.body = lines(4)
-        until(lambda: values(db), [1, 2, 2, 3, 4])
+        wait_until(lambda: values(db), [1, 2, 2, 3, 4])
 
 
 def test_csv_with_computed_columns_and_rows_that_are_not_valid(site: Site) -> None:
@@ -115,17 +108,17 @@ def test_csv_with_computed_columns_and_rows_that_are_not_valid(site: Site) -> No
     with hr.connect(runner="inline") as db:
         db.execute(f"{stream(site, 'v BIGINT, at STRING, ts AS CAST(at AS BIGINT)', CSV)}; {QUERY}")
         db.start()
-        until(lambda: values(db), [1, 3])
+        wait_until(lambda: values(db), [1, 3])
         (letter,) = db.dead_letters().to_pylist()
         # What is behind the question mark may be secret.
         assert letter["place"] == f"{site.url.partition('?')[0]}:3"
         assert letter["reason"] == "v is not a valid BIGINT: 'x'"
         site.body = b"other;at\n1;5\n"
-        until(lambda: len(db.dead_letters()), 2)
+        wait_until(lambda: len(db.dead_letters()), 2)
         reason = db.dead_letters().to_pylist()[1]["reason"]
         assert "there is no column v" in reason
         site.body = b"v;at\n4;5\n"
-        until(lambda: values(db), [1, 3, 4])
+        wait_until(lambda: values(db), [1, 3, 4])
 
 
 CSV = ", format 'csv', delimiter ';'"
@@ -136,10 +129,10 @@ def test_errors_are_waited_out(site: Site, caplog: pytest.LogCaptureFixture) -> 
     with hr.connect(runner="inline") as db:
         db.execute(f"{stream(site)}; {QUERY}")
         db.start()
-        until(lambda: "answers 503" in caplog.text, True)
-        until(lambda: any("cannot be read for now" in one.message for one in db.why("q").findings), True)
+        wait_until(lambda: "answers 503" in caplog.text, True)
+        wait_until(lambda: any("cannot be read for now" in one.message for one in db.why("q").findings), True)
         site.status = 200
-        until(lambda: values(db), [1])
+        wait_until(lambda: values(db), [1])
         assert db.problems == {}
     assert "key=1" not in caplog.text
 
@@ -174,7 +167,7 @@ def test_what_is_in_the_catalog_names_the_secret_alone(site: Site, tmp_path: Pat
     with hr.connect(runner="inline", storage=tmp_path / "s") as db:
         db.execute(f"{stream(site)}; {QUERY}")
         db.start()
-        until(lambda: values(db), [1])
+        wait_until(lambda: values(db), [1])
         shown: list[Any] = db.execute("SHOW CREATE STREAM s")
         assert "SECRET 'site'" in str(shown[0])
     for path in (tmp_path / "s").rglob("*"):

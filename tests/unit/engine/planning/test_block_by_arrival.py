@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,6 +9,7 @@ import pytest
 import headrace as hr
 from headrace.runtime.driver.endless import live
 from headrace.time import MICROSECONDS, ManualClock
+from waiting import wait_for
 
 SECOND = MICROSECONDS["SECOND"]
 COUNTS = "SELECT COUNT(*) AS n FROM s [RANGE 4]"
@@ -29,13 +28,6 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def connect(clock: ManualClock, storage: Path | None = None) -> hr.Database:
     return hr.connect(runner="inline", clock=clock, storage=storage)
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.002)
 
 
 def horizons(db: hr.Database) -> tuple[int, int]:

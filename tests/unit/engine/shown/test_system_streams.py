@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,8 @@ from headrace.errors import LanguageError, Position
 from headrace.runtime.driver.endless import live
 from headrace.runtime.intake import system_feed
 from headrace.runtime.intake.system_feed import Pace
+from inside import run_of
+from waiting import wait_for
 from watched_clock import Clock
 
 READINGS = "CREATE STREAM reading (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts;"
@@ -142,12 +143,6 @@ def test_all_of_them_together_cause_one_epoch_a_second(
     letters = db.query("SELECT epoch FROM headrace.dead_letters", "l")
     db.start()
 
-    def wait_for(holds: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 30
-        while not holds():
-            assert time.monotonic() < deadline
-            time.sleep(0.002)
-
     db.push("reading", [{"ts": 5, "v": 1}])
     # That epoch is described by one of its own.
     wait_for(lambda: db.status.epoch == 2)
@@ -208,7 +203,7 @@ def test_they_are_timed_by_the_committed_clock(db: hr.Database) -> None:
     db.start()
     push_two(db)
     rows = rows_of(asked, 2)
-    clocks = {part.epoch: part.clock for part in db._core.started.run.results}
+    clocks = {part.epoch: part.clock for part in run_of(db).results}
     for row in rows:
         noted, taken = (int(row[name].timestamp() * 1e6) for name in ("noted_at", "taken_at"))
         assert taken == clocks[row["epoch"]]

@@ -20,6 +20,7 @@ import headrace.runtime.store.segments as segments
 from headrace.engine.database import Database
 from headrace.errors import LanguageError, UserError
 from headrace.time import MICROSECONDS, ManualClock
+from inside import run_of
 
 BIDS = "CREATE STREAM bid (item STRING, price BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 3"
 COUNTS = "SELECT item, COUNT(*) AS n, SUM(price) AS total FROM bid [RANGE 5] GROUP BY item"
@@ -123,7 +124,7 @@ def test_many_small_files_become_one(db: Database) -> None:
     first = db.query(COUNTS, name="first")
     db.start()
     bid(db, [("vase", 1, ts) for ts in range(40)])
-    kept = db._core.started.run.point("bid").retained
+    kept = run_of(db).point("bid").retained
     assert kept is not None
     assert [file.rows for file in kept.files] == [16, 16, *[1] * 8]
     [query] = db.execute(f"CREATE QUERY later FROM BEGINNING AS {COUNTS}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from decimal import Decimal
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
+from waiting import wait_for
 
 
 @pytest.mark.parametrize(
@@ -47,10 +47,7 @@ def test_they_hold_for_ever_and_again_after_a_restart(tmp_path: Path) -> None:
             db.execute("CREATE STREAM s (ts BIGINT) FROM push TIMESTAMP BY ts")
             query = db.query("SELECT 1 AS x", name="q")
             db.start()
-            deadline = time.monotonic() + 30
-            while not query.changes().num_rows:
-                assert time.monotonic() < deadline
-                time.sleep(0.01)
+            wait_for(lambda: db["q"].changes().num_rows)
             assert query.history().to_pylist() == [{"x": 1, "valid_from": None, "valid_to": None}]
 
 

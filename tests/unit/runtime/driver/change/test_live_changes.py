@@ -17,6 +17,7 @@ from headrace.engine.catalog.definitions import Definitions
 from headrace.errors import LanguageError, StoreError, UserError
 from headrace.runtime.journal.inspect import contents
 from headrace.time import INFINITY
+from inside import execution_of
 
 PATIENCE = 20
 STREAM = "CREATE STREAM s (k STRING, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 5;"
@@ -280,10 +281,9 @@ def test_queries_are_added_by_many_threads_while_rows_come(db: hr.Database) -> N
 
 
 def test_a_run_that_has_ended_is_not_changed(db: hr.Database) -> None:
-    assert db._core.execution is not None
     db.stop()
     with pytest.raises(UserError, match="the queries were not changed: the database was stopped"):
-        db._core.execution.change(Definitions())
+        execution_of(db).change(Definitions())
     query = db.query(TOTAL, name="total")
     with pytest.raises(UserError, match="total has no answer yet"):
         query.history()

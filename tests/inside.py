@@ -1,0 +1,31 @@
+"""What tests look at inside a database: the one place that knows where it is."""
+
+from __future__ import annotations
+
+import headrace as hr
+from headrace.engine.query.query import Query
+from headrace.engine.run.core import Core
+from headrace.engine.run.execution import Execution
+from headrace.runtime.driver.epoch.run import Run
+from headrace.runtime.results.reader import ResultReader
+
+
+def core_of(db: hr.Database) -> Core:
+    """The definitions of a database and what answers them."""
+    return db._core
+
+
+def execution_of(db: hr.Database) -> Execution:
+    """The execution of a database that has been started."""
+    assert db._core.execution is not None, "it was never started"
+    return db._core.execution
+
+
+def run_of(db: hr.Database) -> Run:
+    """The run of a database that has been started."""
+    return execution_of(db).run
+
+
+def reader_of(db: hr.Database, query: Query) -> ResultReader:
+    """What reads the committed answer of a query."""
+    return db._core.reader(query)

@@ -179,7 +179,9 @@ def _carry_out(command: Any, descriptors: list[int]) -> None:
     os.environ.update(command["environment"])
     os.chdir(command["folder"])
     importlib.reload(sys.modules[_FAULTS])
-    sys.path[:1] = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
+    # What tests have in common can be imported, last of all.
+    sys.path.append(sys.path.pop(0))
+    sys.path[:0] = [part for part in os.environ.get("PYTHONPATH", "").split(os.pathsep) if part]
     _end(_status_of(command["words"]))
 
 

@@ -36,7 +36,7 @@ def test_workers_are_forked_with_everything_loaded() -> None:
     archives = [str(path) for path in Path(pyspark.__file__).parent.glob("python/lib/*.zip")]
     code = """
 import sys, zipimport
-from headrace.runtime.spark import workers
+from headrace.runtime.spark.startup import workers
 assert any(isinstance(f, zipimport.zipimporter) for f in sys.path_importer_cache.values())
 workers.load()
 print("pandas" in sys.modules, "pyspark.worker" in sys.modules)

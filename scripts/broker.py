@@ -55,7 +55,9 @@ class Broker:
         if not home:
             raise NoBrokerError("there is no Java for Kafka's broker")
         jars = _said(str(SCRIPTS / "fetch_kafka.sh"))
-        self._java = [f"{home}/bin/java", "-Xmx256m", "-cp", f"{jars}/*"]
+        # It ends before thorough compilation pays.
+        quick = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+        self._java = [f"{home}/bin/java", "-Xmx256m", *quick, "-cp", f"{jars}/*"]
         self._folder = folder
         self._settings = folder / "broker.properties"
         self._process: subprocess.Popen[bytes] | None = None

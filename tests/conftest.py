@@ -74,6 +74,9 @@ def spark() -> Iterator[Any]:
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        # Tests end before thorough compilation pays; Structured Streaming's state has 200 partitions else.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.shuffle.partitions": "2",
     }.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

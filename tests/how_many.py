@@ -9,15 +9,16 @@ from typing import Any, Final, TypeVar
 import pytest
 from hypothesis import settings
 
+Value = TypeVar("Value")
 Test = TypeVar("Test", bound=Callable[..., Any])
 
 PROFILE: Final = os.environ.get("HEADRACE_HYPOTHESIS", "ci")
 _SOAKED: Final = 50
 
 
-def how_many(few: int, many: int) -> int:
-    """The first in `make test`, the second in `make runs`, and fifty times as many in `make soak`."""
-    return {"runs": many, "soak": _SOAKED * many}.get(PROFILE, few)
+def how_many(few: Value, many: Value) -> Value:
+    """The first in `make test`, the second in `make runs` and in the build."""
+    return few if PROFILE == "ci" else many
 
 
 def examples(few: int, many: int = 50, **others: Any) -> Callable[[Test], Test]:
@@ -30,7 +31,9 @@ def examples(few: int, many: int = 50, **others: Any) -> Callable[[Test], Test]:
     """
 
     def marked(test: Test) -> Test:
-        found: Test = pytest.mark.runs(settings(max_examples=how_many(few, many), **others)(test))
+        found: Test = pytest.mark.runs(
+            settings(max_examples=how_many(few, many) * (_SOAKED if PROFILE == "soak" else 1), **others)(test)
+        )
         return found
 
     return marked

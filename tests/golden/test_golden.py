@@ -30,6 +30,7 @@ from headrace.runtime.store.segments import MemoryStore
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.time import TimeDomain
 from histories import history
+from how_many import how_many
 from inside import reader_of
 from support import TableSource
 
@@ -134,7 +135,7 @@ def test_row_by_row(case: Case, buckets: int) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("epoch_rows", [1000, 2])
+@pytest.mark.parametrize("epoch_rows", how_many([2], [1000, 2]))
 def test_spark(case: Case, spark: object, epoch_rows: int) -> None:
     *views, query = case.query.rstrip(";").split(";")
     with connect(spark=spark, epoch_rows=epoch_rows, buckets=2) as db:

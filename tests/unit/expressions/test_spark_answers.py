@@ -28,6 +28,7 @@ from headrace.language.statements.statements import Select
 from headrace.reference.scalars import RowError, value
 from headrace.schema import BIGINT, Field, Schema
 from headrace.time import TimeDomain
+from how_many import how_many
 
 FAILS = object()
 CATALOG = Catalog().define(StreamInfo("s", Schema((Field("ts", BIGINT),)), "ts", TimeDomain.INTEGER))
@@ -86,12 +87,14 @@ def test_reference_answers_as_spark(text: str, answer: str) -> None:
 
 @pytest.mark.spark
 def test_spark_answers_as_recorded(spark: Any) -> None:
-    computed = [(text, answer) for text, answer in ANSWERS if answer != "FAILS"]
+    # What is recorded changes only with Spark itself: a part of it in `make test`, all of it in the build.
+    asked = ANSWERS[:: how_many(4, 1)]
+    computed = [(text, answer) for text, answer in asked if answer != "FAILS"]
     for start in range(0, len(computed), 100):
         some = computed[start : start + 100]
         for (text, answer), found in zip(some, ask(spark, [text for text, _ in some]), strict=True):
             assert agrees(found, answer), text
-    for text, answer in ANSWERS:
+    for text, answer in asked:
         assert answer != "FAILS" or agrees(fails(spark, text), answer), text
 
 

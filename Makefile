@@ -35,20 +35,19 @@ kernels: setup  ## compile the kernels, with bounds checks and without, or take 
 	@$(CHECKED) $(KERNELS)
 
 test: kernels  ## all tests but the longest: kernels and operators with bounds checks, the rest without a JVM, those on Spark
-	@$(WITH_JAVA); export JAVA_HOME PATH; \
+	@# Those on Spark wait for the JVM half of the time, so they run beside the others; what they print comes last.
+	@$(WITH_JAVA); export JAVA_HOME PATH; mkdir -p build; \
+	pytest -m "spark and not kills" > build/tests-on-spark.txt 2>&1 & \
 	$(CHECKED) pytest -n 2 tests/unit/kernels tests/property/test_operators.py; bounds=$$?; \
 	pytest -n 2 --dist worksteal -m "not spark and not kills" --ignore=tests/property/test_operators.py; plain=$$?; \
-	pytest -n 2 -m "spark and not kills"; spark=$$?; \
+	wait $$!; spark=$$?; cat build/tests-on-spark.txt; \
 	exit $$((bounds || plain || spark))
 
 runs: kernels  ## the properties that take long again, with all of their examples
 	HEADRACE_HYPOTHESIS=runs $(BIN)/pytest -n 2 --dist worksteal -m "runs and not spark"
 
 kills: kernels  ## the tests that end whole runs at every step, without a JVM and on Spark
-	@$(WITH_JAVA); export JAVA_HOME PATH; \
-	pytest -n 2 -m "kills and not spark"; plain=$$?; \
-	pytest -m "kills and spark"; spark=$$?; \
-	exit $$((plain || spark))
+	@$(WITH_JAVA); export JAVA_HOME PATH; pytest -n 3 --dist worksteal -m kills
 
 check: setup  ## style, types, import layers, every example of the documentation, and its links
 	$(BIN)/ruff check .

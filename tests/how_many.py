@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
 import pytest
@@ -19,6 +19,11 @@ _SOAKED: Final = 50
 def how_many(few: Value, many: Value) -> Value:
     """The first in `make test`, the second in `make runs` and in the build."""
     return few if PROFILE == "ci" else many
+
+
+def some(cases: Iterable[Value], every: int = 3) -> list[Value]:
+    """Every third of cases that are much alike in `make test`; all of them in `make runs` and the build."""
+    return list(cases)[:: how_many(every, 1)]
 
 
 def examples(few: int, many: int = 50, **others: Any) -> Callable[[Test], Test]:

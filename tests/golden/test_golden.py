@@ -128,7 +128,7 @@ def test_inline(case: Case, optimized: bool) -> None:
         assert show(case.plan, after(reader, step, case.steps)) == case.expected[f"after {step}"]
 
 
-@pytest.mark.parametrize("buckets", [1, 3])
+@pytest.mark.parametrize("buckets", how_many([3], [1, 3]))
 def test_row_by_row(case: Case, buckets: int) -> None:
     reader = inline(case, optimize(case.plan), one_by_one=1, buckets=buckets, tasks=2)
     assert show(case.plan, rows_of(reader)) == case.expected[f"after {case.steps}"]

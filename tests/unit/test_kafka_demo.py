@@ -8,11 +8,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from kafka_broker import kafka_broker
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "kafka_demo.py"
 
 
+@pytest.mark.slow("starts a broker and a demo as a user would")
 def test_the_demo_shows_both_topics_and_stops(tmp_path: Path) -> None:
     with kafka_broker(tmp_path):
         pass  # Skipped where there is no broker.

@@ -15,6 +15,7 @@ from headrace.errors import LanguageError
 from headrace.language.catalog import Catalog
 from headrace.language.dialect import Headrace
 from headrace.language.parsing.parser import parse
+from how_many import some
 
 _ROOT = Path(__file__).parents[3]
 _PAGES = (_ROOT / "README.md", *sorted((_ROOT / "docs").glob("*.md")))
@@ -84,7 +85,7 @@ def test_the_examples_are_understood(statement: str) -> None:
         define(statement, CATALOG)
 
 
-@pytest.mark.parametrize("statement", STATEMENTS)
+@pytest.mark.parametrize("statement", some(STATEMENTS))
 def test_a_slip_is_an_error_with_a_place_and_never_a_crash(statement: str) -> None:
     errors = [error for text in _mutilated(statement) if (error := _error_of(text)) is not None]
     assert errors

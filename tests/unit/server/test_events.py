@@ -49,6 +49,7 @@ def last_event_has_come(body: bytes) -> bool:
     return b'"v":4' in body and body.endswith(b"\n\n")
 
 
+@pytest.mark.slow("cuts at each byte")
 def test_a_client_that_is_cut_at_any_byte_of_an_epoch_continues(client: httpx.Client) -> None:
     push(client, 1)
     push(client, 2, 3, 4, 5)

@@ -294,6 +294,7 @@ def counts_of_files(storage: Path, retain: int) -> list[int]:
     return seen
 
 
+@pytest.mark.slow("needs more epochs than two checkpoints")
 def test_with_retention_the_number_of_files_stays_flat(storage: Path) -> None:
     seen = counts_of_files(storage, retain=3)
     assert len(seen) == 300
@@ -305,6 +306,7 @@ def test_with_retention_the_number_of_files_stays_flat(storage: Path) -> None:
     assert verify(storage).problems == ()
 
 
+@pytest.mark.slow("needs more epochs than two checkpoints")
 def test_a_sweep_of_old_commits_that_was_cut_short_is_finished(storage: Path, tmp_path: Path) -> None:
     """Any of the records that are going may be gone already when the process dies."""
     interrupted(storage, 128, epoch_rows=1, retain_epochs=5)

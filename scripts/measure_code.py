@@ -3,7 +3,7 @@
 A length counts all lines of a file, and of a function all but those of its docstring. A name is that of a
 public class, or of an alias or a type variable that is written like one.
 
-    python scripts/measure_code.py            what is beyond its bound, and exceptions that are none any more
+    python scripts/measure_code.py            what is beyond its bound, and exceptions that are not needed
 """
 
 from __future__ import annotations

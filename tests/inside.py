@@ -1,4 +1,4 @@
-"""What tests look at inside a database: the one place that knows where it is."""
+"""The inside of a database, for tests: the one place that knows where things are."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _LOADED: Final = (
     "pandas",
     "numba",
 )
-"""What the process that forks loads."""
+"""The modules that the process loads which forks."""
 _FAULTS: Final = "headrace.runtime.store.crash_points"
 _SUBREAPER: Final = 36
 """`PR_SET_CHILD_SUBREAPER` of prctl(2): orphans below become children of this process."""

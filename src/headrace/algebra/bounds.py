@@ -1,4 +1,4 @@
-"""What bounds the state of a plan: how long rows last, and until when they can change an answer."""
+"""Bounds of a plan's state: how long rows last, and until when they can change an answer."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a piece of SQL may reach, and which of its options are secret."""
+"""Policies: the files, formats and functions that a piece of SQL may reach, and secret options."""

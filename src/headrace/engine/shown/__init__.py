@@ -1,1 +1,1 @@
-"""What a database shows of itself: status, summary, progress, and tables in a notebook."""
+"""A database as it is shown: status, summary, progress, and tables in a notebook."""

@@ -1,4 +1,4 @@
-"""What a run knows between two epochs: all of it, what an epoch adds to it, and what its queries rest on."""
+"""The state of a run between two epochs, what an epoch adds to it, and what its queries rest on."""
 
 from __future__ import annotations
 

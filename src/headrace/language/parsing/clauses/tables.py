@@ -1,4 +1,4 @@
-"""What stands behind a table of FROM: its window, its alias, its columns, and the kind of a join."""
+"""The words behind a table of FROM: its window, alias and columns, and the kind of a join."""
 
 from __future__ import annotations
 

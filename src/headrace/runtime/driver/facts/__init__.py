@@ -1,1 +1,1 @@
-"""What a run tells of itself: status, progress, counts, and the streams that describe it."""
+"""The facts of a run: status, progress, counts, and the streams that describe it."""

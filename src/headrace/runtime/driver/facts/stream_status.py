@@ -1,4 +1,4 @@
-"""How far the streams of a run are, and how far behind."""
+"""The status of streams: how far each has been read, and how far it is behind."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a run keeps between epochs: results, dead letters and rows of streams."""
+"""The things that a run keeps between epochs: results, dead letters and rows of streams."""

@@ -1,1 +1,1 @@
-"""What operators that are new begin with, and what queries have said so far."""
+"""The content that new operators begin with, and the answers that queries have given so far."""

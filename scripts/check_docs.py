@@ -25,7 +25,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -142,12 +144,19 @@ def check_links(page: Path) -> Iterator[str]:
             yield f"{page.relative_to(ROOT)}: a link to {target}, which does not exist"
 
 
+def faults_of(page: Path, *, write: bool) -> list[str]:
+    """All that is wrong with a page."""
+    return [*check_links(page), *check_examples(page, write)]
+
+
 def main(arguments: list[str]) -> int:
     """Check the pages named, or all; returns the exit code."""
     write = "--write" in arguments
     pages = [Path(argument).resolve() for argument in arguments if argument != "--write"]
     pages = pages or [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md"))]
-    faults = [fault for page in pages for fault in (*check_links(page), *check_examples(page, write))]
+    # A page on each processor: examples wait for the processes that they start.
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        faults = [fault for found in pool.map(partial(faults_of, write=write), pages) for fault in found]
     for fault in faults:
         print(fault, end="\n\n")
     print(f"{len(pages)} pages, {len(faults)} faults")

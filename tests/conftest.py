@@ -41,8 +41,9 @@ _SPELLED = {"runs": ("@examples(", "mark.runs")}
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Watches for tests that take long."""
-    config.pluginmanager.register(LongTests(), "long tests")
+    """Watches for tests that take long, where no test has to compile kernels."""
+    if "HEADRACE_LONG_TESTS" in os.environ:
+        config.pluginmanager.register(LongTests(), "long tests")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

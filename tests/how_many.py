@@ -1,4 +1,4 @@
-"""The number of examples of a property: few in `make test`, many in `make runs`."""
+"""The number of examples of a property, and of cases that are alike: few in `make test`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _SOAKED: Final = 50
 
 
 def how_many(few: Value, many: Value) -> Value:
-    """The first in `make test`, the second in `make runs` and in the build."""
+    """The first in `make test`, the second in the build."""
     return few if PROFILE == "ci" else many
 
 
 def some(cases: Iterable[Value], every: int = 3) -> list[Value]:
-    """Every third of cases that are much alike in `make test`; all of them in `make runs` and the build."""
+    """Every third of cases that are much alike in `make test`; all of them in the build."""
     return list(cases)[:: how_many(every, 1)]
 
 
@@ -31,7 +31,7 @@ def examples(few: int, many: int = 50, **others: Any) -> Callable[[Test], Test]:
 
     Args:
         few: how many examples it has in `make test`. Choose it so that the test finds what you break.
-        many: how many it has in `make runs`; in `make soak` fifty times as many.
+        many: how many it has in `make runs` and in the build; in `make soak` fifty times as many.
         others: further settings of Hypothesis.
     """
 

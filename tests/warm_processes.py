@@ -23,6 +23,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -53,6 +54,12 @@ class Popen(subprocess.Popen[Any]):
         self, args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell,
         p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, *others,
     ) -> None:  # fmt: skip
+        if sys.platform != "linux":
+            super()._execute_child(  # type: ignore[misc]
+                args, executable, preexec_fn, close_fds, pass_fds, cwd, env, startupinfo, creationflags,
+                shell, p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite, *others,
+            )  # fmt: skip
+            return
         assert not preexec_fn
         assert not shell
         assert args[0] == sys.executable, "a command of this Python"
@@ -177,6 +184,7 @@ def _carry_out(command: Any, descriptors: list[int]) -> None:
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
     os.environ.clear()
     os.environ.update(command["environment"])
+    time.tzset()
     os.chdir(command["folder"])
     importlib.reload(sys.modules[_FAULTS])
     # What tests have in common can be imported, last of all.
@@ -190,7 +198,7 @@ def _status_of(words: list[str]) -> int:
         _execute(words)
     except SystemExit as ended:
         if ended.code is None or isinstance(ended.code, int):
-            return ended.code or 0
+            return (ended.code or 0) & 0xFF
         print(ended.code, file=sys.stderr)
         return 1
     except KeyboardInterrupt:

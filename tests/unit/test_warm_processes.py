@@ -34,7 +34,9 @@ def test_a_command_is_carried_out_as_by_python_itself(tmp_path: Path) -> None:
     assert "at the end" in ours.stdout
 
 
-@pytest.mark.parametrize("code", ["raise SystemExit('why')", "import nothing_there", "1 / 0", "pass"])
+@pytest.mark.parametrize(
+    "code", ["raise SystemExit('why')", "raise SystemExit(-1)", "import nothing_there", "1 / 0", "pass"]
+)
 def test_the_status_is_that_of_python(code: str) -> None:
     command = [sys.executable, "-c", code]
     ours = warm_processes.run(command, capture_output=True, text=True)

@@ -14,19 +14,24 @@ import pkgutil
 import platform
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from importlib.util import find_spec
 from multiprocessing import get_context
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Final
 
 from headrace.kernels import jit
 
 _KEPT: Final = 4
 """Of so many versions what was compiled is kept in a folder."""
+_NAME: Final = "kernels-"
+"""How the names of the folders begin in which that is."""
+_STAMPED_BY_CONTENT: Final = (0, 68)
+"""The version of Numba from which on it knows a source by its content, no longer by its age."""
 
 
 def modules() -> list[ModuleType]:
@@ -41,8 +46,9 @@ def modules() -> list[ModuleType]:
 
 
 def version_of(modules: list[ModuleType]) -> str:
-    """A digest of what compiled kernels depend on: sources, versions, the processor, bounds checks."""
+    """A digest of what compiled kernels depend on: sources, constants, versions, processor, bounds checks."""
     numba, binding = jit.loaded("numba"), jit.loaded("llvmlite.binding")
+    paths = [Path(str(module.__file__)) for module in (jit, *modules)]
     said = [
         sys.version,
         platform.platform(),
@@ -50,73 +56,112 @@ def version_of(modules: list[ModuleType]) -> str:
         binding.get_host_cpu_name(),
         binding.get_host_cpu_features().flatten(),
         str(numba.config.BOUNDSCHECK),
-        *(Path(str(module.__file__)).read_text() for module in (jit, *modules)),
+        *(path.read_text() for path in paths),
+        *_constants(),
     ]
+    if tuple(map(int, numba.__version__.split(".")[:2])) < _STAMPED_BY_CONTENT:
+        said += [str(path.stat().st_mtime) for path in paths]
     return hashlib.sha256("\0".join(said).encode()).hexdigest()[:32]
+
+
+def _constants() -> Iterator[str]:
+    """Parts of other modules that are compiled into kernels: constants, and the fields of arguments."""
+    functions = [*(kernel.function for kernel in jit.KERNELS), *jit.inner_functions()]
+    for function in functions:
+        assert isinstance(function, FunctionType)
+        for name in function.__code__.co_names:
+            value = function.__globals__.get(name)
+            if isinstance(value, int | float | str | bytes | tuple):
+                yield f"{function.__module__}.{name} = {value!r}"
+    for kernel in jit.KERNELS:
+        for argument in kernel.signature:
+            if argument.together is not None:
+                yield f"{argument.together.__qualname__}: {argument.together._fields}"
 
 
 def folders_of(modules: list[ModuleType]) -> dict[str, Path]:
     """Where Numba looks for the compiled kernels of each module."""
-    functions = [*(function for function, _ in jit.KERNELS), *jit.inner_functions()]
-    places = {function.__module__: function for function in functions}
+    functions = {kernel.function.__module__: kernel.function for kernel in jit.KERNELS}
     njit = jit.loaded("numba").njit
     return {
-        module.__name__: Path(njit(cache=True)(places[module.__name__]).stats.cache_path)
+        module.__name__: Path(njit(cache=True)(functions[module.__name__]).stats.cache_path)
         for module in modules
-        if module.__name__ in places
+        if module.__name__ in functions
     }
 
 
-def files_of(module: str, folder: Path) -> Iterator[Path]:
-    """What was compiled of a module."""
-    yield from folder.glob(f"{module.rpartition('.')[2]}.*.nb[ic]")
+def files_of(module: str, folder: Path) -> dict[str, Path]:
+    """What was compiled of a module, by the names of files."""
+    return {path.name: path for path in folder.glob(f"{module.rpartition('.')[2]}.*.nb[ic]")}
 
 
 def restore(kept: Path, folders: dict[str, Path]) -> None:
-    """Put what was compiled where Numba looks, and only that: it does not see what changed in other files."""
+    """Put what was compiled where Numba looks, and only that: it does not see what changed in other files.
+
+    A file that is the same stays, and another one is replaced as a whole: other processes may read it.
+    """
     for module, folder in folders.items():
         folder.mkdir(parents=True, exist_ok=True)
-        for old in files_of(module, folder):
-            old.unlink()
-        for file in (kept / module).glob("*"):
-            shutil.copy2(file, folder)
+        there, wanted = files_of(module, folder), files_of(module, kept / module)
+        for name in there.keys() - wanted.keys():
+            there[name].unlink(missing_ok=True)
+        for name, path in wanted.items():
+            if name not in there or there[name].read_bytes() != path.read_bytes():
+                draft = folder / f".{name}.{os.getpid()}"
+                shutil.copyfile(path, draft)
+                draft.replace(folder / name)
 
 
 def keep(kept: Path, folders: dict[str, Path]) -> None:
     """Keep what was compiled; of the versions in the same folder the newest."""
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    draft = Path(tempfile.mkdtemp(dir=kept.parent))
+    draft = kept.with_name(f".{kept.name}.{os.getpid()}")
     for module, folder in folders.items():
-        (draft / module).mkdir()
-        for file in files_of(module, folder):
-            shutil.copy2(file, draft / module)
-    if kept.exists():
-        shutil.rmtree(draft)
-    else:
-        draft.rename(kept)
-    versions = sorted(kept.parent.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+        (draft / module).mkdir(parents=True)
+        for name, path in files_of(module, folder).items():
+            shutil.copyfile(path, draft / module / name)
+    shutil.rmtree(kept, ignore_errors=True)
+    draft.rename(kept)
+    versions = sorted(kept.parent.glob(f"{_NAME}*"), key=lambda path: path.stat().st_mtime, reverse=True)
     for old in versions[_KEPT:]:
         shutil.rmtree(old, ignore_errors=True)
 
 
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Lets no other process take from a folder, compile and keep meanwhile."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f".{_NAME}lock").open("w") as lock:
+        if sys.platform != "win32":
+            locks = importlib.import_module("fcntl")
+            locks.flock(lock, locks.LOCK_EX)
+        yield
+
+
 def _compile(number: int) -> None:
-    jit.KERNELS[number][1]()
+    jit.KERNELS[number].compiled()
 
 
 def compile_all() -> int:
-    """Compile the kernels on all processors, or load what was compiled; how many there are."""
+    """Compile the kernels on all processors that this process may use, or load them; how many there are."""
     count = len(jit.KERNELS)
-    processors = min(os.cpu_count() or 1, count)
-    if processors > 1 and hasattr(os, "fork"):
-        with get_context("fork").Pool(processors) as pool:
-            for done, _ in enumerate(pool.imap_unordered(_compile, range(count)), start=1):
-                if sys.stderr.isatty():
-                    print(f"\r{done} of {count} kernels", end="", file=sys.stderr, flush=True)
-        if sys.stderr.isatty():
-            print(end="\r", file=sys.stderr)
-    else:
+    if not hasattr(os, "sched_getaffinity"):
         for number in range(count):
             _compile(number)
+        return count
+    with ProcessPoolExecutor(min(len(os.sched_getaffinity(0)), count), get_context("fork")) as pool:
+        for done in as_completed([pool.submit(_compile, number) for number in range(count)]):
+            done.result()
+    return count
+
+
+def compile_and_keep(folder: Path, loaded: list[ModuleType]) -> int:
+    """Compile the kernels, or take them from a folder if they were kept there; how many there are."""
+    folders, kept = folders_of(loaded), folder / f"{_NAME}{version_of(loaded)}"
+    with alone(folder):
+        restore(kept, folders)
+        count = compile_all()
+        if not kept.exists():
+            keep(kept, folders)
     return count
 
 
@@ -135,10 +180,11 @@ def main() -> None:
     if folder is None:
         count = compile_all()
     else:
-        folders, kept = folders_of(loaded), folder / version_of(loaded)
-        restore(kept, folders)
-        count = compile_all()
-        keep(kept, folders)
+        try:
+            count = compile_and_keep(folder, loaded)
+        except OSError as error:
+            print(f"the kernels are not kept in {folder}: {error.strerror}", file=sys.stderr)
+            count = compile_all()
     print(f"{count} kernels are compiled, in {time.perf_counter() - begin:.1f} s")
 
 

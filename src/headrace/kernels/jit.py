@@ -58,6 +58,8 @@ TRUTHS_OUT: Final = Argument("boolean[::1]")
 @cache
 def loaded(module: str) -> Any:
     """A module of Numba's or LLVM's, loaded when a kernel is compiled."""
+    # The package first, as `import` does: two threads that load parts of it would wait for each other.
+    importlib.import_module(module.partition(".")[0])
     return importlib.import_module(module)
 
 
@@ -86,7 +88,7 @@ def kernel(*signature: Argument) -> Callable[[Callable[P, R]], Callable[P, R]]:
             given: Any = tuple(_only_read(arg) if isinstance(arg, tuple) else arg for arg in args)
             return compiled()(*given, **kwargs)
 
-        KERNELS.append((function, compiled))
+        KERNELS.append(Kernel(function, signature, compiled))
         return call
 
     return compiled_later
@@ -117,13 +119,28 @@ def carray(pointer: object, shape: tuple[int, ...], type: object) -> np.ndarray:
     raise TypeError("carray exists in kernels alone")
 
 
+class Kernel(NamedTuple):
+    """A kernel of a module that is loaded.
+
+    Attributes:
+        function: as it is written.
+        signature: the types of its arguments.
+        compiled: compiles it, or loads what was compiled.
+    """
+
+    function: Callable[..., Any]
+    signature: tuple[Argument, ...]
+    compiled: Callable[[], Any]
+
+
+KERNELS: Final[list[Kernel]] = []
+"""The kernels of the modules that are loaded."""
+
+
 def inner_functions() -> list[Callable[..., Any]]:
     """The functions that kernels call, in the modules that are loaded, as they are written."""
     return [call.__wrapped__ for call in _INNER if hasattr(call, "__wrapped__")]
 
-
-KERNELS: Final[list[tuple[Callable[..., Any], Callable[[], Any]]]] = []
-"""The kernels of the modules that are loaded: each function, and what compiles or loads it."""
 
 _INNER: Final[dict[object, Callable[[], Callable[..., Any]]]] = {carray: lambda: loaded("numba").carray}
 """What makes each function that kernels call, as Numba has to see it."""
@@ -132,7 +149,9 @@ _INNER: Final[dict[object, Callable[[], Callable[..., Any]]]] = {carray: lambda:
 def _inside(function: Callable[P, R], options: dict[str, str]) -> Callable[P, R]:
     @lru_cache(maxsize=1)
     def compiled() -> Callable[P, R]:
-        made = loaded("numba").njit(cache=True, nogil=True, **options)(_linked(function))
+        # What is compiled of it lies with the kernels that call it: processes that compile several of these
+        # at the same time would mix up files of its own.
+        made = loaded("numba").njit(nogil=True, **options)(_linked(function))
         return cast(Callable[P, R], made)
 
     @wraps(function)

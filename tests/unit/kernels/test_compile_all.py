@@ -58,12 +58,12 @@ def folders(tmp_path: Path) -> dict[str, Path]:
 
 
 def test_what_was_compiled_is_there_again(folders: dict[str, Path], tmp_path: Path) -> None:
-    command.keep(tmp_path / "kept" / "v", folders)
+    command.keep(tmp_path / "kept" / "kernels-v", folders)
     for folder in folders.values():
         for file in folder.glob("*.nb[ic]"):
             file.write_text("of other sources")
     (folders["p.first"] / "first.g-9.py311.nbi").write_text("of a kernel that went")
-    command.restore(tmp_path / "kept" / "v", folders)
+    command.restore(tmp_path / "kept" / "kernels-v", folders)
     assert sorted(path.name for path in folders["p.first"].iterdir()) == [
         "first.cpython-311.pyc",
         "first.f-1.py311.1.nbc",
@@ -76,15 +76,45 @@ def test_what_was_compiled_is_there_again(folders: dict[str, Path], tmp_path: Pa
 
 def test_of_other_sources_nothing_is_left(folders: dict[str, Path], tmp_path: Path) -> None:
     """Numba would take a kernel for fresh whose own file is as it was, though one that it calls is not."""
-    command.restore(tmp_path / "kept" / "unknown", folders)
+    command.restore(tmp_path / "kept" / "kernels-unknown", folders)
     assert not list(folders["p.first"].glob("first.*.nb[ic]"))
 
 
-def test_few_versions_are_kept(folders: dict[str, Path], tmp_path: Path) -> None:
+def test_few_versions_are_kept_and_nothing_of_others_goes(folders: dict[str, Path], tmp_path: Path) -> None:
     for number in range(6):
-        command.keep(tmp_path / "kept" / str(number), folders)
-        os.utime(tmp_path / "kept" / str(number), (number, number))
-    assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["2", "3", "4", "5"]
+        (tmp_path / "kept" / f"of-others-{number}").mkdir(parents=True)
+    for number in range(6):
+        command.keep(tmp_path / "kept" / f"kernels-{number}", folders)
+        os.utime(tmp_path / "kept" / f"kernels-{number}", (number, number))
+    found = sorted(path.name for path in (tmp_path / "kept").iterdir())
+    assert found == [f"kernels-{number}" for number in range(2, 6)] + [f"of-others-{n}" for n in range(6)]
+
+
+def test_the_version_follows_constants_and_fields_of_other_modules(monkeypatch: pytest.MonkeyPatch) -> None:
+    modules = command.modules()
+    version = command.version_of(modules)
+    constant = next(
+        (kernel.function, name)
+        for kernel in jit.KERNELS
+        for name in kernel.function.__code__.co_names
+        if name == "INFINITY"
+    )
+    with monkeypatch.context() as patch:
+        patch.setitem(constant[0].__globals__, "INFINITY", 5)
+        assert command.version_of(modules) != version
+    together = next(part.together for kernel in jit.KERNELS for part in kernel.signature if part.together)
+    with monkeypatch.context() as patch:
+        patch.setattr(together, "_fields", together._fields[::-1])
+        assert command.version_of(modules) != version
+    assert command.version_of(modules) == version
+
+
+def test_files_that_are_the_same_are_left_alone(folders: dict[str, Path], tmp_path: Path) -> None:
+    """Another process may read them."""
+    command.keep(tmp_path / "kept" / "kernels-v", folders)
+    before = {path: path.stat().st_ino for folder in folders.values() for path in folder.iterdir()}
+    command.restore(tmp_path / "kept" / "kernels-v", folders)
+    assert {path: path.stat().st_ino for path in before} == before
 
 
 def test_a_start_loads_neither_numba_nor_pandas() -> None:

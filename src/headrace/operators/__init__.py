@@ -1,1 +1,1 @@
-"""Physical operators, the sweep area, and lowering from plans to operators."""
+"""Physical operators, and the sweep areas that hold their state."""

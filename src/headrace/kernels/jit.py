@@ -33,7 +33,6 @@ class Argument:
 
 
 INT: Final = Argument("int64")
-FLOAT: Final = Argument("float64")
 TRUTH: Final = Argument("boolean")
 INT1: Final = Argument("Array(int64, 1, 'C', True)")
 """A vector of int64 that the kernel only reads."""

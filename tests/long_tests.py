@@ -50,8 +50,10 @@ class LongTests:
         try:
             return (yield)
         finally:
-            if not any(item.get_closest_marker(mark) for mark in _MARKS):
-                item.user_properties.append((_NAME, (_used() - begin) * _USUAL / max(self._loop, _USUAL)))
+            taken = _used() - begin
+            if taken > LONGEST and not any(item.get_closest_marker(mark) for mark in _MARKS):
+                # The machine as it is now: others may be at work on it.
+                item.user_properties.append((_NAME, taken * _USUAL / max(self._loop, loop_seconds(), _USUAL)))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Remember those that took too long."""

@@ -128,6 +128,7 @@ def test_inline(case: Case, optimized: bool) -> None:
         assert show(case.plan, after(reader, step, case.steps)) == case.expected[f"after {step}"]
 
 
+@pytest.mark.slow("a case with many rows has an epoch for each")
 @pytest.mark.parametrize("buckets", how_many([3], [1, 3]))
 def test_row_by_row(case: Case, buckets: int) -> None:
     reader = inline(case, optimize(case.plan), one_by_one=1, buckets=buckets, tasks=2)

@@ -63,6 +63,7 @@ def play(day: Day, queries: int, kills: int) -> None:
     day.db.close()
 
 
+@pytest.mark.slow("a day of rows")
 def test_every_query_answers_as_its_definition(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     day = Day(tmp_path, monkeypatch, 7, 60)
     play(day, 24, 4)

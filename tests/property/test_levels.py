@@ -146,7 +146,7 @@ def _twin(level: Level) -> str:
     return f"always at {level}"
 
 
-@examples(6, 51)
+@examples(6, 34)
 @given(st.data(), BUCKETS, st.sampled_from((1, 2, 3)))
 def test_a_query_goes_on_at_another_level(data: st.DataObject, buckets: int, epoch_rows: int) -> None:
     Script(data, data.draw(cases(max_relations=1)), MemoryStore(), buckets, epoch_rows).play()

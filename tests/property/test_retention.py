@@ -46,7 +46,7 @@ def database(inputs: list[tuple[pa.Table, int]], **options: Any) -> hr.Database:
     return db
 
 
-@examples(6, 51)
+@examples(6, 34)
 @given(st.tuples(streams(), streams()), st.integers(1, 10), st.integers(1, 5))
 def test_what_is_kept_tells_the_tail_of_all_changes(
     inputs: tuple[tuple[pa.Table, int], tuple[pa.Table, int]], epoch_rows: int, retain: int
@@ -74,7 +74,7 @@ def test_what_is_kept_tells_the_tail_of_all_changes(
                     next(some.subscribe(from_epoch=first - 1))
 
 
-@examples(6, 51)
+@examples(6, 34)
 @given(st.tuples(streams(), streams()), st.integers(1, 10), st.integers(1, 9))
 def test_from_the_boundary_on_the_history_is_that_of_a_run_that_keeps_everything(
     inputs: tuple[tuple[pa.Table, int], tuple[pa.Table, int]], epoch_rows: int, retain: int
@@ -108,7 +108,7 @@ def rows_of(history: pa.Table, boundary: int = BEGINNING) -> Counter[tuple[objec
     return found
 
 
-@examples(6, 51)
+@examples(6, 34)
 @given(streams(), st.integers(1, 10), st.integers(1, 5))
 def test_nothing_is_kept_that_no_promised_epoch_releases(
     inputs: tuple[pa.Table, int], epoch_rows: int, retain: int

@@ -27,6 +27,7 @@ def kernels_in(path: Path) -> int:
     )
 
 
+@pytest.mark.slow("loads all modules with kernels")
 def test_all_modules_with_kernels_are_found() -> None:
     written = {path: kernels_in(path) for path in SOURCE.rglob("*.py")}
     found = {Path(str(module.__file__)) for module in command.modules()}

@@ -122,6 +122,7 @@ def elements_of(dtype: pa.DataType) -> list[Element]:
     return [(row, row[2], row[2] + 1, 1) for row in rows]
 
 
+@pytest.mark.slow("compares every aggregate of arrays")
 @pytest.mark.parametrize("dtype", VALUES, ids=sql_type)
 def test_arrays_are_answered_as_the_reference_does(dtype: pa.DataType) -> None:
     catalog, _ = define(STREAMS.format(type=sql_type(dtype)), Catalog())

@@ -341,6 +341,7 @@ with connect(runner="inline", epoch_rows=1, storage=f"{folder}/store") as db:
 """
 
 
+@pytest.mark.slow("kills a process at each of its epochs")
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_killed_process_repeats_at_most_the_last_epoch(tmp_path: Path, moment: str) -> None:
     def attempt(kill_at: int) -> subprocess.CompletedProcess[str]:

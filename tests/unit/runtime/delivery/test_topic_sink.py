@@ -100,6 +100,7 @@ with connect(runner="inline", epoch_rows=2, storage=f"{folder}/store") as db:
 """
 
 
+@pytest.mark.slow("kills a process beside a broker")
 @pytest.mark.parametrize("side", ["before", "after"])
 def test_a_process_that_is_killed_around_a_commit_goes_on(broker: str, tmp_path: Path, side: str) -> None:
     topic = made(broker, f"totals-{side}")
@@ -118,6 +119,7 @@ def test_a_process_that_is_killed_around_a_commit_goes_on(broker: str, tmp_path:
 COUNTS = "SELECT k, COUNT(*) AS n FROM s [RANGE 2] GROUP BY k"
 
 
+@pytest.mark.slow("kills a process beside a broker")
 @pytest.mark.parametrize("side", ["before", "after"])
 def test_upserts_go_on_after_a_kill_with_what_was_said_of_later_instants(
     broker: str, tmp_path: Path, side: str

@@ -304,6 +304,7 @@ def test_a_stopped_database_starts_again(tmp_path: Path) -> None:
             assert other.stop().rows == 4
 
 
+@pytest.mark.slow("needs more epochs than two checkpoints")
 def test_a_store_can_be_looked_into_while_its_driver_sweeps(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,7 +87,7 @@ def kernel(*signature: Argument) -> Callable[[Callable[P, R]], Callable[P, R]]:
             given: Any = tuple(_only_read(arg) if isinstance(arg, tuple) else arg for arg in args)
             return compiled()(*given, **kwargs)
 
-        KERNELS.append(Kernel(function, signature, compiled))
+        KERNELS.append(KernelEntry(function, signature, compiled))
         return call
 
     return compiled_later
@@ -118,7 +118,7 @@ def carray(pointer: object, shape: tuple[int, ...], type: object) -> np.ndarray:
     raise TypeError("carray exists in kernels alone")
 
 
-class Kernel(NamedTuple):
+class KernelEntry(NamedTuple):
     """A kernel of a module that is loaded.
 
     Attributes:
@@ -132,7 +132,7 @@ class Kernel(NamedTuple):
     compiled: Callable[[], Any]
 
 
-KERNELS: Final[list[Kernel]] = []
+KERNELS: Final[list[KernelEntry]] = []
 """The kernels of the modules that are loaded."""
 
 

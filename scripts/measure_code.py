@@ -39,7 +39,7 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
 
 
 def length_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """How many lines a function has without its docstring."""
+    """The lines of a function without its docstring."""
     lines = (function.end_lineno or function.lineno) - function.lineno + 1
     first = function.body[0]
     if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
@@ -70,7 +70,7 @@ def long_parts(name: str, text: str, tree: ast.Module) -> Iterator[tuple[str, in
 
 
 def problems_in(source: Path, exceptions: Mapping[str, str]) -> list[str]:
-    """What is beyond its bound in a package, and which exceptions are not needed."""
+    """All that is beyond its bound in a package, and the exceptions that are not needed."""
     found: list[str] = []
     places: defaultdict[str, list[str]] = defaultdict(list)
     needed: set[str] = set()

@@ -29,7 +29,7 @@ from headrace.kernels import jit
 _KEPT: Final = 4
 """Of so many versions what was compiled is kept in a folder."""
 _NAME: Final = "kernels-"
-"""How the names of the folders begin in which that is."""
+"""The beginning of the names of folders in which that is."""
 _STAMPED_BY_CONTENT: Final = (0, 68)
 """The version of Numba from which on it knows a source by its content, no longer by its age."""
 
@@ -91,7 +91,7 @@ def folders_of(modules: list[ModuleType]) -> dict[str, Path]:
 
 
 def files_of(module: str, folder: Path) -> dict[str, Path]:
-    """What was compiled of a module, by the names of files."""
+    """The files with what was compiled of a module, by their names."""
     return {path.name: path for path in folder.glob(f"{module.rpartition('.')[2]}.*.nb[ic]")}
 
 
@@ -128,7 +128,7 @@ def keep(kept: Path, folders: dict[str, Path]) -> None:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Lets no other process take from a folder, compile and keep meanwhile."""
+    """Let no other process take from a folder, compile and keep meanwhile."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f".{_NAME}lock").open("w") as lock:
         if sys.platform != "win32":

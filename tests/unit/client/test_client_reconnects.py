@@ -90,6 +90,7 @@ def read(wire: Wire, after: str | None = None, most: int = PARTS) -> list[Remote
         return list(islice(changes, most))
 
 
+@pytest.mark.slow("cuts at each byte")
 def test_a_cut_anywhere_loses_nothing_and_gives_nothing_twice(wire: Wire) -> None:
     whole = read(wire)
     assert [change.rows["v"].to_pylist() for change in whole] == [[0, 1], [2, 3], [4], [5]]

@@ -165,6 +165,7 @@ def test_the_page_may_load_nothing_but_itself(tmp_path: Path) -> None:
 
 
 @needs_browser
+@pytest.mark.slow("drives a browser")
 def test_a_query_from_its_first_error_until_it_is_dropped(opened: Callable[..., Page], server: str) -> None:
     page = opened(f"{server}/#/editor")
     text = "CREATE QUERY cold AS SELECT room, MIN(celcius) AS celsius FROM reading [RANGE 10] GROUP BY room"
@@ -435,6 +436,7 @@ def _tab_to(page: Page, name: str, via: str | None = None) -> None:
 
 @needs_browser
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.slow("drives a browser")
 def test_axe_finds_nothing_serious(opened: Callable[..., Page], server: str, scheme: str) -> None:
     page = opened(server, scheme)
     for part in PARTS:

@@ -108,6 +108,7 @@ def committed(folder: Path) -> int:
     return log.read_text().count("committed") if log.exists() else 0
 
 
+@pytest.mark.slow("kills processes")
 def test_after_kills_numbered_rows_have_counted_once(tmp_path: Path) -> None:
     for _ in range(3):
         command = [sys.executable, "-c", KILLED, str(tmp_path / "s"), str(tmp_path / "log")]

@@ -93,6 +93,7 @@ def test_what_waits_is_shown_and_let_go_by_the_slower_stream(db: hr.Database) ->
     db.stop()
 
 
+@pytest.mark.slow("needs rows enough to fill memory")
 def test_memory_goes_by_what_runs_and_else_by_the_worst_case(db: hr.Database) -> None:
     """The join of a and b is known only once its like has run: to yield more than it takes, and then less."""
     db.execute(queries(unknown="MEMORY", free="OPERATOR"))

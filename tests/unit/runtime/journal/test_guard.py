@@ -116,6 +116,7 @@ def test_results_that_are_gone_are_missed_with_the_next_checkpoint(tmp_path: Pat
             db.stop()
 
 
+@pytest.mark.slow("starts a run for each kind of change to a store")
 def test_what_does_no_harm_is_no_damage(tmp_path: Path) -> None:
     """Copies, other files, the same bytes in another file, and what retention removes."""
     storage = tmp_path / "store"

@@ -146,6 +146,7 @@ def test_a_missing_commit_is_refused(storage: Path) -> None:
     assert "commits/000000000003.json: is missing" in map(str, verify(storage).problems)
 
 
+@pytest.mark.slow("needs more epochs than two checkpoints")
 def test_a_lost_last_commit_is_run_again_or_refused(tmp_path: Path, expected: dict[str, pa.Table]) -> None:
     """Refused where the lost epoch has merged runs, so that those which the record before names are gone."""
     refused = []
@@ -279,6 +280,7 @@ def test_files_of_epochs_that_did_not_commit_are_swept(storage: Path, expected: 
     assert files(storage) == named_files(storage)
 
 
+@pytest.mark.slow("needs more epochs than two checkpoints")
 def test_without_retention_all_results_stay_and_state_is_swept(storage: Path) -> None:
     complete(storage, epoch_rows=2)
     found = files(storage)

@@ -262,6 +262,7 @@ def test_a_row_that_is_not_utf8(tmp_path: Path, read_all: ReadAll) -> None:
 
 
 @pytest.mark.parametrize("bad", [b'{"t": "\xff"}', b"\0", b'{"T": ' + b"1" * 2**20, b"[]\n" * 400_000])
+@pytest.mark.slow("writes files that are larger than what is looked at")
 def test_the_columns_are_those_of_the_first_objects_whatever_lies_before(
     tmp_path: Path, read_all: ReadAll, bad: bytes
 ) -> None:

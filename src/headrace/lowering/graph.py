@@ -263,6 +263,21 @@ class Graph:
         return tuple(dict.fromkeys((edge.producer, edge.exchange) for edge in edges if edge.exchange))
 
     @cached_property
+    def readers(self) -> tuple[tuple[int, ...], ...]:
+        """For each channel the numbers of the nodes that read it."""
+        found: dict[tuple[int, Exchange], list[int]] = {channel: [] for channel in self.channels}
+        for node in self.nodes:
+            for edge in node.inputs:
+                if edge.exchange is not None and node.number not in found[edge.producer, edge.exchange]:
+                    found[edge.producer, edge.exchange].append(node.number)
+        return tuple(map(tuple, found.values()))
+
+    @cached_property
+    def last_levels(self) -> tuple[int, ...]:
+        """For each channel the last level in which a node reads it."""
+        return tuple(max(self.nodes[number].level for number in numbers) for numbers in self.readers)
+
+    @cached_property
     def prefix(self) -> tuple[Node, ...]:
         """The nodes of level 0 whose elements somebody needs, in topological order."""
         paned = {member for part in self.panes for member in part.members}

@@ -15,7 +15,7 @@ from headrace.engine.shown.display import PlanText
 from headrace.engine.shown.status import instant_text
 from headrace.engine.statements.describe import found, schema_of
 from headrace.engine.statements.set import set_option
-from headrace.errors import LanguageError
+from headrace.errors import LanguageError, Position
 from headrace.language.statements.catalog import (
     CatalogKind,
     Comment,
@@ -87,13 +87,26 @@ def _set_consistency(core: Core, statement: SetConsistency) -> None:
                 position=name.position,
                 hint=f"write ALTER QUERY {query.name} RESUME first",
             )
-        if core.execution is not None and query.name in core.execution.run.reading.queries.failed:
-            raise LanguageError(
-                f"the query {query.name} has failed",
-                position=name.position,
-                hint=f"drop it: DROP QUERY {query.name}",
-            )
+        _check_going_on(core, query.name, name.position)
         core.change(known.with_level(query, statement.consistency))
+
+
+def _check_going_on(core: Core, query: str, position: Position) -> None:
+    """See that a query has not failed.
+
+    Raises:
+        LanguageError: it has.
+    """
+    if _has_failed(core, query):
+        raise LanguageError(
+            f"the query {query} has failed",
+            position=position,
+            hint=f"try it again with ALTER QUERY {query} RESUME, or drop it: DROP QUERY {query}",
+        )
+
+
+def _has_failed(core: Core, query: str) -> bool:
+    return core.execution is not None and query in core.execution.run.reading.queries.failed
 
 
 def _comment(core: Core, statement: Comment) -> None:
@@ -126,12 +139,7 @@ def _pause(core: Core, statement: PauseQuery) -> str:
         query = known.query_named(name.text, name.position)
         if query.name in known.paused:
             raise LanguageError(f"the query {query.name} is paused already", position=name.position)
-        if core.execution is not None and query.name in core.execution.run.reading.queries.failed:
-            raise LanguageError(
-                f"the query {query.name} has failed",
-                position=name.position,
-                hint=f"drop it: DROP QUERY {query.name}",
-            )
+        _check_going_on(core, query.name, name.position)
         if statement.keeps_input and not core.running:
             raise LanguageError(
                 f"{query.name} cannot keep its input: no endless run is going on",
@@ -154,6 +162,10 @@ def _resume(core: Core, statement: ResumeQuery) -> str:
         core.make_waiting()
         known = core.definitions
         query = known.query_named(name.text, name.position)
+        if core.running and _has_failed(core, query.name):
+            # It goes on as one that has been paused since then.
+            core.change(known.pausing(query.name))
+            known = core.definitions
         if query.name not in known.paused:
             raise LanguageError(f"the query {query.name} is not paused", position=name.position)
         before = core.paused_at(query.name)

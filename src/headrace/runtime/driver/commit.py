@@ -150,7 +150,12 @@ def results_of(
     return EpochResults(
         epoch=work.epoch,
         heartbeats=ByQuery(graph.answering, said, failed),
-        results={name: tuple(found) for output, found in refs.items() for name in graph.names_of[output]},
+        results={
+            name: tuple(found)
+            for output, found in refs.items()
+            for name in graph.names_of[output]
+            if name not in failed
+        },
         dead_letters=letters,
         users=dict(enumerate(graph.users)) if letters else {},
         since=waits_of(graph.answering.keys() - failed, before, work.epoch),
@@ -190,13 +195,13 @@ def horizons_of(
 
 
 def failures(graph: Graph, reports: Sequence[TaskReport]) -> dict[str, Reason]:
-    """The queries that depend on a node that failed."""
-    return {
-        name: (message, hint)
-        for report in reports
-        for node, message, hint in report.failures
-        for name in graph.users[node]
-    }
+    """The queries that depend on a node that failed, each with what failed first on its way."""
+    failed = sorted((one for report in reports for one in report.failures), key=lambda one: one.node)
+    found: dict[str, Reason] = {}
+    for one in failed:
+        for name in graph.users[one.node]:
+            found.setdefault(name, (one.message, one.hint))
+    return found
 
 
 def points_after(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from headrace.runtime.store.segments import MemoryStore, Store
 from headrace.runtime.tasks.at_hand import RunsAtHand
+from headrace.runtime.tasks.fence import CancelFlag
 from headrace.runtime.tasks.messages import REPORT_CHANNEL, Chunk, EpochWork, TaskReport
 from headrace.runtime.tasks.stages import run_epoch
 
@@ -26,6 +27,7 @@ class InlineRunner:
         self.undivided = undivided
         self._attempts = itertools.count()
         self._at_hand = RunsAtHand() if parallelism == 1 else None
+        self._flag = CancelFlag()
 
     def new_store(self) -> Store:
         """A store for the segments of a run."""
@@ -34,10 +36,16 @@ class InlineRunner:
     def run_epoch(self, work: EpochWork, frames: Mapping[str, object]) -> list[TaskReport]:
         """Run one epoch; the reports of its tasks. Frames are Spark's, so there can be none here."""
         assert not frames
-        return reports_of(run_epoch(work, next(self._attempts), self._at_hand))
+        return reports_of(run_epoch(work, next(self._attempts), self._at_hand, self._flag))
+
+    def drop(self, queries: Collection[str]) -> None:
+        """Do nothing more for some queries; see `Runner.drop`."""
+        self._flag.queries = frozenset(queries)
 
     def cancel(self) -> None:
-        """A thread cannot be ended from outside; it is abandoned."""
+        """End the epoch that is running at the next place where it looks whether it is wanted."""
+        flag, self._flag = self._flag, CancelFlag()
+        flag.all = True
 
     def close(self) -> None:
         """Nothing to close."""

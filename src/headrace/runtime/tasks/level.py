@@ -11,8 +11,7 @@ import pyarrow as pa
 from headrace.algebra.nodes import Early, Stateful, Stateless
 from headrace.algebra.properties import is_stateful, is_stateless
 from headrace.elements import Batch, concat, decode, empty, encode_rows, read_rows
-from headrace.errors import ExecutionError
-from headrace.lowering.graph import Edge, Exchange, Node
+from headrace.lowering.graph import Edge, Node
 from headrace.operators.before_exchange import part_for, reduction_for
 from headrace.operators.contract import Operator, OperatorProgress, Report
 from headrace.operators.create import create_operator, create_timeline_operator
@@ -50,7 +49,7 @@ class Inbox:
         self._levels = work.graph.levels
         channels = work.graph.channels
         self._numbers = {channel: number for number, channel in enumerate(channels)}
-        self._reach = [_last_level(work, channel) for channel in channels]
+        self._reach = work.graph.last_levels
         self._reports: list[Chunk] = []
         self._data: dict[tuple[int, int], list[Chunk]] = {}
         summaries = []
@@ -85,15 +84,6 @@ class Inbox:
         return [part if isinstance(part, Batch) else decode(part) for part in payloads]
 
 
-def _last_level(work: EpochWork, channel: tuple[int, Exchange]) -> int:
-    return max(
-        node.level
-        for node in work.graph.nodes
-        for edge in node.inputs
-        if (edge.producer, edge.exchange) == channel
-    )
-
-
 _Taken = list[tuple[int, Batch]]
 """What an operator has processed, with the ports."""
 
@@ -108,9 +98,6 @@ class Level:
         task: of the level.
         inbox: what was sent to it.
         at_hand: state that need not be read, where there may be such.
-
-    Attributes:
-        failures: the nodes that failed, with the reason and a hint.
     """
 
     def __init__(self, task: Task, inbox: Inbox, at_hand: RunsAtHand | None) -> None:
@@ -127,14 +114,18 @@ class Level:
         self._before, self._after = map(graph.heartbeats, (before, after), newest, pasts)
         self._limits = tuple(map(graph.limits, (before, after), newest, pasts))
         self._horizons = tuple(map(graph.reaches, (before, after), newest, pasts))
-        self.failures: list[tuple[int, str, str | None]] = []
 
     def run(self, bucket: int) -> Iterator[tuple[Node, Operator]]:
         """Run a bucket; the operators with state, whose areas are to be stored."""
         outputs: dict[int, Batch] = {}
         known: _Known = {}
+        fence = self._task.fence
         for node in self._nodes:
-            try:
+            # What fails yields nothing, here and in further buckets; nothing of it counts.
+            outputs[node.number] = empty(node.plan.schema)
+            if fence.has_failed(node.number):
+                continue
+            with fence.around(node.number):
                 if is_stateful(node.plan):
                     operator = self._operator(node, node.plan, bucket)
                     state = runs_of(operator)
@@ -142,16 +133,16 @@ class Level:
                         taken = self._process(node, operator, bucket, outputs)
                         outputs[node.number] = operator.advance(self._progress(node))
                     known[node.number] = state, runs_of(operator), taken
-                    yield node, operator
                 elif isinstance(node.plan, Early) and node.plan.corrects:
                     with self._task.watch(label(node)):
                         outputs[node.number] = self._speak(node, node.plan, known, outputs)
                 elif is_stateless(node.plan):
                     with self._task.watch(label(node)):
                         outputs[node.number] = self._apply(node, node.plan, bucket, outputs)
-            except ExecutionError as error:
-                self.failures.append((node.number, error.message, error.hint))
-                outputs[node.number] = empty(node.plan.schema)
+            if fence.has_failed(node.number):
+                continue
+            if is_stateful(node.plan):
+                yield node, operator
             self._task.counter.give(node.number, outputs[node.number])
             with self._task.watch("route"):
                 self._task.outbox.put(node.number, outputs[node.number])

@@ -26,6 +26,7 @@ from headrace.runtime.sources.composed.computed import ComputedColumns
 from headrace.runtime.sources.rows.contract import SplitSource
 from headrace.runtime.store.segments import Store
 from headrace.runtime.tasks.counts import Counts
+from headrace.runtime.tasks.fence import NodeFailure
 from headrace.runtime.tasks.profile import TaskTime
 from headrace.schema import Schema
 from headrace.time import BEGINNING, MAX_INSTANT
@@ -235,6 +236,7 @@ class EpochWork:
         clock: the driver's one reading of the clock for the epoch (microseconds since 1970-01-01 UTC).
         relations: by the name of their reading.
         pasts: what the streams of the graph's `dials` had brought before the epoch.
+        timeout: so long an operator may work in a task (seconds); None for as long as it takes.
     """
 
     epoch: int
@@ -251,6 +253,7 @@ class EpochWork:
     clock: int = 0
     relations: Mapping[str, RelationInput] = field(default_factory=dict)
     pasts: Mapping[str, Past] = field(default_factory=dict)
+    timeout: float | None = None
 
     @property
     def replayed(self) -> tuple[str, ...]:
@@ -338,7 +341,7 @@ class TaskReport:
         emitted: per output how many elements it yielded, kept or not, if there were any.
         dead_letters: where it wrote the rows that failed, or None.
         state: the manifests of the operators it ran.
-        failures: nodes that failed, with the message and the hint.
+        failures: the nodes that failed.
         error: what stopped the task, such as a damaged input; the epoch then does not count.
         time: what it took.
         counts: what its nodes took in and yielded.
@@ -357,7 +360,7 @@ class TaskReport:
     emitted: dict[int, int] = field(default_factory=dict)
     dead_letters: ResultRef | None = None
     state: dict[StateKey, Manifest] = field(default_factory=dict)
-    failures: tuple[tuple[int, str, str | None], ...] = ()
+    failures: tuple[NodeFailure, ...] = ()
     error: UserError | None = None
     time: TaskTime | None = None
     counts: Counts | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from headrace.operators.before_exchange import InPanes
 from headrace.operators.contract import Report
 from headrace.runtime.store.segments import SegmentWriter
 from headrace.runtime.tasks.channels import Channel
+from headrace.runtime.tasks.fence import Fence
 from headrace.runtime.tasks.letters import DeadLetters
 from headrace.runtime.tasks.messages import Chunk, EpochWork, ResultRef
 from headrace.runtime.tasks.results import GroupedResult
@@ -28,14 +29,18 @@ class Outbox:
         level: the level the task belongs to.
         task: its number there.
         letters: where rows go for which a key's expression fails.
+        fence: takes what goes wrong on the way, for the nodes that read an exchange or a result's own.
         in_place: whether the next levels run in this process.
 
     Attributes:
         sent: how many bytes went to other processes.
     """
 
-    def __init__(self, work: EpochWork, level: int, task: int, letters: DeadLetters, in_place: bool) -> None:
+    def __init__(
+        self, work: EpochWork, level: int, task: int, letters: DeadLetters, fence: Fence, in_place: bool
+    ) -> None:
         self._work = work
+        self._fence = fence
         self._in_place = in_place
         self._task = task
         self._letters = letters
@@ -47,6 +52,7 @@ class Outbox:
             if graph.nodes[producer].level == level
         ]
         numbers = {channel: number for number, channel in enumerate(graph.channels)}
+        self._readers = graph.readers
         self._panes = [_Paned(panes, graph, numbers) for panes in graph.panes if not level]
         paned = {number for part in self._panes for number in part.channels}
         self._leaving: dict[int, list[Channel]] = {}
@@ -76,25 +82,36 @@ class Outbox:
                 self._results.setdefault(node, []).append(batch)
         for channel in self._leaving.get(node, ()):
             if exits is None or channel.number in exits.channels:
-                prepared = channel.prepare(batch, self._letters.reporter(node))
-                self._pending.setdefault(channel.number, []).append(prepared)
+                self._prepare(channel, batch, self._letters.reporter(node))
         for part in self._panes:
             if part.node == node:
-                for number, prepared in part.prepare(batch, self._letters):
+                for number, prepared in part.prepare(batch, self._letters, self._fence, self._readers):
                     if exits is None or number in exits.channels:
                         self._pending.setdefault(number, []).append(prepared)
+
+    def _prepare(self, channel: Channel, batch: Batch, report: Report, keep: bool = True) -> None:
+        """Bring a batch into the form in which it travels; what fails there fails for those who read it."""
+        readers = self._readers[channel.number]
+        if not self._fence.has_failed(*readers):
+            with self._fence.around(*readers):
+                prepared = channel.prepare(batch, report)
+                if keep:
+                    self._pending.setdefault(channel.number, []).append(prepared)
 
     def rehearse(self, node: int, batch: Batch, report: Report) -> None:
         """Report what fails where a batch of a node is prepared for the next levels; send nothing."""
         for channel in self._leaving.get(node, ()):
-            channel.prepare(batch, report)
+            self._prepare(channel, batch, report, keep=False)
 
     def chunks(self) -> Iterator[Chunk]:
         """Everything that goes to the next levels, one chunk per exchange and bucket."""
         for channel in self._channels:
-            batches = self._pending.pop(channel.number, [])
-            if batches:
-                yield from self._spread(channel, batches)
+            batches, readers = self._pending.pop(channel.number, []), self._readers[channel.number]
+            if batches and not self._fence.has_failed(*readers):
+                found: list[Chunk] = []
+                with self._fence.around(*readers):
+                    found += self._spread(channel, batches)
+                yield from () if self._fence.has_failed(*readers) else found
 
     def write(self, writer: SegmentWriter) -> tuple[tuple[ResultRef, ...], dict[int, int]]:
         """Append the results to the task's segment; where they are, and each output's number of elements."""
@@ -102,13 +119,16 @@ class Outbox:
         refs: list[ResultRef] = []
         emitted = dict(self._emitted)
         for node, batches in self._results.items():
-            batch = concat(graph.nodes[node].plan.schema, batches)
-            if kept and node in graph.whole_results:
-                refs.append(ResultRef(node, writer.add(encode(batch)), len(batch), int(batch.ts.max())))
-            if node in graph.groups_of:
-                grouped = GroupedResult(batch, graph.groups_of[node])
-                emitted |= grouped.counts
-                refs += grouped.write(writer) if kept else ()
+            if self._fence.has_failed(node):
+                continue
+            with self._fence.around(node):
+                batch = concat(graph.nodes[node].plan.schema, batches)
+                if kept and node in graph.whole_results:
+                    refs.append(ResultRef(node, writer.add(encode(batch)), len(batch), int(batch.ts.max())))
+                if node in graph.groups_of:
+                    grouped = GroupedResult(batch, graph.groups_of[node])
+                    emitted |= grouped.counts
+                    refs += grouped.write(writer) if kept else ()
         return tuple(refs), emitted
 
     def _spread(self, channel: Channel, batches: list[Batch]) -> Iterator[Chunk]:
@@ -154,13 +174,47 @@ class _Paned:
             window = graph.nodes[number].plan
             assert isinstance(window, TimeWindow)
             windows.append((window, Accumulation.of(part)))
+        self._windows, self._length = windows, panes.length
         self._reduction = InPanes(panes.length, Accumulation.of(panes.plan), tuple(windows))
 
-    def prepare(self, batch: Batch, letters: DeadLetters) -> Iterator[tuple[int, Batch]]:
-        """For each of the exchanges a batch of the windows' input in the form in which it travels."""
+    def prepare(
+        self, batch: Batch, letters: DeadLetters, fence: Fence, readers: Sequence[Sequence[int]]
+    ) -> Iterator[tuple[int, Batch]]:
+        """For each of the exchanges a batch of the windows' input in the form in which it travels.
+
+        Where that fails for all of them together, it is done for each alone, and fails for who it is due to.
+
+        Args:
+            batch: the batch.
+            letters: where rows go for which an expression fails.
+            fence: takes what goes wrong.
+            readers: the nodes that read each exchange.
+        """
 
         def report(rows: Batch, failed: BoolArray, reason: str) -> None:
             for number, columns in self._read:
                 letters.reporter(number)(rows.with_payload(rows.payload.select(columns)), failed, reason)
 
-        yield from zip(self.channels, self._reduction.reduce(batch, report), strict=True)
+        try:
+            found = list(zip(self.channels, self._reduction.reduce(batch, report), strict=True))
+        except Exception as error:
+            if not fence.is_of_node(error):
+                raise
+            found = self._one_by_one(batch, letters, fence, readers)
+        yield from found
+
+    def _one_by_one(
+        self, batch: Batch, letters: DeadLetters, fence: Fence, readers: Sequence[Sequence[int]]
+    ) -> list[tuple[int, Batch]]:
+        found: list[tuple[int, Batch]] = []
+        reads = dict(self._read)
+        for channel, (window, part) in zip(self.channels, self._windows, strict=True):
+
+            def report(rows: Batch, failed: BoolArray, reason: str, number: int = channel) -> None:
+                columns = reads[number]
+                letters.reporter(number)(rows.with_payload(rows.payload.select(columns)), failed, reason)
+
+            with fence.around(*readers[channel]):
+                (prepared,) = InPanes(self._length, part, ((window, part),)).reduce(batch, report)
+                found.append((channel, prepared))
+        return found

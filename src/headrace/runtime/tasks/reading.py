@@ -166,14 +166,15 @@ def _keep_failed(task: Task, stream: str, batch: Batch, nodes: Sequence[Node], l
     outputs: dict[int, Batch] = {}
     for node in nodes:
         plan = node.plan
-        if isinstance(plan, Source):
-            if node.reads == stream:
-                outputs[node.number] = _select(plan, numbered)
-        elif isinstance(plan, Match):
-            # No predicate of it can fail, nor anything above it.
+        if isinstance(plan, Match) or task.fence.has_failed(node.number):
+            # No predicate of a Match can fail, nor anything above it.
             continue
-        elif is_stateless(plan) and any(edge.producer in outputs for edge in node.inputs):
-            outputs[node.number] = _applied(node, outputs, left, reporter(node.number))
+        with task.fence.around(node.number):
+            if isinstance(plan, Source):
+                if node.reads == stream:
+                    outputs[node.number] = _select(plan, numbered)
+            elif is_stateless(plan) and any(edge.producer in outputs for edge in node.inputs):
+                outputs[node.number] = _applied(node, outputs, left, reporter(node.number))
         if node.number in outputs:
             task.outbox.rehearse(node.number, outputs[node.number], reporter(node.number))
     by_row: dict[int, list[tuple[int, str]]] = {}
@@ -205,10 +206,10 @@ def _run_above(
     Args:
         outputs: what they yield; that of others is added.
     """
-    done = set[int]()
+    done, fence = set[int](), task.fence
     for node in nodes:
         plan = node.plan
-        if node.number in done:
+        if node.number in done or fence.has_failed(node.number):
             continue
         if isinstance(plan, Match):
             # One part after the other, up to the results: of many rows thousands of queries may select many.
@@ -220,15 +221,18 @@ def _run_above(
         if isinstance(plan, Source | Relation):
             if node.reads != stream:
                 continue
-            outputs[node.number] = _select(plan, batch)
+            with fence.around(node.number):
+                outputs[node.number] = _select(plan, batch)
             task.counter.take(node.number, len(batch))
         else:
             inputs = [outputs[edge.producer] for edge in node.inputs if edge.producer in outputs]
             if not inputs or not is_stateless(plan):
                 continue
             task.counter.take(node.number, sum(map(len, inputs)))
-            with task.watch(label(node)):
+            with task.watch(label(node)), fence.around(node.number):
                 outputs[node.number] = _applied(node, outputs, left, task.letters.reporter(node.number))
+        if fence.has_failed(node.number):
+            continue
         task.counter.give(node.number, outputs[node.number])
         with task.watch("route"):
             task.outbox.put(node.number, outputs[node.number], exits)
@@ -240,7 +244,13 @@ def _matched(task: Task, node: Node, plan: Match, outputs: Mapping[int, Batch]) 
     if edge.producer not in outputs:
         return
     task.counter.take(node.number, len(outputs[edge.producer]))
-    for part in task.watch.each(label(node), matched_parts(plan, outputs[edge.producer])):
+    parts = task.watch.each(label(node), matched_parts(plan, outputs[edge.producer]))
+    while True:
+        part: Batch | None = None
+        with task.fence.around(node.number):
+            part = next(parts, None)
+        if part is None:
+            return
         task.counter.give(node.number, part)
         with task.watch("route"):
             task.outbox.put(node.number, part)

@@ -21,6 +21,7 @@ from headrace.heartbeats.bounded import Arrivals, advance, judge_in_order, judge
 from headrace.operators.state.runs import WEIGHT
 from headrace.runtime.sources.rows.rows import typed_rows
 from headrace.runtime.tasks.at_hand import RunsAtHand
+from headrace.runtime.tasks.fence import NEVER, CancelFlag
 from headrace.runtime.tasks.level import Inbox, Level
 from headrace.runtime.tasks.measuring import measured
 from headrace.runtime.tasks.memory import Memories
@@ -57,34 +58,44 @@ def _reporting(stage: StageFunction[P]) -> StageFunction[P]:
     return run
 
 
-def run_epoch(work: EpochWork, attempt: int, at_hand: RunsAtHand | None = None) -> list[Chunk]:
+def run_epoch(
+    work: EpochWork, attempt: int, at_hand: RunsAtHand | None = None, flag: CancelFlag = NEVER
+) -> list[Chunk]:
     """All levels of an epoch, one after the other in one place; what reaches the end.
 
     Args:
         work: the epoch.
         attempt: see above.
         at_hand: the state of the epoch before, where that has run here too.
+        flag: says what of the epoch is not wanted any more.
+
+    Raises:
+        CancelledWorkError: nobody waits for the epoch.
     """
     in_place = work.tasks == 1
     if at_hand is not None:
         at_hand.forget_all_but(work.token, work.state)
     chunks = [
-        sent for task in range(len(work.assignments)) for sent in run_sources(work, task, attempt, in_place)
+        sent
+        for task in range(len(work.assignments))
+        for sent in run_sources(work, task, attempt, in_place, flag)
     ]
     for level in range(1, work.graph.levels + 1):
         boxes = [[chunk for chunk in chunks if chunk.task == task] for task in range(work.tasks)]
         chunks = [
             sent
             for task, box in enumerate(boxes)
-            for sent in run_level(work, task, attempt, level, box, in_place, at_hand)
+            for sent in run_level(work, task, attempt, level, box, in_place, at_hand, flag)
         ]
     return chunks
 
 
 @_reporting
-def run_sources(work: EpochWork, number: int, attempt: int, in_place: bool = False) -> Iterator[Chunk]:
+def run_sources(
+    work: EpochWork, number: int, attempt: int, in_place: bool = False, flag: CancelFlag = NEVER
+) -> Iterator[Chunk]:
     """Level 0: read this task's splits, run the stateless prefix of every query, route."""
-    task = Task(work, 0, number, attempt, in_place)
+    task = Task(work, 0, number, attempt, in_place, flag)
     arrivals: dict[str, Arrivals] = {}
     points: dict[str, ValuesPoint] = {}
     writer = task.state_writer()
@@ -210,6 +221,7 @@ def run_level(
     chunks: Sequence[Chunk],
     in_place: bool = False,
     at_hand: RunsAtHand | None = None,
+    flag: CancelFlag = NEVER,
 ) -> Iterator[Chunk]:
     """A further level, from 1: the operators of this task's buckets, over what the levels before sent it.
 
@@ -219,14 +231,15 @@ def run_level(
     yield from inbox.forwarded()
     if not inbox.is_certain:
         return
-    task = Task(work, level, number, attempt, in_place)
+    task = Task(work, level, number, attempt, in_place, flag)
     writer = task.state_writer()
     run = Level(task, inbox, at_hand)
     state: dict[StateKey, Manifest] = {}
     for bucket in range(number, work.buckets, work.tasks):
         for node, operator in run.run(bucket):
-            state[node.identity, bucket] = run.store(node, bucket, operator, writer)
+            with task.fence.around(node.number):
+                state[node.identity, bucket] = run.store(node, bucket, operator, writer)
     yield from task.routed()
     with task.watch("store state"):
         writer.close()
-    yield task.report(state=state, failures=tuple(run.failures))
+    yield task.report(state=state)

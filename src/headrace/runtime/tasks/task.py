@@ -14,6 +14,7 @@ from headrace.lowering.exits import Exits, exits_for
 from headrace.lowering.graph import Node
 from headrace.runtime.store.segments import SegmentWriter
 from headrace.runtime.tasks.counts import Counter
+from headrace.runtime.tasks.fence import NEVER, CancelFlag, Fence
 from headrace.runtime.tasks.letters import DeadLetters
 from headrace.runtime.tasks.messages import (
     ARRIVALS_CHANNEL,
@@ -40,9 +41,11 @@ class Task:
         number: the task's number there.
         attempt: makes the names of its segments unique among repeats of the task.
         in_place: whether the next levels run in this process.
+        flag: says what of the epoch is not wanted any more.
 
     Attributes:
         work, level, number: as given.
+        fence: takes what goes wrong in the work of nodes.
         letters: takes the rows that no query can use.
         retained: takes the rows that are kept.
         outbox: takes what nodes yield.
@@ -55,14 +58,21 @@ class Task:
     """
 
     def __init__(
-        self, work: EpochWork, level: int, number: int, attempt: int, in_place: bool = False
+        self,
+        work: EpochWork,
+        level: int,
+        number: int,
+        attempt: int,
+        in_place: bool = False,
+        flag: CancelFlag = NEVER,
     ) -> None:
         self.work = work
         self.level = level
         self.number = number
+        self.fence = Fence(work.graph, work.timeout, flag)
         self.letters = DeadLetters(work)
         self.retained = RetainedRows(work)
-        self.outbox = Outbox(work, level, number, self.letters, in_place)
+        self.outbox = Outbox(work, level, number, self.letters, self.fence, in_place)
         self.watch = Stopwatch(level)
         self.counter = Counter()
         self.lateness: dict[str, Lateness] = {}
@@ -97,7 +107,6 @@ class Task:
         self,
         arrivals: dict[str, Arrivals] | None = None,
         state: dict[StateKey, Manifest] | None = None,
-        failures: tuple[tuple[int, str, str | None], ...] = (),
         values: dict[str, ValuesPoint] | None = None,
     ) -> Chunk:
         """Write results and dead letters to a file of their own, since state goes and results stay; report.
@@ -105,7 +114,6 @@ class Task:
         Args:
             arrivals: what it read, by stream.
             state: the manifests of the operators it ran.
-            failures: nodes that failed, with the message and the hint.
             values: where those lie that have bounds of their own, by stream.
         """
         with self.watch("write results"):
@@ -128,7 +136,7 @@ class Task:
                 emitted,
                 dead,
                 state or {},
-                failures,
+                tuple(self.fence.failures.values()),
                 time=time,
                 counts=counts,
                 lateness=self.lateness,

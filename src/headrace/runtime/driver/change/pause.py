@@ -87,15 +87,20 @@ def paused_now(
         epoch: the one that pauses them.
         keeping: per query the streams whose rows are kept meanwhile.
     """
-    heartbeats = results[-1].heartbeats if results else {}
     return {
         name: Paused(
-            *(one.identity, one.start, epoch, heartbeats.get(name, BEGINNING), one.form),
+            *(one.identity, one.start, epoch, _heartbeat(name, results), one.form),
             keeps=keeping.get(name, ()),
         )
         for name in names
         if (one := known.get(name)) is not None
     }
+
+
+def _heartbeat(name: str, results: Sequence[EpochResults]) -> int:
+    """Up to where a query has spoken (instant); of one that has failed, before it did."""
+    answered = (part.heartbeats[name] for part in reversed(results) if name in part.heartbeats)
+    return next(answered, BEGINNING)
 
 
 def ended_answers(

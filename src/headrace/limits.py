@@ -1,0 +1,131 @@
+"""Work that may be ended before it is done: because it takes too long, or since nobody wants it any more.
+
+Whoever begins the work sets a limit for its thread. Loops that may be long ask `check`, directly or by going
+over `checked(rows)`, and end with an error that only those who set limits catch. A kernel does one bounded
+piece at a time, and the loop around it asks.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+
+class CancelledWorkError(BaseException):
+    """Work that ends before it is done; no `except Exception` on the way takes it for an error of its own.
+
+    Attributes:
+        limit: the limit that ended it.
+        reason: why, in one sentence.
+    """
+
+    def __init__(self, limit: Limit, reason: str) -> None:
+        super().__init__(reason)
+        self.limit = limit
+        self.reason = reason
+
+
+class OutOfTimeError(CancelledWorkError):
+    """Work that has taken as long as it may."""
+
+
+class Limit:
+    """When some work of one thread is to end.
+
+    Args:
+        seconds: so long it may take; infinite where it may take as long as it likes.
+        unwanted: says why it is not wanted any more, or None while it is.
+    """
+
+    __slots__ = ("_until", "_unwanted", "seconds")
+
+    def __init__(self, seconds: float = math.inf, unwanted: Callable[[], str | None] = lambda: None) -> None:
+        self.seconds = seconds
+        self._until = time.monotonic() + seconds
+        self._unwanted = unwanted
+
+    def check(self) -> None:
+        """See that the work may go on.
+
+        Raises:
+            OutOfTimeError: it has taken too long.
+            CancelledWorkError: nobody wants it any more.
+        """
+        reason = self._unwanted()
+        if reason is not None:
+            raise CancelledWorkError(self, reason)
+        if time.monotonic() > self._until:
+            raise OutOfTimeError(self, f"it took more than {self.seconds:g} s")
+
+    def extend(self, seconds: float) -> None:
+        """Let the work take longer, by what was spent on something that is not its own."""
+        self._until += seconds
+
+
+_HERE: Final = threading.local()
+
+
+def check() -> None:
+    """See that the work of this thread may go on.
+
+    Raises:
+        CancelledWorkError: it may not.
+    """
+    for limit in getattr(_HERE, "limits", ()):
+        limit.check()
+
+
+def checked(items: Iterable[T]) -> Iterator[T]:
+    """The items, as long as the work of this thread may go on.
+
+    Raises:
+        CancelledWorkError: it may not.
+    """
+    limits: tuple[Limit, ...] = getattr(_HERE, "limits", ())
+    if not limits:
+        yield from items
+        return
+    for item in items:
+        for limit in limits:
+            limit.check()
+        yield item
+
+
+def begin(limit: Limit) -> tuple[Limit, ...]:
+    """Let the work of this thread have a limit, besides those that there are; gives what `end` takes."""
+    before: tuple[Limit, ...] = getattr(_HERE, "limits", ())
+    _HERE.limits = (*before, limit)
+    return before
+
+
+def end(before: tuple[Limit, ...]) -> None:
+    """Let the work of this thread have the limits that it had before `begin`."""
+    _HERE.limits = before
+
+
+@contextmanager
+def within(limit: Limit) -> Iterator[None]:
+    """Work of this thread that has a limit, besides those that there are."""
+    before = begin(limit)
+    try:
+        yield
+    finally:
+        end(before)
+
+
+@contextmanager
+def untimed() -> Iterator[None]:
+    """Work that is done once for everybody, such as compiling; its time counts for nobody."""
+    started = time.monotonic()
+    try:
+        yield
+    finally:
+        spent = time.monotonic() - started
+        for limit in getattr(_HERE, "limits", ()):
+            limit.extend(spent)

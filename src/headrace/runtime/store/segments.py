@@ -227,18 +227,18 @@ class SegmentWriter:
     def __init__(self, store: Store, name: str) -> None:
         self._name = name
         self._store = store
-        self._parts: list[pa.Buffer] = []
+        self._parts: list[tuple[pa.Buffer, pa.Buffer, int]] = []
         self._written: dict[RunPart, pa.Buffer] = {}
-        self._size = 0
 
     def add(self, part: pa.Buffer) -> RunPart:
         """Append bytes; where they will be. Offsets are multiples of 64, so that Arrow can map them."""
         crc = zlib.crc32(part) if self._store.durable else 0
-        place = RunPart(self._name, self._size, part.size, crc)
-        padding = -part.size % 64
-        self._parts += [part, pa.py_buffer(b"\0" * padding)]
+        offset = self._parts[-1][-1] if self._parts else 0
+        place = RunPart(self._name, offset, part.size, crc)
+        padding = pa.py_buffer(b"\0" * (-part.size % 64))
+        # In one step: where memory is short, the segment goes on for others.
+        self._parts.append((part, padding, offset + part.size + padding.size))
         self._written[place] = part
-        self._size += part.size + padding
         return place
 
     def written(self, place: RunPart) -> pa.Buffer | None:
@@ -248,7 +248,7 @@ class SegmentWriter:
     def close(self) -> None:
         """Write the file, if there is anything in it."""
         if self._parts:
-            self._store.write(self._name, self._parts)
+            self._store.write(self._name, [part for *pair, _ in self._parts for part in pair])
 
 
 class SegmentReader:

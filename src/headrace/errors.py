@@ -158,6 +158,20 @@ def told(error: BaseException) -> str:
     return str(error) if isinstance(error, HeadraceError) else named(error)
 
 
+def as_ours(error: Exception, what: str) -> HeadraceError:
+    """An error as one of Headrace's, for whoever called it.
+
+    Args:
+        error: whatever was raised.
+        what: what has failed, such as `the change`.
+    """
+    if isinstance(error, HeadraceError):
+        return error
+    found = ExecutionError(f"{what} failed: {named(error)}", hint="it has changed nothing; the log says where")
+    found.__cause__ = error
+    return found
+
+
 def shown(value: object) -> str:
     """A value in a message: its `repr`, shortened; its type where that cannot be had."""
     try:

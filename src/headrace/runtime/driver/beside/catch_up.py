@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from headrace.errors import as_ours
 from headrace.runtime.driver.beside.starting_at import CatchingUp, CatchUp, brought
 from headrace.runtime.driver.change.caught_up import Joining
 from headrace.runtime.driver.epoch.run import Run
@@ -65,7 +66,7 @@ class CatchingUps:
                 first.arrived.set_result(None)
         except Exception as error:
             self.give_up(first)
-            first.arrived.set_exception(error)
+            first.arrived.set_exception(as_ours(error, "what brings the query to the present"))
         return True
 
     def take(self, ahead: Ahead) -> Joining:

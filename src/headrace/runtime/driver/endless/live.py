@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.system_streams import system_stream
-from headrace.errors import UserError, told
+from headrace.errors import HeadraceError, UserError, as_ours, told
 from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
 from headrace.runtime.driver.beside.refill import refill_of, refilled
 from headrace.runtime.driver.beside.starting_at import AnswerStart, CatchingUp, CatchUp, kept_for, past_pause
@@ -425,7 +425,9 @@ class LiveRun:
             try:
                 found = change() if done.set_running_or_notify_cancel() else None
             except Exception as error:
-                done.set_exception(error)
+                if not isinstance(error, HeadraceError):
+                    LOG.warning("a change of the run failed", exc_info=error)
+                done.set_exception(as_ours(error, "the change"))
             else:
                 if not done.cancelled():
                     done.set_result(found)

@@ -17,6 +17,8 @@ from typing import Final
 
 from headrace.errors import (
     DeadLetterError,
+    ExecutionError,
+    HeadraceError,
     RunnerLostError,
     StoreError,
     UserError,
@@ -83,7 +85,7 @@ def run_epoch(
         StoreError: the store cannot be read or written.
         RunnerLostError: there is nothing left to run epochs on.
         DeadLetterError: too many rows cannot take part.
-        Exception: the epoch fails without those queries and streams as well.
+        UserError: the epoch fails without those queries and streams as well.
     """
     error = _tried(run, intakes)
     if error is None:
@@ -97,7 +99,13 @@ def run_epoch(
         if _tried(run, rest, ended) is None:
             run.sweep_strays()
             return dict.fromkeys(left_out, error)
-    raise error
+    if isinstance(error, HeadraceError):
+        raise error
+    raise ExecutionError(
+        f"epoch {run.totals.epochs + 1} failed: {cause_of(error)}",
+        hint="nothing of it counts; once the cause is mended, start again: a durable store goes on from its "
+        "last commit",
+    ) from error
 
 
 def _ways(

@@ -17,7 +17,7 @@ from headrace.runtime.driver.clock.timekeeper import Timekeeper
 from headrace.runtime.driver.commit import commit_of_epoch
 from headrace.runtime.driver.facts.progress import Progress, progress_of
 from headrace.runtime.driver.facts.published import PublishedRun
-from headrace.runtime.driver.facts.reports import log_epoch
+from headrace.runtime.driver.facts.reports import log_epoch, log_traces
 from headrace.runtime.driver.facts.statistics import Statistics
 from headrace.runtime.driver.kept.letters import LetterKeeper
 from headrace.runtime.driver.kept.results import Kept
@@ -190,6 +190,7 @@ class Committed:
         )
         self.kept.check(outcome, self.state, self.points)
         self.append(outcome)
+        log_traces(work.epoch, (failure for report in reports for failure in report.failures))
         log_epoch(outcome.commit, self.totals, self.queries.failed)
         self.accept(outcome, work, reports)
 

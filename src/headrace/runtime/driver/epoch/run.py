@@ -14,7 +14,7 @@ from typing import assert_never
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import relations_of
-from headrace.errors import PlanError
+from headrace.errors import PlanError, StoreError
 from headrace.lowering.lower import Holds
 from headrace.runtime.driver.change.automatic import exchanged, exchanges_ended, merged
 from headrace.runtime.driver.change.migration.adaptation import Following
@@ -40,7 +40,7 @@ from headrace.runtime.driver.epoch.inputs import columns_of
 from headrace.runtime.driver.epoch.passes import run_passes
 from headrace.runtime.driver.facts.progress import Progress
 from headrace.runtime.driver.facts.published import PublishedRun
-from headrace.runtime.driver.facts.reports import log_exchange, log_refused
+from headrace.runtime.driver.facts.reports import log_exchange, log_passed_over, log_refused
 from headrace.runtime.driver.kept.letters import LetterKeeper
 from headrace.runtime.driver.kept.replay import Choose, Found, letters_for
 from headrace.runtime.driver.kept.results import Kept
@@ -251,7 +251,14 @@ class Run:
             StoreError: state cannot be read, or the record cannot be written; nothing has changed then.
         """
         started = time.perf_counter()
-        self._turn_if(merged(self._last.present), started)
+        try:
+            turn = merged(self._last.present)
+        except (StoreError, OSError):
+            raise
+        except Exception as error:
+            log_passed_over("to let equal operators go on as one", error)
+        else:
+            self._turn_if(turn, started)
 
     def exchange(self, name: str, plan: Plan, found: Reordered | None = None, *, asked: bool = True) -> int:
         """Let another plan with the same answer take over from the one that answers a query.
@@ -305,7 +312,13 @@ class Run:
             StoreError: state cannot be read, or the record cannot be written.
         """
         holding = self._last.present.holding()
-        due = self._following.due(holding, self.reading.statistics, self._last.settings.clock.now())
+        try:
+            due = self._following.due(holding, self.reading.statistics, self._last.settings.clock.now())
+        except (StoreError, OSError):
+            raise
+        except Exception as error:
+            log_passed_over("to look for better plans", error)
+            return False
         begun = False
         for name, found in due.items():
             try:

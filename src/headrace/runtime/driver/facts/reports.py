@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from headrace.errors import PlanError, told
@@ -11,6 +11,7 @@ from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.driver.query_set import Reason
 from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.journal.records import Commit, Totals
+from headrace.runtime.tasks.fence import NodeFailure
 from headrace.runtime.writing.texts import count
 
 LOG: Final = logging.getLogger("headrace")
@@ -39,6 +40,13 @@ def log_epoch(commit: Commit, before: Totals, failed: Mapping[str, Reason]) -> N
             LOG.warning("epoch %d: the query %s failed: %s", commit.epoch, name, message)
 
 
+def log_traces(epoch: int, failures: Iterable[NodeFailure]) -> None:
+    """Log where the exceptions were raised that nobody has foreseen, and that have ended queries."""
+    for failure in failures:
+        if failure.trace:
+            LOG.error("epoch %d: %s\n%s", epoch, failure.message, failure.trace)
+
+
 def log_exchange(name: str, exchange: PlanExchange) -> None:
     """Log that the exchange of a plan begins."""
     orders = "; ".join(map(" -> ".join, zip(exchange.before, exchange.after, strict=True)))
@@ -52,6 +60,11 @@ def log_exchange(name: str, exchange: PlanExchange) -> None:
 def log_refused(name: str, error: PlanError) -> None:
     """Log that a plan is kept though another is expected to be better."""
     LOG.info("%s goes on with its plan, though another would be better: %s", name, told(error))
+
+
+def log_passed_over(what: str, error: BaseException) -> None:
+    """Log that something was not done which no answer depends on."""
+    LOG.warning("it was not possible %s: %s", what, told(error), exc_info=error)
 
 
 def log_retry(epoch: int, error: BaseException) -> None:

@@ -167,7 +167,9 @@ def as_ours(error: Exception, what: str) -> HeadraceError:
     """
     if isinstance(error, HeadraceError):
         return error
-    found = ExecutionError(f"{what} failed: {named(error)}", hint="it has changed nothing; the log says where")
+    found = ExecutionError(
+        f"{what} failed: {named(error)}", hint="it has changed nothing; the log says where"
+    )
     found.__cause__ = error
     return found
 

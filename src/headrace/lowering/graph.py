@@ -30,6 +30,7 @@ from headrace.algebra.nodes import (
 from headrace.algebra.properties import output_heartbeat
 from headrace.elements import Int64Array
 from headrace.expressions.tree import Expression, Literal
+from headrace.lowering.known_heartbeats import Given, KnownHeartbeats
 from headrace.time import INFINITY
 
 
@@ -263,6 +264,28 @@ class Graph:
         return tuple(dict.fromkeys((edge.producer, edge.exchange) for edge in edges if edge.exchange))
 
     @cached_property
+    def channel_numbers(self) -> dict[tuple[int, Exchange], int]:
+        """The number of each channel."""
+        return {channel: number for number, channel in enumerate(self.channels)}
+
+    @cached_property
+    def inbound(self) -> tuple[tuple[int | None, ...], ...]:
+        """For each input of each node the number of the channel that it comes on; None in one level."""
+        numbers = self.channel_numbers
+        return tuple(
+            tuple(edge.exchange and numbers[edge.producer, edge.exchange] for edge in node.inputs)
+            for node in self.nodes
+        )
+
+    @cached_property
+    def outbound(self) -> dict[int, tuple[int, ...]]:
+        """The numbers of the channels that begin at a node, for those where some do."""
+        found: dict[int, list[int]] = {}
+        for number, (producer, _) in enumerate(self.channels):
+            found.setdefault(producer, []).append(number)
+        return {producer: tuple(numbers) for producer, numbers in found.items()}
+
+    @cached_property
     def readers(self) -> tuple[tuple[int, ...], ...]:
         """For each channel the numbers of the nodes that read it."""
         found: dict[tuple[int, Exchange], list[int]] = {channel: [] for channel in self.channels}
@@ -300,7 +323,9 @@ class Graph:
             newest: per stream the largest timestamp that came, BEGINNING before the first (instants).
             pasts: what the streams of `dials` had brought before.
         """
-        return self._heartbeats(inputs, newest, pasts, self.limits(inputs, newest, pasts))
+        if self._waits:
+            return self._heartbeats(inputs, newest, pasts, self.limits(inputs, newest, pasts))
+        return self._known((inputs, newest, pasts), self._known_heartbeats)
 
     def free_heartbeats(
         self, inputs: Mapping[str, int], newest: Mapping[str, int], pasts: Pasts = NO_PASTS
@@ -319,27 +344,98 @@ class Graph:
         Args:
             inputs, newest, pasts: as of `heartbeats`.
         """
-        if not any(node.waits_for for node in self.nodes):
-            return (INFINITY,) * len(self.nodes)
+        if not self._waits:
+            return self.endless
         free = self.free_heartbeats(inputs, newest, pasts)
         return tuple(min((free[other] for other in node.waits_for), default=INFINITY) for node in self.nodes)
 
     def _heartbeats(
         self, inputs: Mapping[str, int], newest: Mapping[str, int], pasts: Pasts, limits: Sequence[int]
     ) -> tuple[int, ...]:
-        result: list[int] = []
+        result = [0] * len(self.nodes)
         for node in self.nodes:
-            if node.reads is not None:
-                result.append(inputs[node.reads])
-            elif isinstance(node.plan, Remember):
-                below, memory = result[node.inputs[0].producer], node.plan.memory
-                past = pasts.get(memory.stream, NO_PAST)
-                result.append(memory.reached(below, newest[memory.stream], past))
-            else:
-                limit = limits[node.number]
-                below_all = tuple(min(result[edge.producer], limit) for edge in node.inputs)
-                result.append(output_heartbeat(node.plan, below_all))
+            result[node.number] = self.heartbeat_of(node, result, inputs, newest, pasts, limits)
         return tuple(result)
+
+    def heartbeat_of(
+        self,
+        node: Node,
+        below: Sequence[int],
+        inputs: Mapping[str, int],
+        newest: Mapping[str, int],
+        pasts: Pasts,
+        limits: Sequence[int],
+    ) -> int:
+        """The heartbeat of a node's output (instant).
+
+        Args:
+            node: the node.
+            below: those of the nodes before it.
+            inputs, newest, pasts: as of `heartbeats`.
+            limits: as `limits` has them.
+        """
+        reads = self.reading[node.number]
+        if reads is not None:
+            return inputs[reads]
+        if isinstance(node.plan, Remember):
+            memory = node.plan.memory
+            past = pasts.get(memory.stream, NO_PAST)
+            return memory.reached(below[node.inputs[0].producer], newest[memory.stream], past)
+        limit = limits[node.number]
+        return output_heartbeat(node.plan, tuple(min(below[edge.producer], limit) for edge in node.inputs))
+
+    @cached_property
+    def reading(self) -> tuple[str | None, ...]:
+        """For each node what it reads, if it has no inputs."""
+        return tuple(node.reads for node in self.nodes)
+
+    @cached_property
+    def consumers(self) -> tuple[tuple[int, ...], ...]:
+        """For each node the numbers of those that read it, each once, in order."""
+        found: list[dict[int, None]] = [{} for _ in self.nodes]
+        for node in self.nodes:
+            for edge in node.inputs:
+                found[edge.producer][node.number] = None
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def above_here(self) -> tuple[tuple[int, ...], ...]:
+        """The same without those that read it through an exchange, which are of later levels."""
+        found: list[dict[int, None]] = [{} for _ in self.nodes]
+        for node in self.nodes:
+            for edge in node.inputs:
+                if edge.exchange is None:
+                    found[edge.producer][node.number] = None
+        return tuple(map(tuple, found))
+
+    def depending_on(self, name: str) -> tuple[int, ...]:
+        """The nodes whose heartbeats depend on what is known of an input, in order."""
+        if name not in self._depending:
+            first = {
+                node.number
+                for node in self.nodes
+                if self.reading[node.number] == name
+                or (isinstance(node.plan, Remember) and node.plan.memory.stream == name)
+            }
+            self._depending[name] = tuple(sorted(first.union(*map(self.above, first))))
+        return self._depending[name]
+
+    @cached_property
+    def _depending(self) -> dict[str, tuple[int, ...]]:
+        return {}
+
+    @cached_property
+    def _waits(self) -> bool:
+        return any(node.waits_for for node in self.nodes)
+
+    @cached_property
+    def endless(self) -> tuple[int, ...]:
+        """The limits of nodes that take all elements."""
+        return (INFINITY,) * len(self.nodes)
+
+    @cached_property
+    def _known_heartbeats(self) -> KnownHeartbeats:
+        return KnownHeartbeats()
 
     def reaches(
         self, inputs: Mapping[str, int], newest: Mapping[str, int], pasts: Pasts = NO_PASTS
@@ -352,10 +448,27 @@ class Graph:
             pasts: what the streams of `dials` had brought before.
         """
         read = self.refreshed
-        return {
-            horizon: self.heartbeats(horizon.of(inputs, newest, read, pasts), newest, pasts)
-            for horizon in self.horizons
-        }
+        found = {}
+        for horizon in self.horizons:
+            reached = horizon.of(inputs, newest, read, pasts)
+            if self._waits:
+                found[horizon] = self.heartbeats(reached, newest, pasts)
+            else:
+                known = self._known_reaches.setdefault(horizon, KnownHeartbeats())
+                found[horizon] = self._known((reached, newest, pasts), known)
+        return found
+
+    def _known(self, given: Given, known: KnownHeartbeats) -> tuple[int, ...]:
+        """The heartbeats where no node waits for others than its inputs: most are those of before."""
+
+        def heartbeat(number: int, below: Sequence[int]) -> int:
+            return self.heartbeat_of(self.nodes[number], below, *given, self.endless)
+
+        return known.of(given, len(self.nodes), heartbeat, self.depending_on)
+
+    @cached_property
+    def _known_reaches(self) -> dict[Horizon, KnownHeartbeats]:
+        return {}
 
     @cached_property
     def refreshed(self) -> dict[str, str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
+from heapq import heappop, heappush
 
+import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import Early, Stateful, Stateless
@@ -47,8 +49,7 @@ class Inbox:
         self._level = level
         self._task = task
         self._levels = work.graph.levels
-        channels = work.graph.channels
-        self._numbers = {channel: number for number, channel in enumerate(channels)}
+        self._inbound = work.graph.inbound
         self._reach = work.graph.last_levels
         self._reports: list[Chunk] = []
         self._data: dict[tuple[int, int], list[Chunk]] = {}
@@ -76,10 +77,14 @@ class Inbox:
             if self._reach[channel] > self._level:
                 yield from chunks
 
-    def batches(self, edge: Edge, bucket: int) -> list[Batch]:
-        """What an exchange delivered for a bucket."""
-        assert edge.exchange is not None
-        channel = self._numbers[edge.producer, edge.exchange]
+    def channels(self, bucket: int) -> Iterator[int]:
+        """The exchanges that delivered something for a bucket."""
+        return (channel for channel, place in self._data if place == bucket)
+
+    def batches(self, node: Node, port: int, bucket: int) -> list[Batch]:
+        """What an exchange delivered for a bucket, to an input of a node."""
+        channel = self._inbound[node.number][port]
+        assert channel is not None
         payloads = (chunk.payload for chunk in self._data.get((channel, bucket), []))
         return [part if isinstance(part, Batch) else decode(part) for part in payloads]
 
@@ -89,6 +94,29 @@ _Taken = list[tuple[int, Batch]]
 
 _Known = dict[int, tuple[Runs, Runs, _Taken]]
 """The state of operators before they ran and after, and what they took in, by their nodes."""
+
+
+class Worklist:
+    """Numbers of nodes in order, to which larger ones are added while they are gone over.
+
+    Args:
+        first: those that are known at first.
+    """
+
+    def __init__(self, first: Collection[int]) -> None:
+        self._known = set(first)
+        self._left = sorted(first)
+
+    def add(self, numbers: Iterable[int]) -> None:
+        """Add nodes that come later, as far as they are not known."""
+        for number in numbers:
+            if number not in self._known:
+                self._known.add(number)
+                heappush(self._left, number)
+
+    def __iter__(self) -> Iterator[int]:
+        while self._left:
+            yield heappop(self._left)
 
 
 class Level:
@@ -106,7 +134,6 @@ class Level:
         self._at_hand = at_hand
         self._reader = SegmentReader(task.work.store)
         graph = task.work.graph
-        self._nodes = graph.by_level[task.level]
         before, after = task.work.heartbeats_before(), task.work.heartbeats_after(inbox.arrivals)
         self._exits = next(map(task.exits, task.work.replayed), None)
         newest = task.work.newest_before(), task.work.newest_after(inbox.arrivals)
@@ -114,17 +141,37 @@ class Level:
         self._before, self._after = map(graph.heartbeats, (before, after), newest, pasts)
         self._limits = tuple(map(graph.limits, (before, after), newest, pasts))
         self._horizons = tuple(map(graph.reaches, (before, after), newest, pasts))
+        self._moved = self._moving()
+
+    def _moving(self) -> tuple[int, ...]:
+        """The nodes of the level whose time moves in the epoch, so that what they have may be due."""
+        graph = self._task.work.graph
+        times = [(self._before, self._after), self._limits]
+        times += zip(*(horizons.values() for horizons in self._horizons), strict=True)
+        found = set[int]()
+        for before, after in times:
+            if before is not after:
+                moved = np.flatnonzero(np.array(before) != np.array(after)).tolist()
+                found.update(moved, *map(graph.consumers.__getitem__, moved))
+        return tuple(number for number in sorted(found) if graph.nodes[number].level == self._task.level)
+
+    def _ready(self, bucket: int) -> Worklist:
+        """The nodes that have something to do: the others yield nothing, and their state stays as it is."""
+        graph, level = self._task.work.graph, self._task.level
+        reached = (graph.readers[channel] for channel in self._inbox.channels(bucket))
+        first = {number for numbers in reached for number in numbers if graph.nodes[number].level == level}
+        return Worklist({*first, *self._moved})
 
     def run(self, bucket: int) -> Iterator[tuple[Node, Operator]]:
         """Run a bucket; the operators with state, whose areas are to be stored."""
         outputs: dict[int, Batch] = {}
         known: _Known = {}
-        fence = self._task.fence
-        for node in self._nodes:
-            # What fails yields nothing, here and in further buckets; nothing of it counts.
-            outputs[node.number] = empty(node.plan.schema)
+        fence, graph = self._task.fence, self._task.work.graph
+        for node in map(graph.nodes.__getitem__, ready := self._ready(bucket)):
             if fence.has_failed(node.number):
                 continue
+            # What fails yields nothing, here and in further buckets; nothing of it counts.
+            outputs[node.number] = empty(node.plan.schema)
             with fence.around(node.number):
                 if is_stateful(node.plan):
                     operator = self._operator(node, node.plan, bucket)
@@ -143,6 +190,8 @@ class Level:
                 continue
             if is_stateful(node.plan):
                 yield node, operator
+            if node.number in known or len(outputs[node.number]):
+                ready.add(graph.above_here[node.number])
             self._task.counter.give(node.number, outputs[node.number])
             with self._task.watch("route"):
                 self._task.outbox.put(node.number, outputs[node.number])
@@ -176,7 +225,7 @@ class Level:
     def _process(self, node: Node, operator: Operator, bucket: int, outputs: dict[int, Batch]) -> _Taken:
         taken = []
         for port, edge in enumerate(node.inputs):
-            for batch in self._batches(node, edge, bucket, outputs):
+            for batch in self._batches(node, port, edge, bucket, outputs):
                 taken.append((port, self._reduced(node, edge, batch)))
                 operator.process(*taken[-1])
         return taken
@@ -193,10 +242,10 @@ class Level:
         """What an operator says up to its horizon, after it has run."""
         told = node.inputs[0].producer
         operator = self._task.work.graph.nodes[told]
-        self._task.counter.take(node.number, len(outputs[told]))
         if told not in reaches:
-            # It has failed, and its queries end.
-            return outputs[told]
+            # It has had nothing to do, or has failed, and its queries end.
+            return empty(plan.schema)
+        self._task.counter.take(node.number, len(outputs[told]))
         assert is_stateful(operator.plan)
         *states, taken = reaches[told]
         how = operator.plan, operator.reduced_for is not None, unreported
@@ -228,16 +277,18 @@ class Level:
         report = self._task.letters.reporter(node.number)
         found = [
             apply(plan, batch, report)
-            for edge in node.inputs
-            for batch in self._batches(node, edge, bucket, outputs)
+            for port, edge in enumerate(node.inputs)
+            for batch in self._batches(node, port, edge, bucket, outputs)
         ]
         return concat(plan.schema, found)
 
-    def _batches(self, node: Node, edge: Edge, bucket: int, outputs: dict[int, Batch]) -> list[Batch]:
+    def _batches(
+        self, node: Node, port: int, edge: Edge, bucket: int, outputs: dict[int, Batch]
+    ) -> list[Batch]:
         if edge.exchange is None:
-            found = [outputs[edge.producer]]
+            found = [outputs[edge.producer]] if edge.producer in outputs else []
         else:
-            found = [] if self._is_withheld(node, edge) else self._inbox.batches(edge, bucket)
+            found = [] if self._is_withheld(node, edge) else self._inbox.batches(node, port, bucket)
         self._task.counter.take(node.number, sum(map(len, found)))
         return found
 

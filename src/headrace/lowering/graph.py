@@ -273,7 +273,10 @@ class Graph:
         """For each input of each node the number of the channel that it comes on; None in one level."""
         numbers = self.channel_numbers
         return tuple(
-            tuple(edge.exchange and numbers[edge.producer, edge.exchange] for edge in node.inputs)
+            tuple(
+                None if (way := edge.exchange) is None else numbers[edge.producer, way]
+                for edge in node.inputs
+            )
             for node in self.nodes
         )
 
@@ -312,6 +315,18 @@ class Graph:
         }
         uses |= {part.node for part in self.panes} | self.result_nodes
         return tuple(node for node in self.by_level[0] if node.number in uses)
+
+    def prefix_of(self, name: str) -> tuple[Node, ...]:
+        """Those that see elements of an input, by its name."""
+        if name not in self._prefixes:
+            reading = {node.number for node in self.prefix if node.reads == name}
+            seen = reading.union(*map(self.above, reading))
+            self._prefixes[name] = tuple(node for node in self.prefix if node.number in seen)
+        return self._prefixes[name]
+
+    @cached_property
+    def _prefixes(self) -> dict[str, tuple[Node, ...]]:
+        return {}
 
     def heartbeats(
         self, inputs: Mapping[str, int], newest: Mapping[str, int], pasts: Pasts = NO_PASTS

@@ -24,13 +24,13 @@ from headrace.runtime.driver.state import EpochOutcome, RunState
 from headrace.runtime.intake.streams import Incoming, Intake, Streams
 from headrace.runtime.journal.by_query import ByQuery
 from headrace.runtime.journal.description import Description, Paused
+from headrace.runtime.journal.held_state import held
 from headrace.runtime.journal.records import (
     Commit,
     EpochResults,
     StreamPoint,
     Totals,
     is_checkpoint,
-    runs_of,
     segments_of,
 )
 from headrace.runtime.journal.retention import waits_of
@@ -79,11 +79,11 @@ def commit_of_epoch(
     times = dict(zip(work.time.names, after.streams(work.time.rules.granule), strict=True))
     queries = before.queries.with_failures({**ended, **failures(work.graph, reports)})
     changed = {key: value for report in reports for key, value in report.state.items()}
-    state: Mapping[StateKey, Manifest] = {**before.state, **changed}
+    state = held(before.state).changed(changed)
     checkpoint = is_checkpoint(work.epoch) or queries is not before.queries
     if queries is not before.queries:
         # A delta cannot say that state is gone; this record holds what the other queries need.
-        state = queries.state_of(state)
+        state = held(queries.state_of(state))
     estimates = estimates_after(before.points, streams, arrivals, reports, work.clock)
     values = {name: point for report in reports for name, point in report.values.items()}
     skews = skews_after(before.points, streams, work, arrivals, times)
@@ -362,7 +362,7 @@ def counted(
     for output, rows in yielded.items():
         for name in work.graph.names_of.get(output, ()):
             emitted[name] = emitted.get(name, 0) + rows
-    runs = runs_of(state)
+    sizes = held(state).sizes
     arrivals = dict(totals.arrivals)
     for name, seen in work.joined(report.arrivals for report in reports).items():
         known = arrivals.get(name, Arrivals())
@@ -376,8 +376,8 @@ def counted(
         arrivals=arrivals,
         emitted=emitted,
         dead_letters=totals.dead_letters + letters,
-        state_rows_peak=max(totals.state_rows_peak, sum(run.rows for run in runs)),
-        state_bytes_peak=max(totals.state_bytes_peak, sum(run.part.length for run in runs)),
+        state_rows_peak=max(totals.state_rows_peak, sizes.rows),
+        state_bytes_peak=max(totals.state_bytes_peak, sizes.size),
         departures=dict(Counter(totals.departures) + Counter(_departures(work.graph, reports))),
     )
 

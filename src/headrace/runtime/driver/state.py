@@ -114,7 +114,7 @@ class Holding:
 
     def reached(self, graph: Graph) -> tuple[dict[str, int], dict[str, int], dict[str, Past]]:
         """The heartbeats of a graph's inputs, their largest timestamps (instants), and what they had had."""
-        names = dict.fromkeys(node.reads for node in graph.nodes if node.reads is not None)
+        names = dict.fromkeys(name for name in graph.reading if name is not None)
         points = {name: self.point(name) for name in names}
         return (
             {name: point.heartbeat for name, point in points.items()},

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+import numpy as np
+
 
 class ByQuery(Mapping[str, int]):
     """What nodes have, by the queries that they answer.
@@ -33,3 +35,14 @@ class ByQuery(Mapping[str, int]):
 
     def __len__(self) -> int:
         return len(self._nodes) - len(self._without)
+
+
+def moved_from(now: Mapping[str, int], before: Mapping[str, int]) -> Collection[str]:
+    """The queries whose numbers are others than before, or were not known then."""
+    if not (isinstance(now, ByQuery) and isinstance(before, ByQuery) and now._nodes is before._nodes):
+        return [name for name, value in now.items() if before.get(name) != value]
+    if now._values is before._values and now._without == before._without:
+        return ()
+    moved = set(np.flatnonzero(np.array(now._values) != np.array(before._values)).tolist())
+    names = (name for name, node in now._nodes.items() if node in moved) if moved else ()
+    return {*(before._without - now._without), *(name for name in names if name not in now._without)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 
+from headrace.runtime.journal.by_query import moved_from
 from headrace.runtime.journal.records import EpochResults
 
 
@@ -58,8 +59,18 @@ def waits_of(queries: Set[str], results: Sequence[EpochResults], epoch: int) -> 
     """
     if not results:
         return {}
-    asked = (results[-1].since.keys() | results[-1].results.keys()) & queries
-    found = {name: waiting_since(name, results) for name in sorted(asked)}
+    last = results[-1]
+    asked = (last.since.keys() | last.results.keys()) & queries
+    found = {}
+    if len(results) > 1:
+        # What waited waits on where nothing was yielded, and the answer has not come further.
+        before = results[-2]
+        horizons = {name for name, at in last.horizons.items() if before.horizons.get(name) != at}
+        moved = horizons.union(moved_from(last.heartbeats, before.heartbeats), last.results)
+        still = (asked & last.since.keys()) - moved
+        found = {name: last.since[name] for name in still}
+        asked -= still
+    found |= {name: waiting_since(name, results) for name in asked}
     return {name: since for name, since in found.items() if since < epoch}
 
 

@@ -17,6 +17,7 @@ from typing import Final
 import pyarrow as pa
 
 from headrace.elements import read_rows
+from headrace.lowering.graph import Graph
 from headrace.operators.contract import Operator
 from headrace.operators.state.runs import RunPart, RunRef, SortedRun, stored_run
 from headrace.runtime.tasks.messages import StateKey
@@ -49,6 +50,7 @@ class RunsAtHand:
         self._held = 0
         self._runs: dict[StatePlace, tuple[_Runs, int]] = {}
         self._lock = threading.Lock()
+        self._followed: tuple[str, Graph] | None = None
 
     def lend(self, place: StatePlace, operator: Operator) -> None:
         """Give an operator that is to read its state those of its runs that are here."""
@@ -89,14 +91,25 @@ class RunsAtHand:
             self._runs[place] = runs, size
             self._held += size
 
-    def forget_all_but(self, token: str, keys: Container[StateKey]) -> None:
-        """Let go of the runs of all operators but some, of one of the driver's runs."""
+    def forget_all_but(self, token: str, keys: Container[StateKey], graph: Graph) -> None:
+        """Let go of the runs of all operators but some, of one of the driver's runs.
+
+        Args:
+            token: the run's.
+            keys: the operators and buckets that there are.
+            graph: what the operators are of; while it is the same, none goes.
+        """
+        if self._followed is not None and self._followed[0] == token and self._followed[1] is graph:
+            return
         with self._lock:
+            self._followed = token, graph
             for place in [place for place in self._runs if place[0] == token and place[1] not in keys]:
                 self._drop(place)
 
     def _has_room(self, size: int, token: str) -> bool:
         """Whether so many bytes can be added, once what others have left makes room for them."""
+        if self._held + size <= self._most:
+            return True
         for other in [place for place in self._runs if place[0] != token]:
             if self._held + size > self._most:
                 self._drop(other)

@@ -46,19 +46,10 @@ class Outbox:
         self._letters = letters
         self.sent = 0
         graph = work.graph
-        self._channels = [
-            Channel(number, graph.nodes[producer], exchange)
-            for number, (producer, exchange) in enumerate(graph.channels)
-            if graph.nodes[producer].level == level
-        ]
-        numbers = {channel: number for number, channel in enumerate(graph.channels)}
+        self._channels: dict[int, Channel] = {}
         self._readers = graph.readers
-        self._panes = [_Paned(panes, graph, numbers) for panes in graph.panes if not level]
-        paned = {number for part in self._panes for number in part.channels}
-        self._leaving: dict[int, list[Channel]] = {}
-        for channel in self._channels:
-            if channel.number not in paned:
-                self._leaving.setdefault(channel.producer.number, []).append(channel)
+        self._panes = [_Paned(panes, graph, graph.channel_numbers) for panes in graph.panes if not level]
+        self._paned = {number for part in self._panes for number in part.channels}
         self._pending: dict[int, list[Batch]] = {}
         # The elements of groups are counted by their constants, all others by their batches alone.
         self._kept = graph.result_nodes if work.keep_results else graph.groups_of.keys()
@@ -80,7 +71,7 @@ class Outbox:
                 self._emitted[node] = self._emitted.get(node, 0) + len(batch)
             if node in self._kept:
                 self._results.setdefault(node, []).append(batch)
-        for channel in self._leaving.get(node, ()):
+        for channel in self._leaving(node):
             if exits is None or channel.number in exits.channels:
                 self._prepare(channel, batch, self._letters.reporter(node))
         for part in self._panes:
@@ -88,6 +79,18 @@ class Outbox:
                 for number, prepared in part.prepare(batch, self._letters, self._fence, self._readers):
                     if exits is None or number in exits.channels:
                         self._pending.setdefault(number, []).append(prepared)
+
+    def _channel(self, number: int) -> Channel:
+        """An exchange as its producer sees it, made when something travels on it."""
+        if number not in self._channels:
+            producer, exchange = self._work.graph.channels[number]
+            self._channels[number] = Channel(number, self._work.graph.nodes[producer], exchange)
+        return self._channels[number]
+
+    def _leaving(self, node: int) -> list[Channel]:
+        """The exchanges after a node, but those that are added up in panes."""
+        numbers = self._work.graph.outbound.get(node, ())
+        return [self._channel(number) for number in numbers if number not in self._paned]
 
     def _prepare(self, channel: Channel, batch: Batch, report: Report, keep: bool = True) -> None:
         """Bring a batch into the form in which it travels; what fails there fails for those who read it."""
@@ -100,14 +103,14 @@ class Outbox:
 
     def rehearse(self, node: int, batch: Batch, report: Report) -> None:
         """Report what fails where a batch of a node is prepared for the next levels; send nothing."""
-        for channel in self._leaving.get(node, ()):
+        for channel in self._leaving(node):
             self._prepare(channel, batch, report, keep=False)
 
     def chunks(self) -> Iterator[Chunk]:
         """Everything that goes to the next levels, one chunk per exchange and bucket."""
-        for channel in self._channels:
-            batches, readers = self._pending.pop(channel.number, []), self._readers[channel.number]
-            if batches and not self._fence.has_failed(*readers):
+        for number, batches in sorted(self._pending.items(), key=lambda pending: pending[0]):
+            channel, readers = self._channel(number), self._readers[number]
+            if not self._fence.has_failed(*readers):
                 found: list[Chunk] = []
                 with self._fence.around(*readers):
                     found += self._spread(channel, batches)

@@ -141,7 +141,9 @@ def _run_prefix(task: Task, stream: str, batch: Batch, left: Left) -> None:
         left: which of them some queries leave out.
     """
     exits = task.exits(stream)
-    nodes = [node for node in task.work.graph.prefix if exits is None or node.number in exits.nodes]
+    nodes: Sequence[Node] = task.work.graph.prefix_of(stream)
+    if exits is not None:
+        nodes = [node for node in nodes if node.number in exits.nodes]
     before = len(task.letters)
     _run_nodes(task, stream, batch, nodes, exits, left)
     if len(task.letters) > before and task.letters.keeps(stream):

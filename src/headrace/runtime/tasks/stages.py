@@ -74,7 +74,7 @@ def run_epoch(
     """
     in_place = work.tasks == 1
     if at_hand is not None:
-        at_hand.forget_all_but(work.token, work.state)
+        at_hand.forget_all_but(work.token, work.state, work.graph)
     chunks = [
         sent
         for task in range(len(work.assignments))

@@ -158,3 +158,8 @@ def report_chunk(work: EpochWork, number: int, report: TaskReport) -> Chunk:
 def label(node: Node) -> str:
     """What a profile calls a node's work."""
     return f"#{node.number} {type(node.plan).__name__}"
+
+
+def labelled(what: str) -> int | None:
+    """The number of the node whose work a profile calls so; None where it is no node's."""
+    return int(what[1 : what.index(" ")]) if what.startswith("#") else None

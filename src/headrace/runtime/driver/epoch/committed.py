@@ -28,6 +28,7 @@ from headrace.runtime.driver.state import EpochOutcome, RunState
 from headrace.runtime.intake.shares import rows_left
 from headrace.runtime.intake.streams import Incoming, Intake, Streams, check_unchanged
 from headrace.runtime.journal.description import Description
+from headrace.runtime.journal.held_state import HeldState, held
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.journal.records import (
     Commit,
@@ -42,7 +43,7 @@ from headrace.runtime.journal.records import (
 )
 from headrace.runtime.store.crash_points import reach
 from headrace.runtime.store.segments import Store
-from headrace.runtime.tasks.messages import EpochWork, Manifest, StateKey, TaskReport
+from headrace.runtime.tasks.messages import EpochWork, TaskReport
 from headrace.time import INFINITY, TimeDomain
 
 
@@ -84,7 +85,7 @@ class Committed:
         self.buckets = buckets
         self.token = secrets.token_hex(8)
         self.points = dict.fromkeys(self.streams, StreamPoint(0))
-        self.state: dict[StateKey, Manifest] = {}
+        self.state = HeldState()
         self.totals = Totals()
         self.clock = 0
         self.journal: Journal | None = None
@@ -100,7 +101,7 @@ class Committed:
         """Be where a store's last commit was; which queries are answered is for `go_on_with` to say."""
         last = commits[-1]
         self.kept.results = [commit.results for commit in commits if commit.epoch >= last.retained]
-        self.state = state_after(commits)
+        self.state = held(state_after(commits))
         self.points = points_after(commits)
         self.totals = last.totals
         self.clock = last.results.clock
@@ -263,7 +264,7 @@ class Committed:
             counted = statistics.keyed(work.graph, work.heartbeats_before(), at)
             statistics = counted.after(reports, self.totals, commit.totals, at)
         before = self.files | outcome.written
-        self.state, self.points, self.totals = dict(outcome.state), dict(outcome.points), commit.totals
+        self.state, self.points, self.totals = held(outcome.state), dict(outcome.points), commit.totals
         self.clock = commit.results.clock
         known, self.queries = self.queries, outcome.queries
         self.streams = self.read_by(self.queries)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from headrace.runtime.journal.records import Totals, runs_of
+from headrace.runtime.journal.held_state import held
+from headrace.runtime.journal.records import Totals
 from headrace.runtime.tasks.messages import Manifest, StateKey
 from headrace.time import TimeDomain
 
@@ -68,5 +69,5 @@ def progress_of(
         seconds=totals.seconds,
         heartbeat=heartbeat,
         domain=domain,
-        buffered=sum(run.rows for run in runs_of(state)),
+        buffered=held(state).sizes.rows,
     )

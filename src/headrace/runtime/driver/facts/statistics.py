@@ -20,7 +20,7 @@ from headrace.lowering.graph import Graph
 from headrace.runtime.journal.records import Totals
 from headrace.runtime.tasks.counts import Counts, together
 from headrace.runtime.tasks.messages import TaskReport
-from headrace.runtime.tasks.task import label
+from headrace.runtime.tasks.task import labelled
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS
 
 HALF_LIFE: Final = 30.0
@@ -139,12 +139,11 @@ class Statistics:
 
 def _brought(graph: Graph, counts: Counts, reports: Sequence[TaskReport]) -> Float64Array:
     """float64[nodes, 5]: what an epoch brought to each operator; see `Statistics.operators`."""
-    places = {label(node): node.number for node in graph.nodes}
     seconds = np.zeros(len(graph.nodes))
     for report in reports:
         for what, took in report.time.parts.items() if report.time is not None else ():
-            if what in places:
-                seconds[places[what]] += took
+            if (number := labelled(what)) is not None:
+                seconds[number] += took
     return np.column_stack([counts.taken, counts.given, counts.endless, counts.lifetimes, seconds])
 
 

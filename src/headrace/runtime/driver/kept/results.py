@@ -9,12 +9,13 @@ from headrace.errors import DeadLetterError
 from headrace.runtime.driver.kept.strictness import refuse_dead_letters
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.state import EpochOutcome
+from headrace.runtime.journal.held_state import held
 from headrace.runtime.journal.records import (
     EpochResults,
     StreamPoint,
     carried_files,
+    point_parts,
     result_files,
-    segments_of,
 )
 from headrace.runtime.journal.retention import retained_from
 from headrace.runtime.results.carried import carry_on
@@ -49,7 +50,8 @@ class Kept:
 
     def files(self, state: Mapping[StateKey, Manifest], points: Mapping[str, StreamPoint]) -> set[str]:
         """The files of some state, and of what the results kept have carried on."""
-        return segments_of(state, points) | carried_files(self.results)
+        streams = {part.segment for part in point_parts(points)}
+        return {*held(state).sizes.files, *streams, *carried_files(self.results)}
 
     def check(
         self, outcome: EpochOutcome, state: Mapping[StateKey, Manifest], points: Mapping[str, StreamPoint]

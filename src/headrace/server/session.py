@@ -21,13 +21,15 @@ from headrace.engine.views.readable import Readable
 from headrace.errors import PolicyError, SourceError, UserError
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
 from headrace.language.named_values import ParameterValue
-from headrace.runtime.delivery.contract import STOP_TIMEOUT
 from headrace.runtime.writing.texts import row_texts
 from headrace.schema import Schema, sql_type
 from headrace.server.access import Caller
 from headrace.server.errors import RequestError, not_found
 from headrace.server.limits import RequestLimits
 from headrace.server.visible import sees_inputs, shown_letter, shown_letters
+
+_STOP_TIMEOUT: Final = 10.0
+"""Seconds that an epoch and the sinks have when the server stops."""
 
 _LETTERS_SHOWN: Final = 1_000
 """So many dead letters of one request are in its answer."""
@@ -71,8 +73,8 @@ class Session:
         return [_result(result) for result in results]
 
     def stop(self) -> None:
-        """End the run between two epochs."""
-        self.db.served.stop(STOP_TIMEOUT)
+        """End the run between two epochs; one that takes long is given up, and counts for nothing."""
+        self.db.served.stop(_STOP_TIMEOUT)
 
     def status(self) -> Status | None:
         """The status of the run, or None where nothing has been run."""

@@ -19,6 +19,7 @@ _UNSAID: Final = {
     Option.RETAIN_EPOCHS: "all",
     Option.MAX_DEAD_LETTERS: "any number",
     Option.REOPTIMIZE_EVERY: "never",
+    Option.EPOCH_TIMEOUT: "",
 }
 """What holds where nothing is said."""
 
@@ -82,6 +83,8 @@ def with_option(settings: Settings, option: Option, value: int | None) -> Settin
             return replace(settings, max_dead_letters=value)
         case Option.REOPTIMIZE_EVERY:
             return replace(settings, run=replace(run, reoptimize_every=value))
+        case Option.EPOCH_TIMEOUT:
+            return replace(settings, run=replace(run, epoch_timeout=value))
         case _:
             assert_never(option)
 
@@ -113,5 +116,7 @@ def _value(settings: Settings, option: Option) -> float | None:
             return settings.max_dead_letters
         case Option.REOPTIMIZE_EVERY:
             return settings.run.reoptimize_every
+        case Option.EPOCH_TIMEOUT:
+            return settings.run.timeout
         case _:
             assert_never(option)

@@ -31,6 +31,7 @@ from headrace.expressions.evaluation.values import (
     Failures,
     Kernel,
     KernelResult,
+    LargeValuesError,
     Outcome,
     is_constant,
     rows_of,
@@ -40,6 +41,7 @@ from headrace.expressions.evaluation.values import (
 )
 from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal
 from headrace.expressions.user import call_user
+from headrace.limits import Limit, OutOfTimeError, check, within
 from headrace.nested import is_nested
 from headrace.schema import BINARY
 
@@ -61,6 +63,14 @@ _KERNELS: Final[dict[str, Kernel]] = {
 }
 
 
+_MOST: Final = 2**30
+"""So many bytes the values of an expression have at most, for the rows of a batch."""
+_SOON: Final = 0.1
+"""So many seconds are spent on an expression of constants before there are rows."""
+_LITERAL: Final = 2**16
+"""So many bytes a value of constants has at most that is computed before there are rows."""
+
+
 def evaluate(expression: Expression, rows: pa.RecordBatch) -> Outcome:
     """The values of an expression for each row, and the rows for which it has none.
 
@@ -68,16 +78,46 @@ def evaluate(expression: Expression, rows: pa.RecordBatch) -> Outcome:
         expression: its columns are positions in `rows`, with the types that these have.
         rows: n rows.
     """
-    values, failures = _evaluate(expression, rows)
-    return Outcome(spread(values, rows.num_rows), failures)
+    check()
+    try:
+        values, failures = _evaluate(expression, rows)
+        return Outcome(spread(values, rows.num_rows), failures)
+    except LargeValuesError:
+        if rows.num_rows < 2:
+            raise
+    middle = rows.num_rows // 2
+    return _joined([evaluate(expression, part) for part in (rows.slice(0, middle), rows.slice(middle))])
+
+
+def _joined(parts: Sequence[Outcome]) -> Outcome:
+    """The values of rows that were computed apart, and those that failed.
+
+    Raises:
+        MemoryError: they are too large.
+    """
+    size = sum(part.values.nbytes for part in parts)
+    if size > _MOST:
+        raise MemoryError(f"values of more than {_MOST // 2**20:,} MiB")
+    reasons = dict.fromkeys(reason for part in parts for reason, _ in part.failures)
+    none = [np.zeros(len(part.values), dtype=np.bool_) for part in parts]
+    masks = {
+        reason: np.concatenate(
+            [dict(part.failures).get(reason, empty) for part, empty in zip(parts, none, strict=True)]
+        )
+        for reason in reasons
+    }
+    return Outcome(pa.concat_arrays([part.values for part in parts]), tuple(masks.items()))
 
 
 def computed(expression: Expression) -> Expression:
     """An expression without columns as a literal; itself where it fails, or where there is no such literal.
 
-    There are none of ARRAYs, STRUCTs, MAPs and BINARY, and Python's dates end with the year 9999.
+    There are none of ARRAYs, STRUCTs, MAPs and BINARY, and Python's dates end with the year 9999. What takes
+    long or much memory is left to whoever runs it.
     """
-    outcome = evaluate(expression, empty_columns(1))
+    outcome = _soon(expression)
+    if outcome is None or outcome.values.nbytes > _LITERAL:
+        return expression
     try:
         value = outcome.values[0].as_py()
     except (OverflowError, ValueError):
@@ -88,7 +128,22 @@ def computed(expression: Expression) -> Expression:
 
 def failure_of(expression: Expression) -> str | None:
     """Why an expression without columns cannot be computed, or None if it can."""
-    return evaluate(expression, empty_columns(1)).reason
+    outcome = _soon(expression)
+    return None if outcome is None else outcome.reason
+
+
+def _soon(expression: Expression) -> Outcome | None:
+    """The value of an expression without columns; None where it is not to be had soon."""
+    limit = Limit(_SOON)
+    try:
+        with within(limit):
+            return evaluate(expression, empty_columns(1))
+    except MemoryError:
+        return None
+    except OutOfTimeError as error:
+        if error.limit is not limit:
+            raise
+        return None
 
 
 def predicate_mask(outcome: Outcome) -> BoolArray:

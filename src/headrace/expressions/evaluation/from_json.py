@@ -22,6 +22,7 @@ from headrace.expressions.evaluation.casts import cast
 from headrace.expressions.evaluation.values import Datum, Kernel, KernelResult, fine, rows_of, spread
 from headrace.expressions.json_paths import NumberText, written
 from headrace.expressions.tree import Call
+from headrace.limits import checked
 from headrace.nested import lists
 from headrace.schema import BIGINT, BINARY, BOOLEAN, DOUBLE, STRING
 
@@ -34,7 +35,7 @@ _DECODER: Final = json.JSONDecoder(parse_float=NumberText, parse_int=NumberText)
 
 def _from_json(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     texts = spread(arguments[0], rows_of(arguments)).dictionary_encode()
-    values = [_root(text, call.type) for text in texts.dictionary.to_pylist()]
+    values = [_root(text, call.type) for text in checked(texts.dictionary.to_pylist())]
     return fine(_column(values, call.type).take(texts.indices))
 
 

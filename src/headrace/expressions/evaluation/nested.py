@@ -11,10 +11,20 @@ import pyarrow.compute as pc
 
 from headrace.conversion import sorted_maps
 from headrace.elements import BoolArray, Int64Array
-from headrace.expressions.evaluation.values import Datum, Kernel, KernelResult, failing, fine, rows_of, spread
+from headrace.expressions.evaluation.values import (
+    Datum,
+    Kernel,
+    KernelResult,
+    check_size,
+    failing,
+    fine,
+    rows_of,
+    spread,
+)
 from headrace.expressions.json_paths import follow, steps_of
 from headrace.expressions.tree import Call, Literal
 from headrace.history import normalise_column, ordered_codes
+from headrace.limits import checked
 from headrace.nested import fields_of, lists, offsets_of
 from headrace.schema import BIGINT, BOOLEAN, STRING
 from headrace.value_texts import json_texts
@@ -178,6 +188,7 @@ def _array_join(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     kept = ~_null(values.values)[place]
     offsets = np.concatenate([[0], np.cumsum(np.bincount(row[kept], minlength=len(values)))])
     parts = values.values.take(pa.array(place[kept]))
+    check_size((pc.sum(pc.binary_length(parts)).as_py() or 0) + len(parts) * len(str(separator).encode()))
     return fine(pc.binary_join(lists(offsets, parts, values), separator))
 
 
@@ -225,7 +236,7 @@ def _split(call: Call, arguments: Sequence[Datum]) -> KernelResult:
 def _json_object(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     text = _columns(arguments)[0].dictionary_encode()
     steps = steps_of(_constant(call, 1))
-    found = pa.array([follow(one, steps) for one in text.dictionary.to_pylist()], STRING)
+    found = pa.array([follow(one, steps) for one in checked(text.dictionary.to_pylist())], STRING)
     return fine(found.take(text.indices))
 
 

@@ -14,6 +14,7 @@ from headrace.elements import BoolArray, Int64Array
 from headrace.expressions.evaluation.decimals import fit
 from headrace.expressions.evaluation.times import day_of
 from headrace.expressions.evaluation.values import column, numbers
+from headrace.limits import checked
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, TIMESTAMP
 from headrace.time import MICROSECONDS
 
@@ -74,7 +75,9 @@ def parse_decimal(texts: pa.Array, target: pa.DataType) -> Converted:
     long = np.flatnonzero(numbers(pc.and_(matching, pc.invert(short))))
     if len(long):
         # Arrow refuses digits that a DECIMAL cannot hold instead of rounding them; such numbers are rare.
-        parsed = pa.array([_decimal(text, target) for text in texts.take(pa.array(long)).to_pylist()], target)
+        parsed = pa.array(
+            [_decimal(text, target) for text in checked(texts.take(pa.array(long)).to_pylist())], target
+        )
         mask = np.zeros(len(texts), dtype=np.bool_)
         mask[long] = True
         values = pc.replace_with_mask(values, pa.array(mask), parsed)

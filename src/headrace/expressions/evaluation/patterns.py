@@ -26,6 +26,7 @@ from headrace.expressions.evaluation.values import (
 )
 from headrace.expressions.patterns import TimePart, grouped, reading, time_parts
 from headrace.expressions.tree import Call, Literal
+from headrace.limits import checked
 from headrace.schema import BIGINT, STRING
 from headrace.time import MICROSECONDS
 
@@ -109,7 +110,7 @@ def _date_format(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     # Rows that differ in what is not written are written once.
     unit = min((MICROSECONDS[unit] for unit in units), default=MICROSECONDS["DAY"])
     encoded = column(values - values % unit, valid & ~outside, BIGINT).dictionary_encode()
-    texts = pa.array([_written(parts, value) for value in encoded.dictionary.to_pylist()], STRING)
+    texts = pa.array([_written(parts, value) for value in checked(encoded.dictionary.to_pylist())], STRING)
     return failing(texts.take(encoded.indices), valid & outside, NO_TEXT)
 
 

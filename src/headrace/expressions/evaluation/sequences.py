@@ -10,7 +10,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.elements import BoolArray, Int64Array
-from headrace.expressions.evaluation.values import Datum, Kernel, KernelResult, failing, rows_of, spread
+from headrace.expressions.evaluation.values import (
+    Datum,
+    Kernel,
+    KernelResult,
+    check_size,
+    failing,
+    rows_of,
+    spread,
+)
 from headrace.expressions.tree import Call
 from headrace.schema import BIGINT
 
@@ -71,6 +79,7 @@ def _listed(
     """The ARRAYs, and the rows that fail for a reason or since there are too many values."""
     many = counts > MAX_VALUES
     counts = np.where(many, 0, counts)
+    check_size(8 * int(counts.sum()))
     offsets = np.concatenate([[0], np.cumsum(counts)])
     within = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
     values = np.repeat(start, counts) + np.repeat(step, counts) * within

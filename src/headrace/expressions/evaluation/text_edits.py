@@ -12,11 +12,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.elements import Int64Array
 from headrace.expressions.evaluation.texts import map_distinct
 from headrace.expressions.evaluation.values import (
+    MOST_AT_ONCE,
     Datum,
     Kernel,
     KernelResult,
+    check_size,
     failing,
     fine,
     numbers,
@@ -25,10 +28,16 @@ from headrace.expressions.evaluation.values import (
     validity,
 )
 from headrace.expressions.tree import Call, Literal
+from headrace.kernels.values.edits import edit_rows
+from headrace.limits import checked
 from headrace.schema import BIGINT, STRING
 
 TOO_LONG: Final = "a text of more than 1,000,000 characters"
 _HEX: Final = re.compile("[0-9A-Fa-f]*")
+FARTHEST: Final = 100_000
+"""Of so many characters texts are compared by LEVENSHTEIN at most."""
+_CELLS: Final = 10_000_000
+"""So many pairs of letters are compared between two looks at whether that is still wanted."""
 LONGEST: Final = 1_000_000
 """How many characters REPEAT, LPAD and RPAD make at most."""
 
@@ -47,7 +56,7 @@ def by_rows(function: Callable[..., object], call: Call, arguments: Sequence[Dat
         (place,) = columns
         before, after = constants[:place], constants[place + 1 :]
         return map_distinct(lambda text: function(*before, text, *after), arguments[place], call.type)
-    rows = zip(*(spread(part, count).to_pylist() for part in arguments), strict=True)
+    rows = checked(zip(*(spread(part, count).to_pylist() for part in arguments), strict=True))
     return pa.array([None if None in row else function(*row) for row in rows], call.type)
 
 
@@ -98,7 +107,9 @@ def _bounded(function: Callable[..., object], size: Callable[..., Any]) -> Kerne
 
     def kernel(call: Call, arguments: Sequence[Datum]) -> KernelResult:
         count = numbers(arguments[1])
-        large = np.asarray(size(arguments[0], count) > LONGEST) & validity(*arguments)
+        sizes = np.broadcast_to(size(arguments[0], count), rows_of(arguments))
+        large = np.asarray(sizes > LONGEST) & validity(*arguments)
+        check_size(int(np.clip(sizes, 0, LONGEST)[~large].sum()))
         kept = pa.array(np.minimum(np.broadcast_to(np.where(large, 0, count), rows_of(arguments)), LONGEST))
         count_column = pc.if_else(spread(arguments[1], len(kept)).is_valid(), kept, pa.scalar(None, BIGINT))
         values = by_rows(function, call, [arguments[0], count_column, *arguments[2:]])
@@ -160,7 +171,12 @@ def _regexp_replace(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     pattern, by = (_constant(call, place) for place in (1, 2))
     if pattern is None or by is None:
         return fine(pa.nulls(rows_of(arguments), call.type))
-    return fine(pc.replace_substring_regex(arguments[0], str(pattern), _of_re2(str(by))))
+    texts, replacement = arguments[0], str(by)
+    letters = len(texts) + (pc.sum(pc.binary_length(texts)).as_py() or 0)
+    if letters * len(replacement) > MOST_AT_ONCE:
+        found = pc.sum(pc.count_substring_regex(texts, str(pattern))).as_py() or 0
+        check_size(letters + found * len(replacement.encode()))
+    return fine(pc.replace_substring_regex(texts, str(pattern), _of_re2(replacement)))
 
 
 def _of_re2(replacement: str) -> str:
@@ -201,13 +217,26 @@ def _sha2(text: str, bits: int) -> str | None:
 
 def _levenshtein(left: str, right: str) -> int:
     """The least number of letters to insert, delete or replace."""
-    above = list(range(len(right) + 1))
-    for row, letter in enumerate(left, start=1):
-        here = [row]
-        for place, other in enumerate(right, start=1):
-            here.append(min(above[place] + 1, here[-1] + 1, above[place - 1] + (letter != other)))
-        above = here
-    return above[-1]
+    letters, others = _letters(left), _letters(right)
+    row = np.arange(len(others) + 1, dtype=np.int64)
+    step = max(1, _CELLS // (len(others) + 1))
+    for begin in checked(range(0, len(letters), step)):
+        edit_rows(letters, others, begin, min(begin + step, len(letters)), row)
+    return int(row[-1])
+
+
+def _letters(text: str) -> Int64Array:
+    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.int64)
+
+
+def _distance(call: Call, arguments: Sequence[Datum]) -> KernelResult:
+    """LEVENSHTEIN; rows with texts that are compared for too long fail."""
+    count = rows_of(arguments)
+    texts = [spread(part, count) for part in arguments]
+    lengths = [numbers(pc.utf8_length(part).cast(BIGINT)) for part in texts]
+    large = np.logical_or.reduce([length > FARTHEST for length in lengths]) & validity(*texts)
+    values = by_rows(_levenshtein, call, [pc.if_else(pa.array(large), "", part) for part in texts])
+    return failing(values, large, f"LEVENSHTEIN of a text of more than {FARTHEST:,} characters")
 
 
 def _hex(value: int | str | bytes) -> str:
@@ -248,6 +277,6 @@ KERNELS: Final[dict[str, Kernel]] = {
     "SHA1": _python(lambda text: hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()),
     "SHA2": _python(_sha2),
     "CRC32": _python(lambda text: zlib.crc32(text.encode())),
-    "LEVENSHTEIN": _python(_levenshtein),
+    "LEVENSHTEIN": _distance,
 }
 """The functions."""

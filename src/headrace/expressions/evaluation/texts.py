@@ -11,9 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.expressions.evaluation.values import (
+    MOST_AT_ONCE,
     Datum,
     Kernel,
     KernelResult,
+    check_size,
     fine,
     is_constant,
     rows_of,
@@ -21,6 +23,7 @@ from headrace.expressions.evaluation.values import (
 )
 from headrace.expressions.tree import Call, Literal
 from headrace.history import payload_codes
+from headrace.limits import checked
 from headrace.schema import BIGINT
 
 ConstantArguments = tuple[Any, ...]
@@ -29,7 +32,7 @@ ConstantArguments = tuple[Any, ...]
 def map_distinct(function: Callable[[str], object], texts: pa.Array, dtype: pa.DataType) -> pa.Array:
     """A function of Python strings applied once to each distinct text; for what Arrow has no kernel for."""
     encoded = texts.dictionary_encode()
-    results = pa.array([function(text) for text in encoded.dictionary.to_pylist()], dtype)
+    results = pa.array([function(text) for text in checked(encoded.dictionary.to_pylist())], dtype)
     return results.take(encoded.indices)
 
 
@@ -139,6 +142,10 @@ def _replace(call: Call, arguments: Sequence[Datum]) -> KernelResult:
 
 def _replace_constant(texts: pa.Array, constants: ConstantArguments) -> pa.Array:
     search, replacement = constants
+    letters = pc.sum(pc.binary_length(texts)).as_py() or 0
+    if search and letters * len(replacement) > MOST_AT_ONCE:
+        found = pc.sum(pc.count_substring(texts, search)).as_py() or 0
+        check_size(letters + found * len(replacement.encode()))
     # Arrow never comes back from a search for nothing.
     return pc.replace_substring(texts, search, replacement) if search else texts
 

@@ -34,6 +34,27 @@ BIGINT_OVERFLOW: Final = "BIGINT overflow"
 DECIMAL_OVERFLOW: Final = "DECIMAL overflow"
 
 
+MOST_AT_ONCE: Final = 2**28
+"""So many bytes a function makes at most for the rows that are computed together."""
+
+
+class LargeValuesError(MemoryError):
+    """Values of some rows that take too much memory together; fewer rows may do."""
+
+
+def check_size(size: int) -> None:
+    """See that the values that a function is about to make are not too large together.
+
+    Args:
+        size: about how many bytes they will have.
+
+    Raises:
+        LargeValuesError: they are.
+    """
+    if size > MOST_AT_ONCE:
+        raise LargeValuesError(f"values of {size:,} bytes")
+
+
 @dataclass(frozen=True, eq=False)
 class Outcome:
     """The values of an expression over a batch of rows.

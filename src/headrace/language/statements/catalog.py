@@ -22,6 +22,8 @@ class Option(Enum):
     """How many rows may be dead letters."""
     REOPTIMIZE_EVERY = "reoptimize_every"
     """How often plans are looked at that others may be better than (seconds)."""
+    EPOCH_TIMEOUT = "epoch_timeout"
+    """So long an operator of a query may work in an epoch (seconds)."""
 
 
 class CatalogKind(Enum):

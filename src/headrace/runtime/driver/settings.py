@@ -11,6 +11,11 @@ from headrace.time import Clock, SystemClock
 DEFAULT_EPOCH_BYTES: Final = 256 * 2**20
 """About how many bytes of rows an epoch takes, from all streams together."""
 
+DEFAULT_EPOCH_TIMEOUT: Final = 600.0
+"""So many seconds an operator may work in an epoch: what large files take is far from it."""
+SERVED_EPOCH_TIMEOUT: Final = 30.0
+"""The same of a server, where others wait."""
+
 
 @dataclass(frozen=True)
 class RunSettings:
@@ -24,6 +29,8 @@ class RunSettings:
         retain: of how many epochs results are kept; of all if None.
         clock: wall-clock time.
         look: says what is expected of operators, which decides what queries share.
+        epoch_timeout: so long an operator may work in an epoch (seconds); `usual_timeout` if None.
+        usual_timeout: the same where nobody has said anything.
         reoptimize_every: how often plans are looked at that others may be better than (seconds of wall-clock
             time, at least); never if None.
     """
@@ -36,3 +43,10 @@ class RunSettings:
     clock: Clock = field(default_factory=SystemClock)
     look: Look = shows_nothing
     reoptimize_every: float | None = None
+    epoch_timeout: float | None = None
+    usual_timeout: float = DEFAULT_EPOCH_TIMEOUT
+
+    @property
+    def timeout(self) -> float:
+        """So long an operator may work in an epoch (seconds)."""
+        return self.usual_timeout if self.epoch_timeout is None else self.epoch_timeout

@@ -11,7 +11,7 @@ import os
 import secrets
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
 
@@ -242,6 +242,9 @@ class SparkRunner:
         rows = table()
         check_digits(rows.schema)
         return self._base.createDataFrame(rows)
+
+    def drop(self, queries: Collection[str]) -> None:
+        """Nothing, since the epoch's work is in other processes: it ends by itself, or at its timeout."""
 
     def cancel(self) -> None:
         """Cancel the epoch's job; Spark kills the workers that do not end by themselves."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from headrace.runtime.store.segments import Store
@@ -33,6 +33,16 @@ class Runner(Protocol):
         Args:
             work: the epoch.
             frames: Spark data frames with the rows of streams that no source is read for.
+        """
+        ...
+
+    def drop(self, queries: Collection[str]) -> None:
+        """Do nothing more for some queries in the epoch that another thread is running, as far as it can be.
+
+        They have failed with it then. It holds until it is called again.
+
+        Args:
+            queries: their names; none if all are wanted again.
         """
         ...
 

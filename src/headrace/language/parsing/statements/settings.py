@@ -30,6 +30,7 @@ _SYNONYMS: Final = {
     **dict.fromkeys(("retention", "keep_epochs", "history_epochs", "retain_results"), Option.RETAIN_EPOCHS),
     **dict.fromkeys(("max_errors", "max_rejected", "error_limit"), Option.MAX_DEAD_LETTERS),
     **dict.fromkeys(("reoptimize", "adaptive"), Option.REOPTIMIZE_EVERY),
+    **dict.fromkeys(("timeout", "statement_timeout", "query_timeout"), Option.EPOCH_TIMEOUT),
 }
 """What other systems call it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import CancelledError, Future, InvalidStateError
+from concurrent.futures import CancelledError, Future, InvalidStateError, wait
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -54,6 +54,9 @@ _LOOK = 0.25
 
 _SHORTEST = 0.01
 """Seconds between two looks at the clock, at least."""
+
+_HURRY = 1.0
+"""Seconds that a change waits for an epoch before that does without the queries that are to go."""
 
 _ENDING = 10.0
 """Seconds that the end of a run takes at most when no epoch is running."""
@@ -191,7 +194,8 @@ class LiveRun:
         """
         ahead = change.ahead or self.ahead(change)
         if ahead is None:
-            return self._between_epochs(lambda: self._change(change))
+            ended = self._run.reading.queries.live.keys() - change.wanted.plans.keys()
+            return self._between_epochs(lambda: self._change(change), ended - {*change.keeping})
         ahead.arrived.result()
         return self._between_epochs(lambda: self._change(replace(change, ahead=ahead)))
 
@@ -273,7 +277,13 @@ class LiveRun:
         """
         return self._between_epochs(lambda: self._replay(stream, chosen))
 
-    def _between_epochs(self, change: Callable[[], T]) -> T:
+    def _between_epochs(self, change: Callable[[], T], unwanted: Collection[str] = ()) -> T:
+        """Let the thread carry out a change when no epoch is running; what it gives.
+
+        Args:
+            change: the change.
+            unwanted: the queries that are not answered after it; an epoch that takes long does without them.
+        """
         done: Future[T] = Future()
         with self._changed:
             if self._ended:
@@ -283,10 +293,15 @@ class LiveRun:
         # Until it begins it can be taken back; then it is waited for, since it may take effect.
         with withdrawing(done.cancel):
             try:
+                if unwanted and not _is_soon(done):
+                    self._run.drop(unwanted)
                 return done.result()
             except CancelledError:
                 check_wanted()
                 raise
+            finally:
+                if unwanted:
+                    self._run.drop(())
 
     def promise(self, stream: str, heartbeat: int) -> Future[None]:
         """Take a heartbeat that a stream's source sends beside its rows; resolved when it is committed.
@@ -626,6 +641,11 @@ class LiveRun:
         with ExitStack() as stack:
             for name, feed in self._feeds.items():
                 stack.callback(feed.settle, failed.get(name))
+
+
+def _is_soon(done: Future[T]) -> bool:
+    """Whether something is done before it is to be hurried."""
+    return bool(wait([done], _HURRY).done)
 
 
 def _over(error: BaseException | None) -> UserError:

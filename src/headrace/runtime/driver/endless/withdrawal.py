@@ -13,10 +13,15 @@ from contextvars import ContextVar
 from typing import Final
 
 from headrace.errors import UserError
+from headrace.limits import CancelledWorkError, Limit, within
 
 
 class WithdrawnError(UserError):
     """Work that was taken back before it had an effect."""
+
+
+def _withdrawn() -> WithdrawnError:
+    return WithdrawnError("this took too long and was taken back", hint="it has changed nothing")
 
 
 class Withdrawal:
@@ -29,10 +34,20 @@ class Withdrawal:
 
     @contextmanager
     def within(self) -> Iterator[None]:
-        """What is done in it, by this thread, is what is taken back."""
+        """What is done in it, by this thread, is what is taken back.
+
+        Raises:
+            WithdrawnError: it was taken back, while it was computing.
+        """
         token = _CURRENT.set(self)
+        limit = Limit(unwanted=lambda: "it was taken back" if self._taken else None)
         try:
-            yield
+            with within(limit):
+                yield
+        except CancelledWorkError as error:
+            if error.limit is not limit:
+                raise
+            raise _withdrawn() from None
         finally:
             _CURRENT.reset(token)
 
@@ -51,7 +66,7 @@ class Withdrawal:
             WithdrawnError: it is not.
         """
         if self._taken:
-            raise WithdrawnError("this took too long and was taken back", hint="it has changed nothing")
+            raise _withdrawn()
 
     @contextmanager
     def stopping(self, stop: Callable[[], object]) -> Iterator[None]:

@@ -65,4 +65,5 @@ def work_of(last: Committed, queries: QuerySet, intakes: Mapping[str, Intake], p
         time=last.time.epoch(promises_of(taken), clock, intakes),
         clock=clock,
         pasts={name: last.points[name].past for name in queries.graph.dials},
+        timeout=last.settings.timeout,
     )

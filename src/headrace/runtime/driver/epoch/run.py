@@ -387,6 +387,10 @@ class Run:
         left_out = {name: ("left out", None) for name in self._last.queries.live if name not in queries}
         self._reports(self._work(intakes, self._last.queries.with_failures(left_out)), intakes)
 
+    def drop(self, queries: Collection[str]) -> None:
+        """Do nothing more for some queries in the epoch that another thread is running; see `Runner.drop`."""
+        self._runner.drop(queries)
+
     def point(self, name: str) -> StreamPoint:
         """How far a stream has been read."""
         return self._last.points.get(name, StreamPoint(0))

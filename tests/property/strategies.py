@@ -18,7 +18,18 @@ from hypothesis import strategies as st
 
 from headrace.elements import Batch, from_rows
 from headrace.reference.contents import Element, Payload
-from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema
+from headrace.schema import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    STRING,
+    TIMESTAMP,
+    UNKNOWN,
+    Field,
+    Schema,
+)
 from headrace.time import BEGINNING, INFINITY
 
 MONEY = pa.decimal128(7, 2)
@@ -27,8 +38,8 @@ MONEY = pa.decimal128(7, 2)
 GREAT = pa.decimal256(50, 3)
 """A DECIMAL that Spark does not have."""
 
-ALL_TYPES = (BIGINT, STRING, DOUBLE, BOOLEAN, MONEY, DATE, TIMESTAMP, GREAT)
-PLAIN_TYPES = (BIGINT, STRING, BIGINT, STRING, BOOLEAN, DOUBLE)
+ALL_TYPES = (BIGINT, STRING, DOUBLE, BOOLEAN, MONEY, DATE, TIMESTAMP, GREAT, UNKNOWN)
+PLAIN_TYPES = (BIGINT, STRING, BIGINT, STRING, BOOLEAN, DOUBLE, UNKNOWN)
 """Mostly BIGINT and STRING, which leave no doubt about equality."""
 
 BUCKETS = st.sampled_from((1, 2, 3, 8))
@@ -105,12 +116,18 @@ def values(
     return st.one_of(*[drawn] * 5, st.none()) if nulls else drawn
 
 
-def nested_types(depth: int = 2) -> st.SearchStrategy[pa.DataType]:
-    """Types of ARRAYs, STRUCTs and MAPs, at most so deep, and those of single values."""
-    single = st.sampled_from((*ALL_TYPES, BINARY))
+def nested_types(depth: int = 2, *, is_declared: bool = False) -> st.SearchStrategy[pa.DataType]:
+    """Types of ARRAYs, STRUCTs and MAPs, at most so deep, and those of single values.
+
+    Args:
+        depth: how deep.
+        is_declared: whether they are those of a text, in which nobody can write the type of an untyped NULL.
+    """
+    singles = (*ALL_TYPES, BINARY)
+    single = st.sampled_from([one for one in singles if one != UNKNOWN or not is_declared])
     if depth == 0:
         return single
-    part = nested_types(depth - 1)
+    part = nested_types(depth - 1, is_declared=is_declared)
     arrays = part.map(pa.list_)
     structs = st.lists(part, min_size=1, max_size=2).map(
         lambda kinds: pa.struct([pa.field(f"f{place}", kind) for place, kind in enumerate(kinds)])

@@ -22,7 +22,7 @@ from headrace.expressions.tree import (
     children,
     expressions_of,
 )
-from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING
+from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, UNKNOWN
 
 _NAMES = """
     = <> < <= > >= IN BETWEEN AND OR NOT LIKE || CONCAT COALESCE GREATEST LEAST LENGTH UPPER LOWER TRIM LTRIM
@@ -63,7 +63,7 @@ def aggregate_can_fail(call: AggregateCall) -> bool:
 
 def _holds_all(source: pa.DataType, target: pa.DataType) -> bool:
     """Whether every value of the one type has a counterpart in the other."""
-    if target == STRING:
+    if target == STRING or source == UNKNOWN:
         return True
     if target == DOUBLE:
         return source in (BIGINT, BOOLEAN) or bool(pa.types.is_decimal(source))

@@ -75,4 +75,6 @@ def _ranks(column: pa.Array) -> Int64Array:
         return integers(column.fill_null(0) if column.null_count else column)
     if is_nested(column.type):
         return ordered_codes(column)
+    if pa.types.is_null(column.type):
+        return np.zeros(len(column), dtype=np.int64)
     return np.asarray(pc.rank(column, tiebreaker="dense").to_numpy()).astype(np.int64)

@@ -150,7 +150,7 @@ def as_json(value: Any) -> Any:
 @examples(17)
 @given(st.data())
 def test_nested_values_are_read_by_arrow_as_by_python(data: st.DataObject) -> None:
-    kind = data.draw(nested_types())
+    kind = data.draw(nested_types(is_declared=True))
     odd = st.sampled_from(({"f0": 1}, [1], [[]], {}, "x", 1.5, True))
     good = values(kind).map(as_json)
     rows = data.draw(st.lists(st.one_of(good, good, good, odd), min_size=1, max_size=6))
@@ -165,7 +165,7 @@ def test_nested_values_are_read_by_arrow_as_by_python(data: st.DataObject) -> No
 @examples(17)
 @given(st.data())
 def test_nested_values_that_are_written_are_read_back(data: st.DataObject) -> None:
-    kind = data.draw(nested_types())
+    kind = data.draw(nested_types(is_declared=True))
     column = pa.array(data.draw(st.lists(values(kind), min_size=1, max_size=4)), kind)
     lines = [f'{{"x": {text}}}\n' for text in json_texts(column).to_pylist()]
     rows, rejected = parse("".join(lines), Schema((Field("x", kind),)))

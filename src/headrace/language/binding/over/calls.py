@@ -14,7 +14,7 @@ from headrace.algebra.properties import timestamp_columns
 from headrace.errors import LanguageError, Position
 from headrace.expressions.aggregates.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.functions import functions
-from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey
+from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey, transform_columns
 from headrace.language.binding.columns import is_own
 from headrace.language.binding.over.frames import (
     SO_FAR,
@@ -28,6 +28,7 @@ from headrace.language.binding.over.frames import (
     whole_number,
 )
 from headrace.language.binding.over.plans import with_frames, with_scope
+from headrace.language.binding.scalars.aggregate_calls import aggregate_parts
 from headrace.language.binding.scalars.collected import Collected
 from headrace.language.binding.scalars.context import Context, located
 from headrace.language.binding.scalars.scalars import bind_scalar, bind_sort_key
@@ -77,11 +78,14 @@ class OverCalls:
             case "FIRST_VALUE" | "LAST_VALUE":
                 return self._end(node, name)
         found = Collected[AggregateCall]()
-        bind_scalar(node.this, replace(self._context, width=0, aggregates=found, over=None, nesting=None))
-        if len(found) != 1:
+        value = bind_scalar(
+            node.this, replace(self._context, width=0, aggregates=found, over=None, nesting=None)
+        )
+        if aggregate_parts(node.this, self._context.scope.functions) is None:
             raise LanguageError("OVER must follow an aggregate", position=position, hint=_FUNCTIONS)
-        (call,) = found
-        return self._column(self._frame(node), call)
+        frame = self._frame(node)
+        columns = [self._column(frame, call) for call in found]
+        return transform_columns(value, lambda one: columns[one.index])
 
     def reads_snapshot(self, node: Any) -> bool:
         """Whether a call reads all rows that are valid at an instant, and not those of a stream so far."""

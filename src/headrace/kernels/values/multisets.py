@@ -49,7 +49,8 @@ def most_frequent(changes: CountChanges, starts: Int64Array, points: KeyPoints) 
                 node //= 2
             at += 1
         best = start + winners[1]
-        if best < len(live) and live[best] > 0:
+        # A key without any value has no winner: what would be its is another key's.
+        if starts[code + 1] > start and live[best] > 0:
             result[point] = best
     return result
 

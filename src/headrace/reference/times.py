@@ -222,7 +222,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "SECOND": lambda moment: moment.second,
     "DATE_TRUNC": _date_trunc,
     "UNIX_MICROS": _unix_micros,
-    "TIMESTAMP_MICROS": lambda micros: _EPOCH + timedelta(microseconds=micros),
+    "TIMESTAMP_MICROS": _guarded(lambda count: _EPOCH + timedelta(microseconds=count)),
     "QUARTER": lambda day: (day.month + 2) // 3,
     "WEEKOFYEAR": lambda day: day.isocalendar().week,
     "WEEKDAY": lambda day: day.weekday(),

@@ -212,11 +212,19 @@ def _unix_millis(call: Call, arguments: Sequence[Datum]) -> KernelResult:
 
 
 def _from_unix(call: Call, arguments: Sequence[Datum]) -> KernelResult:
-    unit = MICROSECONDS["SECOND" if call.function == "TIMESTAMP_SECONDS" else "MILLISECOND"]
+    unit = MICROSECONDS[_COUNTED[call.function]]
     count = numbers(arguments[0])
     most = _BEYOND // unit + 1
     outside = np.asarray((count > most) | (count < -most))
     return _moments(_bounded(count, most) * unit, validity(arguments[0]), outside)
+
+
+_COUNTED: Final = {
+    "TIMESTAMP_SECONDS": "SECOND",
+    "TIMESTAMP_MILLIS": "MILLISECOND",
+    "TIMESTAMP_MICROS": "MICROSECOND",
+}
+"""What the functions count that make a TIMESTAMP of a number."""
 
 
 def _in_zone(call: Call, arguments: Sequence[Datum]) -> KernelResult:
@@ -278,8 +286,7 @@ KERNELS: Final[dict[str, Kernel]] = {
     "MAKE_DATE": _make_date,
     "UNIX_SECONDS": _unix_seconds,
     "UNIX_MILLIS": _unix_millis,
-    "TIMESTAMP_SECONDS": _from_unix,
-    "TIMESTAMP_MILLIS": _from_unix,
+    **dict.fromkeys(_COUNTED, _from_unix),
     "FROM_UTC_TIMESTAMP": _in_zone,
     "TO_UTC_TIMESTAMP": _in_zone,
 }

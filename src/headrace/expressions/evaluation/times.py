@@ -128,7 +128,6 @@ KERNELS: Final[dict[str, Kernel]] = {
     "SECOND": _second,
     "DATE_TRUNC": _date_trunc,
     "UNIX_MICROS": _as_is,
-    "TIMESTAMP_MICROS": _as_is,
     AS_PYTHON: _as_python,
 }
 """The functions of points in time."""

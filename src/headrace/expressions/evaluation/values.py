@@ -123,7 +123,8 @@ def spread(datum: Datum, count: int) -> pa.Array:
     """The value of each of `count` rows."""
     if not is_constant(datum):
         return datum
-    return pa.repeat(datum, count) if datum.is_valid else pa.nulls(count, datum.type)
+    # Arrow cannot repeat an ARRAY, STRUCT or MAP no time.
+    return pa.repeat(datum, count) if count and datum.is_valid else pa.nulls(count, datum.type)
 
 
 def rows_of(arguments: Sequence[Datum]) -> int:

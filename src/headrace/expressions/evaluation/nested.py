@@ -229,8 +229,11 @@ def _extreme(call: Call, arguments: Sequence[Datum]) -> KernelResult:
 
 def _split(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     (text, _) = _columns(arguments)
-    parts = pc.split_pattern_regex(text, _constant(call, 1))
-    return fine(parts)
+    pattern = call.arguments[1]
+    assert isinstance(pattern, Literal)
+    if pattern.value is None:
+        return fine(pa.nulls(len(text), call.type))
+    return fine(pc.split_pattern_regex(text, str(pattern.value)))
 
 
 def _json_object(call: Call, arguments: Sequence[Datum]) -> KernelResult:

@@ -14,7 +14,7 @@ from headrace.expressions.functions.typing_rules import of_types, strings, whole
 from headrace.expressions.json_paths import steps_of
 from headrace.expressions.tree import Arguments, Call, Expression, Literal
 from headrace.nested import is_nested, is_sequence, part_types
-from headrace.schema import BIGINT, BOOLEAN, STRING, check_compared, quote, sql_type, widen
+from headrace.schema import BIGINT, BOOLEAN, STRING, UNKNOWN, check_compared, quote, sql_type, widen
 from headrace.suggestions import did_you_mean
 
 
@@ -87,6 +87,8 @@ def make_map(name: str, arguments: Arguments) -> Expression:
     key, value = common_type_of(keys), common_type_of(values)
     if pa.types.is_map(key):
         raise LanguageError("a MAP is not a key", hint="use a STRUCT or an ARRAY")
+    if key == UNKNOWN:
+        raise LanguageError(f"a key of a {name} is not NULL", hint="write a value: MAP('a', 1)")
     pairs = zip(keys, values, strict=True)
     parts = tuple(part for one, other in pairs for part in (make_cast(one, key), make_cast(other, value)))
     return Call(name, parts, pa.map_(key, value))

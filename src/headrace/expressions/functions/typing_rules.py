@@ -115,34 +115,30 @@ def whole_number(name: str, arguments: Arguments) -> Expression:
 def rounding(name: str, arguments: Arguments) -> Expression:
     """ROUND to a constant number of digits, half away from zero."""
     (argument,) = _numbers(name, arguments[:1])
-    digits = arguments[1] if len(arguments) > 1 else literal(0)
-    if not (isinstance(digits, Literal) and digits.type == BIGINT and abs(_integer(digits)) <= MAX_ROUND):
-        raise LanguageError(f"the digits of ROUND must be a whole number from -{MAX_ROUND} to {MAX_ROUND}")
+    kept = _digits(name, arguments[1:])
     dtype = argument.type
     if is_decimal(dtype):
-        scale = min(dtype.scale, max(0, _integer(digits)))
-        whole = max(dtype.precision - dtype.scale + 1, 1 - _integer(digits))
-        if _integer(digits) < dtype.scale or whole + scale <= most_digits(dtype):
+        scale = min(dtype.scale, max(0, kept))
+        whole = max(dtype.precision - dtype.scale + 1, 1 - kept)
+        if kept < dtype.scale or whole + scale <= most_digits(dtype):
             dtype = decimal_type(whole + scale, scale, "the result of ROUND")
-    return Call(name, (argument, digits), dtype)
+    return Call(name, (argument, literal(kept)), dtype)
 
 
 def truncation(name: str, arguments: Arguments) -> Expression:
     """TRUNC(number [, digits]): towards zero, with the number's type; a DECIMAL loses the places."""
     (argument,) = _numbers(name, arguments[:1])
-    digits = arguments[1] if len(arguments) > 1 else literal(0)
-    if not (isinstance(digits, Literal) and digits.type == BIGINT and abs(_integer(digits)) <= MAX_ROUND):
-        raise LanguageError(f"the digits of TRUNC must be a whole number from -{MAX_ROUND} to {MAX_ROUND}")
+    kept = _digits(name, arguments[1:])
     if argument.type == DOUBLE:
-        return Call(name, (argument, digits), DOUBLE)
-    kept = _integer(digits)
+        return Call(name, (argument, literal(kept)), DOUBLE)
     if kept >= (argument.type.scale if is_decimal(argument.type) else 0):
         return argument
     rest = arithmetic("%", (argument, literal(Decimal(1).scaleb(-kept) if kept > 0 else 10**-kept)))
     dtype = argument.type
     if is_decimal(dtype):
         scale = max(0, kept)
-        dtype = decimal_type(dtype.precision - dtype.scale + scale, scale, "the result of TRUNC")
+        digits = max(1, dtype.precision - dtype.scale + scale)
+        dtype = decimal_type(digits, scale, "the result of TRUNC")
     return make_cast(arithmetic("-", (argument, rest)), dtype)
 
 
@@ -150,9 +146,17 @@ MAX_ROUND: Final = 18
 """The most digits ROUND takes; a DOUBLE has no more and neither has a BIGINT."""
 
 
-def _integer(digits: Literal) -> int:
-    assert isinstance(digits.value, int)
-    return digits.value
+def _digits(name: str, given: Arguments) -> int:
+    """The constant number of digits that ROUND and TRUNC keep, 0 if none is given."""
+    match given:
+        case ():
+            return 0
+        case (Literal(value=int(kept), type=dtype),) if dtype == BIGINT and abs(kept) <= MAX_ROUND:
+            return kept
+    raise LanguageError(
+        f"the digits of {name} must be a whole number from -{MAX_ROUND} to {MAX_ROUND}",
+        hint=f"write {name}(x, 2)",
+    )
 
 
 def hashing(name: str, arguments: Arguments) -> Expression:

@@ -13,6 +13,7 @@ from headrace.engine.shown.status import Status, instant_text, lag_text
 from headrace.errors import LanguageError, Position
 from headrace.lowering.explain import explain_graph
 from headrace.runtime.driver.facts.status import OperatorStatus, QueryStatus
+from headrace.runtime.intake.streams import LiveStream
 from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.tasks.runner import Runner
 from headrace.runtime.writing.texts import count
@@ -53,9 +54,10 @@ def check_bounded(defined: Definitions, plan: Plan, position: Position) -> None:
     Raises:
         LanguageError: the query reads a stream that never ends.
     """
+    known = defined.streams
     for source in sources_of(plan):
         name = stream_of_letters(source.name) or source.name
-        if defined.inputs[name].is_live:
+        if isinstance(known[name], LiveStream):
             raise LanguageError(
                 f"EXPLAIN ANALYZE runs its query to the end, and the stream {name} never ends",
                 position=position,

@@ -19,7 +19,7 @@ from headrace.lowering.costs import expectations
 from headrace.lowering.graph import Graph
 from headrace.optimizer.cost.expected import Expectation
 from headrace.optimizer.cost.flow import FlowSample
-from headrace.runtime.intake.streams import BoundedStream, LiveStream
+from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Incoming, LiveStream
 from headrace.runtime.sources import SplitSource
 from headrace.runtime.sources.composed.tables import read_table
 
@@ -56,13 +56,19 @@ def sampled(defined: Definitions, nodes: Iterable[Plan], rows: int, position: Po
         SourceError: an input is missing or damaged.
     """
     wanted = _columns(nodes)
-    streams = {name: _stream(defined, name, position) for name in wanted if name not in defined.relations}
+    known = defined.streams
+    inputs = {name: known[name] for name in wanted}
+    relations = {name: one.source for name, one in inputs.items() if isinstance(one, BoundedRelation)}
+    streams = {
+        name: _stream(name, one, position)
+        for name, one in inputs.items()
+        if not isinstance(one, BoundedRelation)
+    }
     samples = _samples(streams, wanted, rows)
     elapsed = max((_duration(stream, samples[name]) for name, stream in streams.items()), default=1.0)
     begin = min((int(one.instants[0]) for one in samples.values() if len(one.instants)), default=0)
-    tables = {name: table.relation.source for name, table in defined.relations.items() if name in wanted}
-    samples |= {name: _of_relation(source, wanted[name], rows, begin) for name, source in tables.items()}
-    return Sampled(samples, {name: source.rows for name, source in tables.items()}, elapsed)
+    samples |= {name: _of_relation(source, wanted[name], rows, begin) for name, source in relations.items()}
+    return Sampled(samples, {name: source.rows for name, source in relations.items()}, elapsed)
 
 
 def looked_at(defined: Definitions, graph: Graph) -> Sequence[Expectation] | None:
@@ -108,7 +114,7 @@ def _columns(nodes: Iterable[Plan]) -> dict[str, set[str]]:
     return wanted
 
 
-def _stream(defined: Definitions, name: str, position: Position | None) -> BoundedStream:
+def _stream(name: str, stream: Incoming, position: Position | None) -> BoundedStream:
     letters = stream_of_letters(name)
     if letters is not None:
         raise LanguageError(
@@ -116,7 +122,6 @@ def _stream(defined: Definitions, name: str, position: Position | None) -> Bound
             position=position,
             hint="define the query, start it, and write EXPLAIN ANALYZE with its name",
         )
-    stream = defined.inputs[name].stream
     if isinstance(stream, BoundedStream) and not stream.timing.by_arrival:
         return stream
     why = "never ends" if isinstance(stream, LiveStream) else "is timed as its rows arrive"

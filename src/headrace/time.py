@@ -119,8 +119,14 @@ def make_duration(count: int, unit: str | None) -> Duration:
         name = found
         length = count * MICROSECONDS[name]
     if length > MAX_INSTANT:
-        raise UserError(f"the duration {count} {unit or ''} is too long", hint="write UNBOUNDED instead")
+        raise too_long(f"{count} {unit}" if unit else str(count))
     return Duration(length, name)
+
+
+def too_long(written: str) -> UserError:
+    """What is said of a duration that is too long to add to an instant."""
+    hint = f"the longest are {MAX_INSTANT}, and 53375995 DAYS; a window may be RANGE UNBOUNDED"
+    return UserError(f"the duration {written} is too long", hint=hint)
 
 
 def unit_of(written: str) -> str | None:

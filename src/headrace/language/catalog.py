@@ -33,7 +33,7 @@ from headrace.language.statements.streams import (
 )
 from headrace.schema import BIGINT, DATE, STRING, TIMESTAMP, Field, Schema, sql_type
 from headrace.suggestions import did_you_mean
-from headrace.time import INFINITY, Duration, TimeDomain
+from headrace.time import INFINITY, MAX_INSTANT, Duration, TimeDomain
 
 Functions = Mapping[str, UserFunction | UserAggregate]
 """Users' functions and aggregates, by lower-case name."""
@@ -343,7 +343,7 @@ def describe_stream(statement: CreateStream, columns: Schema) -> StreamInfo:
     domain = TimeDomain.TIMESTAMP if column.type == TIMESTAMP else TimeDomain.INTEGER
     time = statement.time
     if time.disorder is not None:
-        check_duration(time.disorder, domain, "DISORDER", position)
+        check_behind(time.disorder, domain, "DISORDER", position)
     changes = changes_of_stream(statement, columns, column)
     return StreamInfo(statement.name, columns, column.name, domain, changes=changes, computed=computed)
 
@@ -419,6 +419,24 @@ def check_arrival_clauses(time: TimeClauses, position: Position | None = None) -
             raise LanguageError(
                 f"{clause} does not go with ARRIVAL", position=position, hint=f"leave it out: {reason}"
             )
+
+
+def check_behind(duration: Duration, domain: TimeDomain, what: str, position: Position | None = None) -> None:
+    """Refuse what cannot say how far rows are behind others: what `check_duration` does, and too much.
+
+    Raises:
+        LanguageError: the duration does not fit the domain, or no row could be later than that.
+    """
+    check_duration(duration, domain, what, position)
+    if duration.length > _FURTHEST_BEHIND:
+        longest = _FURTHEST_BEHIND if duration.unit is None else "53375995 DAYS"
+        raise LanguageError(
+            f"{what} {duration} is too long", position=position, hint=f"write {longest}, the most, or less"
+        )
+
+
+_FURTHEST_BEHIND: Final = MAX_INSTANT - 1
+"""How far behind a row may be, so that the length up to the first row that is late is one as well."""
 
 
 def check_duration(

@@ -35,7 +35,15 @@ from headrace.engine.inputs.times import follow_of
 from headrace.engine.query.query import Query
 from headrace.errors import LanguageError, Position
 from headrace.heartbeats.timing import Timing
-from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo, StreamInfo, check_duration
+from headrace.language.catalog import (
+    Catalog,
+    DerivedStream,
+    Entry,
+    RelationInfo,
+    StreamInfo,
+    check_behind,
+    check_duration,
+)
 from headrace.language.defaults import Defaults
 from headrace.language.references import streams_named
 from headrace.language.statements.catalog import CatalogKind
@@ -167,7 +175,7 @@ class Definitions:
         changed = {name: getattr(statement.time, name) for name in statement.changed}
         clauses, place = replace(stream.clauses, **changed), statement.name.position
         if clauses.disorder is not None:
-            check_duration(clauses.disorder, stream.info.domain, "DISORDER", place)
+            check_behind(clauses.disorder, stream.info.domain, "DISORDER", place)
         if clauses.retain is not None and clauses.retain.length is not None:
             check_duration(clauses.retain.length, stream.info.domain, "RETAIN", place)
         if statement.time.overflow is not None and stream.origin != PUSH:

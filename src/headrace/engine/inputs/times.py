@@ -14,7 +14,7 @@ from headrace.heartbeats.estimation import Adaptivity
 from headrace.heartbeats.share import target
 from headrace.heartbeats.skew import Bound, without_redundant
 from headrace.heartbeats.timing import BY_ARRIVAL, Estimated, Follow, PerValue, Timing
-from headrace.language.catalog import StreamInfo, check_arrival_clauses, check_duration
+from headrace.language.catalog import StreamInfo, check_arrival_clauses, check_behind, check_duration
 from headrace.language.statements.past import StartClause
 from headrace.language.statements.streams import CreateSkew, EstimationClause, TimeClauses, ValuesOf
 from headrace.language.syntax import Name
@@ -295,7 +295,7 @@ def follow_of(
     found = []
     for pair in statement.pairs:
         if pair.behind is not None:
-            check_duration(pair.behind, domain, "the bound", statement.position)
+            check_behind(pair.behind, domain, "the bound", statement.position)
         delta = 0 if pair.behind is None else pair.behind.length + 1
         found.append(Bound(delta, pair.wait.length, pair.rows))
     return Follow(others, without_redundant(found)) if found else None
@@ -323,7 +323,7 @@ def disorder_of(value: Length | None, domain: TimeDomain) -> Duration | None:
             )
     if duration.length < 0:
         raise UserError(f"the disorder {value!r} is negative", hint="give None where rows are in order")
-    check_duration(duration, domain, "disorder")
+    check_behind(duration, domain, "disorder")
     return duration
 
 

@@ -22,7 +22,15 @@ from headrace.language.syntax import (
     WindowClause,
     WindowFrame,
 )
-from headrace.time import INFINITY, MAX_INSTANT, MICROSECONDS, Duration, make_duration, parse_duration
+from headrace.time import (
+    INFINITY,
+    MAX_INSTANT,
+    MICROSECONDS,
+    Duration,
+    make_duration,
+    parse_duration,
+    too_long,
+)
 
 _WRITTEN = (
     "write WINDOW(RANGE 10 MINUTES), WINDOW(RANGE 10 MINUTES SLIDE 1 MINUTE), WINDOW(ROWS 10) or WINDOW(NOW)"
@@ -48,7 +56,7 @@ def parse_duration_at(cursor: Cursor, what: str) -> Duration:
     try:
         if text.isdecimal():
             if len(text) > len(str(MAX_INSTANT)):
-                raise UserError(f"the duration {text} is too long", hint="write UNBOUNDED instead")
+                raise too_long(text)
             return make_duration(int(text), _unit(cursor))
         duration = parse_duration(text)
     except UserError as error:

@@ -573,8 +573,7 @@ class _Builder:
         if name in ("COUNT", "MIN", "MAX"):
             return resolve_aggregate(name, self._item(below), modifiers=modifiers)
         if name == "ARRAY_AGG":
-            # Not of arrays.
-            arguments: list[Expression] = [*_columns(below, *KINDS), literal("a")]
+            arguments: list[Expression] = [*_columns(below), literal("a")]
             argument = self.draw(st.sampled_from(arguments))
             return resolve_aggregate(name, argument, modifiers=modifiers)
         if name in ("FIRST", "LAST"):

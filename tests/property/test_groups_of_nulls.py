@@ -26,7 +26,7 @@ from headrace.language.statements.statements import Select
 from headrace.reference.contents import Element, Stream
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, UNKNOWN, Field, Schema
-from headrace.time import BEGINNING, INFINITY, TimeDomain
+from headrace.time import INFINITY, TimeDomain
 from how_many import examples
 
 SCHEMA = Schema(
@@ -43,6 +43,9 @@ SCHEMA = Schema(
 CATALOG = Catalog().define(StreamInfo("g", SCHEMA, "ts", TimeDomain.INTEGER))
 CALLS = (
     "ARRAY_AGG(v)",
+    "ARRAY_AGG(n)",
+    "ARRAY_AGG(ARRAY(v, 1) ORDER BY s)",
+    "ARRAY_AGG(DISTINCT ARRAY(STRUCT(s AS a, n AS b)))",
     "ARRAY_AGG(DISTINCT s)",
     "ARRAY_AGG(s ORDER BY v DESC, ts)",
     "AVG(v)",
@@ -68,12 +71,14 @@ CALLS = (
     "MAX(v)",
     "MAX(s) FILTER (WHERE b)",
     "MAX(n)",
+    "MAX(ARRAY(v, 1))",
     "MEDIAN(v)",
     "MIN(b)",
     "MIN(x)",
     "MODE(v)",
     "MODE(s)",
     "MODE(n)",
+    "MODE(STRUCT(v AS a, s AS b))",
     "MODE() WITHIN GROUP (ORDER BY v DESC)",
     "MODE(v) FILTER (WHERE b)",
     "PERCENTILE(v, 0.3)",
@@ -169,7 +174,7 @@ def check(text: str, arrived: list[tuple[Element, int]], *, insert_only: bool, c
     epochs = []
     for epoch in range(3):
         later = [element[1] for element, arrival in arrived if arrival > epoch]
-        heartbeat = INFINITY if epoch == 2 else min(later, default=BEGINNING)
+        heartbeat = min(later, default=INFINITY)
         some = [element for element, arrival in arrived if arrival == epoch]
         epochs.append(Arriving({"g": some}, {"g": heartbeat}))
     found = []

@@ -109,6 +109,6 @@ def order(value: object) -> tuple[int, object]:
     """A key that sorts the values of a column: NULL first, NaN last; ARRAYs by their first difference."""
     if value is None:
         return 0, 0
-    if isinstance(value, tuple):
-        return 1, tuple(map(order, value))
+    if isinstance(value, tuple | list | dict):
+        return 1, tuple(map(order, value.values() if isinstance(value, dict) else value))
     return (2, 0) if value != value else (1, value)

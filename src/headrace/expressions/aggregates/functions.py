@@ -132,13 +132,8 @@ def _same_type(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
 
 
 def _array(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
-    argument = arguments[0]
-    if pa.types.is_list(argument.type) or argument.type == UNKNOWN:
-        raise LanguageError(
-            f"{name} takes single values, not {sql_type(argument.type)}",
-            hint="CAST the argument" if argument.type == UNKNOWN else "there are no arrays of arrays",
-        )
-    return AggregateCall("ARRAY_AGG", argument, pa.list_(argument.type))
+    (argument,) = arguments
+    return AggregateCall(name, argument, pa.list_(argument.type))
 
 
 def _truth(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:

@@ -123,6 +123,8 @@ def _filled(key: Expression) -> Expression:
     if is_nested(key.type):
         # A STRUCT of one field is not NULL, whatever is in it.
         return functions.resolve("NAMED_STRUCT", (functions.literal("key"), key))
+    if key.type == UNKNOWN:
+        key = functions.make_cast(key, BOOLEAN)
     fillers = {BOOLEAN: False, BIGINT: 0, DOUBLE: 0.0, STRING: ""}
     if key.type == BINARY:
         filler = functions.make_cast(functions.literal(""), BINARY)

@@ -20,7 +20,7 @@ from headrace.errors import LanguageError, Position
 from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Column, Expression
 from headrace.language.binding.scalars.context import Context, located
-from headrace.language.binding.scalars.scalars import bind_scalar
+from headrace.language.binding.scalars.scalars import bind_condition, bind_scalar
 from headrace.language.binding.scope import Scope
 from headrace.language.catalog import check_duration
 from headrace.language.dialect import position_of
@@ -58,7 +58,7 @@ def windowed(plan: Plan, window: WindowClause | None, scope: Scope) -> Plan:
     if window.sample is not None:
         plan = Sample(plan, window.sample)
     if window.condition is not None:
-        predicate = bind_scalar(window.condition, Context(scope, "WHERE"))
+        predicate = bind_condition(window.condition, Context(scope, "WHERE"))
         with located(position_of(window.condition)):
             plan = Filter(plan, predicate)
     plan = _framed(plan, window, scope)

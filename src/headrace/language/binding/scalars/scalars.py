@@ -30,7 +30,7 @@ from headrace.language.synonyms import CALLS
 from headrace.language.syntax import Name, Scalar
 from headrace.language.types import column_type
 from headrace.language.unsupported import NODES
-from headrace.schema import DATE, check_column
+from headrace.schema import BOOLEAN, DATE, UNKNOWN, check_column
 
 BINARY: Final[dict[type, str]] = {
     exp.Add: "+",
@@ -73,6 +73,16 @@ def bind_scalar(node: Scalar, context: Context) -> Expression:
     if binder is None:
         raise _unsupported(node)
     return binder(node, context)
+
+
+def bind_condition(node: Scalar, context: Context) -> Expression:
+    """The expression that a condition means: as `bind_scalar`, but an untyped NULL is a BOOLEAN.
+
+    Raises:
+        LanguageError: an unknown name, a wrong type, or what is not built yet.
+    """
+    bound = bind_scalar(node, context)
+    return functions.make_cast(bound, BOOLEAN) if bound.type == UNKNOWN else bound
 
 
 _ALIASES: Final = {

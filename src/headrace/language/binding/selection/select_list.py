@@ -15,7 +15,7 @@ from headrace.language.binding.over.calls import OverCalls
 from headrace.language.binding.scalars.collected import Collected
 from headrace.language.binding.scalars.context import Context
 from headrace.language.binding.scalars.hints import check_listed
-from headrace.language.binding.scalars.scalars import bind_scalar
+from headrace.language.binding.scalars.scalars import bind_condition, bind_scalar
 from headrace.language.binding.scope import Scope
 from headrace.language.binding.subqueries.questions import Nesting, SubqueryPart
 from headrace.language.default_names import default_name
@@ -72,7 +72,7 @@ def bind_list(query: SelectQuery, plan: Plan, scope: Scope, nesting: Nesting) ->
     having = None
     if query.having is not None:
         context = Context(scope, "HAVING", width, aggregates, _aliases(items), tuple(keys), nesting=nesting)
-        having = bind_scalar(query.having, context)
+        having = bind_condition(query.having, context)
     return Listed(items, keys, having, aggregates, nesting.parts, windows)
 
 

@@ -22,7 +22,7 @@ from headrace.expressions.tree import (
 from headrace.language.binding.columns import is_own, places_in, reads_outer
 from headrace.language.binding.over.calls import OverCalls
 from headrace.language.binding.scalars.context import Context, located
-from headrace.language.binding.scalars.scalars import bind_scalar
+from headrace.language.binding.scalars.scalars import bind_condition, bind_scalar
 from headrace.language.binding.scope import Scope
 from headrace.language.binding.selection.empty_row import emit_empty
 from headrace.language.binding.selection.grouping import (
@@ -265,7 +265,7 @@ def _where(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) 
         nodes = [part for part in parts_of(where) if id(part) not in met]
     if not nodes:
         return _Rows(plan, plan)
-    bound = {id(node): bind_scalar(node, context) for node in nodes if not node.find(Nested)}
+    bound = {id(node): bind_condition(node, context) for node in nodes if not node.find(Nested)}
     plain = [part for whole in bound.values() for part in conjuncts(whole) if part.type == BOOLEAN]
     equals = equal_to_ties(plain, ties)
     plan, change = without_values(plan, equals, ties)
@@ -274,7 +274,7 @@ def _where(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) 
     rows = plan if left is None else Filter(plan, left)
     nesting = Nesting(lambda inner: nest(inner, rows, scope))
     nested = replace(context, nesting=nesting)
-    parts = [bound.get(id(node)) or bind_scalar(node, nested) for node in nodes]
+    parts = [bound.get(id(node)) or bind_condition(node, nested) for node in nodes]
     with located(position_of(where)):
         predicate = reduce(lambda one, other: functions.resolve("AND", (one, other)), parts)
         kept = _kept(plan, change(predicate), nesting.parts)

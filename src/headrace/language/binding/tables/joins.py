@@ -16,7 +16,7 @@ from headrace.expressions.functions import functions
 from headrace.expressions.tree import Call, Expression, Literal, shift_columns
 from headrace.language.binding.columns import own_columns
 from headrace.language.binding.scalars.context import Context, located
-from headrace.language.binding.scalars.scalars import bind_scalar
+from headrace.language.binding.scalars.scalars import bind_condition
 from headrace.language.binding.scope import BoundTable, Outer, Scope, ScopeTable, check_domains
 from headrace.language.binding.subqueries.answers import keep
 from headrace.language.binding.subqueries.predicates import parts_asking, parts_of
@@ -170,7 +170,7 @@ def _of_right_side(
     others: list[Scalar] = []
     for node in nodes:
         nesting = Nesting(lambda query: nest(query, pairs.plan, pairs.scope))
-        bound = bind_scalar(node, Context(pairs.scope, "ON", nesting=nesting))
+        bound = bind_condition(node, Context(pairs.scope, "ON", nesting=nesting))
         asked = (part for asking in nesting.parts for part in asked_of(asking))
         own = frozenset[int]().union(*map(own_columns, (bound, *asked)))
         (alone if own and own <= set(places) else others).append(node)
@@ -190,7 +190,7 @@ def _conditions(nodes: list[Scalar], context: Context) -> list[Expression]:
     """The conjuncts of conditions, without those that are TRUE."""
     parts = []
     for node in nodes:
-        bound = bind_scalar(node, context)
+        bound = bind_condition(node, context)
         with located(position_of(node)):
             require_boolean(bound, "a join's predicate")
         parts += [part for part in conjuncts(bound) if part != Literal(True, BOOLEAN)]

@@ -23,6 +23,11 @@ class NumberText(float):
         return found
 
 
+_DECODER: Final = json.JSONDecoder(parse_float=NumberText, parse_int=NumberText)
+_BLANKS: Final = " \t\n\r"
+"""What may be before a value."""
+
+
 def steps_of(path: str) -> tuple[str | int, ...]:
     """The names and places that a path goes through.
 
@@ -47,9 +52,12 @@ def steps_of(path: str) -> tuple[str | int, ...]:
 
 
 def follow(text: str, steps: tuple[str | int, ...]) -> str | None:
-    """What a path leads to in a JSON text, as a text: strings without quotes; None if it is not there."""
+    """What a path leads to in a JSON text, as a text: strings without quotes; None if it is not there.
+
+    What follows the first value is not looked at, as in Spark.
+    """
     try:
-        found: Any = json.loads(text, parse_float=NumberText, parse_int=NumberText)
+        found: Any = _DECODER.raw_decode(text.lstrip(_BLANKS))[0]
     except (ValueError, RecursionError):
         return None
     for step in steps:

@@ -113,7 +113,7 @@ _READ: Final = {
     "h": {1: "(?P<half>[0-9]{1,2})", 2: "(?P<half>[0-9]{2})"},
     "m": {1: "(?P<minute>[0-9]{1,2})", 2: "(?P<minute>[0-9]{2})"},
     "s": {1: "(?P<second>[0-9]{1,2})", 2: "(?P<second>[0-9]{2})"},
-    "S": {count: f"(?P<fraction>[0-9]{{{count}}})" for count in range(1, 7)},
+    "S": {count: f"(?P<fraction>[0-9]{{1,{count}}})" for count in range(1, 7)},
     "a": {1: "(?P<noon>AM|PM)"},
     "X": {3: "(?:Z|(?P<sign>[+-])(?P<zone_hour>[0-9]{2}):(?P<zone_minute>[0-9]{2}))"},
     "Z": {1: "(?P<sign>[+-])(?P<zone_hour>[0-9]{2})(?P<zone_minute>[0-9]{2})"},

@@ -177,7 +177,9 @@ def _split(text: str, pattern: str) -> list[str]:
 
 def _json_object(text: str, path: str) -> str | None:
     try:
-        found = json.loads(text, parse_float=_Written, parse_int=_Written)
+        found, _ = json.JSONDecoder(parse_float=_Written, parse_int=_Written).raw_decode(
+            text.lstrip(" \t\n\r")
+        )
     except ValueError:
         return None
     for name, odd, place in re.findall(r"\.([^.\[]+)|\['([^']*)'\]|\[(\d+)\]", path):

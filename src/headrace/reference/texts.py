@@ -173,7 +173,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "LTRIM": lambda text: text.lstrip(" "),
     "RTRIM": lambda text: text.rstrip(" "),
     "SUBSTRING": _substring,
-    "CONCAT": lambda *texts: "".join(texts),
+    "CONCAT": lambda *parts: parts[0][:0].join(parts),
     "||": lambda left, right: left + right,
     "REPLACE": lambda text, search, by: text.replace(search, by) if search else text,
     "STARTSWITH": str.startswith,

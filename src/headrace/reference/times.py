@@ -185,7 +185,7 @@ def _part(text: str, letters: str, found: dict[str, Any]) -> str:
         name, rest = _after(text, "|".join(_NAMED))
         found["month"] = _NAMED.index(name) + 1
     elif letter == "S":
-        digits, rest = _after(text, rf"\d{{{count}}}")
+        digits, rest = _after(text, rf"\d{{1,{count}}}")
         found["micros"] = int(digits.ljust(6, "0"))
     else:
         most = 4 if letters == "y" else 2

@@ -24,7 +24,7 @@ from headrace.expressions.evaluation.values import (
 from headrace.expressions.tree import Call, Literal
 from headrace.history import payload_codes
 from headrace.limits import checked
-from headrace.schema import BIGINT
+from headrace.schema import BIGINT, STRING
 
 ConstantArguments = tuple[Any, ...]
 
@@ -61,7 +61,7 @@ def _trimming(function: Callable[..., Datum]) -> Kernel:
 
 
 def _concat(call: Call, arguments: Sequence[Datum]) -> KernelResult:
-    return fine(pc.binary_join_element_wise(*arguments, ""))
+    return fine(pc.binary_join_element_wise(*arguments, pa.scalar("", STRING).cast(call.type)))
 
 
 def _like(call: Call, arguments: Sequence[Datum]) -> KernelResult:

@@ -10,7 +10,7 @@ from headrace.errors import LanguageError
 from headrace.expressions.coercion import make_cast
 from headrace.expressions.functions.typing_rules import of_types, strings
 from headrace.expressions.tree import Arguments, Call, Expression, Literal
-from headrace.schema import BIGINT, BINARY, BOOLEAN, STRING
+from headrace.schema import BIGINT, BINARY, BOOLEAN, STRING, UNKNOWN
 
 
 def like(name: str, arguments: Arguments) -> Expression:
@@ -54,7 +54,10 @@ def text_test(name: str, arguments: Arguments) -> Expression:
 
 
 def concat(name: str, arguments: Arguments) -> Expression:
-    """|| and CONCAT, which take everything as a STRING."""
+    """|| and CONCAT, which join BINARYs, and take everything else as a STRING."""
+    kinds = {part.type for part in arguments} - {UNKNOWN}
+    if kinds == {BINARY}:
+        return Call(name, tuple(make_cast(part, BINARY) for part in arguments), BINARY)
     return Call(name, tuple(make_cast(part, STRING) for part in arguments), STRING)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Final
@@ -229,11 +230,17 @@ def null_if(name: str, arguments: Arguments) -> Expression:
 
 
 def logarithm(name: str, arguments: Arguments) -> Expression:
-    """LOG(x), the natural one, or LOG(base, x)."""
+    """LOG(x), the natural one, or LOG(base, x), which is infinite where the base is 1."""
     natural = tuple(double("LN", (part,)) for part in arguments)
     if len(natural) == 1:
         return natural[0]
-    return Call("/", (natural[1], natural[0]), DOUBLE)
+    base, number = natural
+    quotient = Call("/", (number, base), DOUBLE)
+    match arguments[0]:
+        case Literal(value=value) if value != 1:
+            return quotient
+    is_one = Call("=", (base, literal(0.0)), BOOLEAN)
+    return make_case(((is_one, Call("*", (number, literal(math.inf)), DOUBLE)),), quotient)
 
 
 def constant(value: float) -> Callable[[str, Arguments], Expression]:

@@ -374,7 +374,7 @@ class _Builder:
     def _filter(self, depth: int) -> Plan:
         below = self._below(depth)
         if self.draw(st.integers(0, 3)) == 0:
-            return Sample(below, Decimal(self.draw(st.sampled_from((50, 80, 100)))))
+            return Sample(below, Decimal(self.draw(st.sampled_from((50, 80, 100)))), timed=below.is_chronon)
         return Filter(below, self._expression(below.schema, BOOLEAN, 2))
 
     def _project(self, depth: int) -> Plan:

@@ -27,6 +27,7 @@ from how_many import examples
 from property.plan_strategies import ROOTS, cases
 from property.strategies import BUCKETS
 from property.test_operators import (
+    BY_INSTANT,
     EPOCHS,
     LEFT,
     RIGHT,
@@ -139,6 +140,13 @@ def output_heartbeat_of(plan: Plan, reached: int) -> int:
 @given(arrivals=histories(EPOCHS), slack=st.integers(0, 3), block=blocks)
 def test_unary_operators(name: str, arrivals: list[Arrival], slack: int, block: int) -> None:
     check_early(UNARY[name], [arrivals], slack, block)
+
+
+@pytest.mark.parametrize("name", BY_INSTANT)
+@examples(5, 20)
+@given(arrivals=chronon_histories(EPOCHS), slack=st.integers(0, 3), block=blocks)
+def test_what_depends_on_the_instant(name: str, arrivals: list[Arrival], slack: int, block: int) -> None:
+    check_early(BY_INSTANT[name], [arrivals], slack, block, chronons=True)
 
 
 @pytest.mark.parametrize("name", OF_ENDS)

@@ -34,6 +34,7 @@ from headrace.algebra.nodes import (
     Plan,
     Project,
     RowWindow,
+    Sample,
     SessionWindow,
     SetOperation,
     Source,
@@ -394,6 +395,7 @@ UNARY: dict[str, Plan] = {
     "grouped by a float": Aggregate(LEFT, (("x", X), ("k", K)), (*EXACT, *EXTREMES)),
     "scalar floats": Aggregate(LEFT, (), FLOATS),
     "distinct": Distinct(LEFT),
+    "sample": Sample(LEFT, Decimal(60)),
     "coalesce": Coalesce(LEFT),
     "the first rows": TopK(LEFT, (), BY_V, 2),
     "the first row of each group": TopK(LEFT, (K,), (SortKey(X, descending=True),), 1),
@@ -552,9 +554,13 @@ def check_settled(name: str, arrivals: list[Arrival], slack: int, *, insert_only
 
 
 FIRST_ROWS = [name for name, plan in UNARY.items() if isinstance(plan, TopK) and plan.limit is not None]
+BY_INSTANT: dict[str, Plan] = {"sample by instant": Sample(LEFT, Decimal(60), timed=True)}
+
 OVER_CHRONONS = [
     *(name for name, plan in UNARY.items() if isinstance(plan, TopK)),
     "distinct",
+    "sample",
+    *BY_INSTANT,
     "grouped sums",
     "grouped extremes",
     "grouped distinct values",
@@ -567,7 +573,7 @@ OVER_CHRONONS = [
 @examples(10)
 @given(arrivals=chronon_histories(EPOCHS), slack=st.integers(0, 3))
 def test_unary_operators_over_chronons(name: str, arrivals: list[Arrival], slack: int) -> None:
-    check(UNARY[name], [arrivals], slack, chronons=True)
+    check((UNARY | BY_INSTANT)[name], [arrivals], slack, chronons=True)
 
 
 @pytest.mark.parametrize("name", WINDOWS)

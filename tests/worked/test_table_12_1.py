@@ -170,7 +170,7 @@ TABLE: dict[str, Line] = {
     "session": Line(
         lambda one, two: SessionWindow(Split(one), Duration(2), ()), never, Ends.ENFORCED, always
     ),
-    "sample": Line(lambda one, two: Sample(one, Decimal(99)), first, Ends.RETAINED, always),
+    "sample": Line(lambda one, two: Sample(one, Decimal(99)), first, Ends.DESTROYED, first),
     "unnest": Line(
         lambda one, two: Unnest(one, resolve("ARRAY", (column(one, 0),)), (0,), ("v",)),
         first,

@@ -273,17 +273,26 @@ class Unnest(Unary):
 
 @dataclass(frozen=True)
 class Sample(Unary):
-    """The payloads of `M(t)` whose hash is among the first `percent` of a hundred (CQL's SAMPLE).
+    """Of `M(t)` about `percent` of a hundred, each row apart (CQL's SAMPLE, section 2.1).
 
-    The hash is of all columns, as `headrace.reference.sampling` defines it, and the same for ever. So equal
-    payloads are in the sample together or not at all, and so is what retracts them.
+    Of a payload that is there n times it has those numbers below n whose hash, with the payload, is among the
+    first `percent` of a hundred, as `headrace.reference.sampling` defines it: the same for ever. So it is a
+    function of the content, and a retraction takes back what the row that it retracts has added.
+
+    Attributes:
+        percent: how many rows of a hundred, above 0 and up to 100.
+        timed: whether the instant is hashed too, so that equal rows of different instants are sampled apart.
+            The rows are chronons then; those that last would come and go.
     """
 
     percent: Decimal
+    timed: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.percent <= 100:
             raise PlanError("SAMPLE takes a percentage above 0 and up to 100")
+        if self.timed and not self.input.is_chronon:
+            raise PlanError("rows that are sampled by their instant are of one")
 
 
 @dataclass(frozen=True)
@@ -1035,7 +1044,6 @@ Stateless = (
     | TimeWindow
     | Lifetime
     | WindowBounds
-    | Sample
     | Unnest
     | Granularity
     | Split
@@ -1059,6 +1067,7 @@ Stateful = (
     | Distinct
     | Coalesce
     | Finalize
+    | Sample
     | Istream
     | Dstream
 )

@@ -130,7 +130,7 @@ def is_insert_only(plan: Plan) -> bool:
             return True
         case Distinct(input=below) if is_append_only(below):
             return True
-        case Aggregate() | NestedAggregate() | TopK() | Distinct() | Finalize() | SetOperation():
+        case Aggregate() | NestedAggregate() | TopK() | Distinct() | Finalize() | Sample() | SetOperation():
             return plan.is_chronon
         case Coalesce() | RowWindow() | Early():
             return False
@@ -143,7 +143,6 @@ def is_insert_only(plan: Plan) -> bool:
             | TimeWindow()
             | Lifetime()
             | WindowBounds()
-            | Sample()
             | Unnest()
             | Granularity()
             | Split()

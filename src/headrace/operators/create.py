@@ -15,6 +15,7 @@ from headrace.algebra.nodes import (
     NestedAggregate,
     Over,
     RowWindow,
+    Sample,
     SessionWindow,
     SetOperation,
     Stateful,
@@ -33,6 +34,7 @@ from headrace.operators.presence import (
     FinalizeOperator,
     SetOperator,
 )
+from headrace.operators.sample import SampleOperator
 from headrace.operators.top_k.top_k import TopKOperator
 from headrace.operators.windows.over import OverOperator
 from headrace.operators.windows.rows import RowWindowOperator
@@ -52,14 +54,8 @@ def create_operator(plan: Stateful, reduced: bool, report: Report) -> Operator:
             return _aggregation(plan, reduced, report)
         case TopK():
             return TopKOperator(plan, reduced)
-        case Distinct():
-            return DistinctOperator(plan)
-        case SetOperation():
-            return SetOperator(plan)
-        case Coalesce():
-            return CoalesceOperator(plan)
-        case Finalize():
-            return FinalizeOperator(plan)
+        case Distinct() | SetOperation() | Coalesce() | Finalize() | Sample():
+            return _of_whole_rows(plan)
         case Istream() | Dstream():
             return ChangeOperator(plan)
         case Join():
@@ -89,14 +85,8 @@ def create_timeline_operator(plan: Stateful, reduced: bool, report: Report) -> T
         case Aggregate():
             aggregate = AggregateOperator(plan, reduced, is_insert_only(plan.input), report)
             return aggregate if aggregate.is_one_timeline else None
-        case Distinct():
-            return DistinctOperator(plan)
-        case SetOperation():
-            return SetOperator(plan)
-        case Coalesce():
-            return CoalesceOperator(plan)
-        case Finalize():
-            return FinalizeOperator(plan)
+        case Distinct() | SetOperation() | Coalesce() | Finalize() | Sample():
+            return _of_whole_rows(plan)
         case _:
             return None
 
@@ -105,3 +95,17 @@ def _aggregation(plan: Aggregate | NestedAggregate, reduced: bool, report: Repor
     if isinstance(plan, NestedAggregate):
         return NestedAggregateOperator(plan, reduced, report)
     return AggregateOperator(plan, reduced, is_insert_only(plan.input), report)
+
+
+def _of_whole_rows(plan: Distinct | SetOperation | Coalesce | Finalize | Sample) -> TimelineOperator:
+    match plan:
+        case Distinct():
+            return DistinctOperator(plan)
+        case SetOperation():
+            return SetOperator(plan)
+        case Coalesce():
+            return CoalesceOperator(plan)
+        case Finalize():
+            return FinalizeOperator(plan)
+        case Sample():
+            return SampleOperator(plan)

@@ -13,7 +13,16 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.kinds import SetKind
-from headrace.algebra.nodes import Coalesce, Distinct, Dstream, Finalize, Istream, SetOperation, inputs_of
+from headrace.algebra.nodes import (
+    Coalesce,
+    Distinct,
+    Dstream,
+    Finalize,
+    Istream,
+    Sample,
+    SetOperation,
+    inputs_of,
+)
 from headrace.algebra.properties import is_append_only
 from headrace.elements import Batch, Int64Array, concat, record_batch
 from headrace.operators.contract import OperatorProgress
@@ -27,7 +36,7 @@ from headrace.operators.state.timeline import Points, Timeline, TimelineInput
 from headrace.schema import Schema
 
 
-class _PresenceOperator:
+class PresenceOperator:
     """A timeline whose key is the whole payload.
 
     Its sums are the payload's multiplicity in all inputs together, then that in each input but the first.
@@ -39,7 +48,7 @@ class _PresenceOperator:
 
     def __init__(
         self,
-        node: Distinct | Coalesce | Finalize | Istream | Dstream | SetOperation,
+        node: Distinct | Coalesce | Finalize | Sample | Istream | Dstream | SetOperation,
         endless: bool = False,
     ) -> None:
         self._schema = node.schema
@@ -110,7 +119,7 @@ class _PresenceOperator:
         return Batch(record_batch(columns, self._schema, len(codes)), ts, te, w)
 
 
-class DistinctOperator(_PresenceOperator):
+class DistinctOperator(PresenceOperator):
     """Duplicate elimination (timeline family; thesis, section 11.3.4, with the erratum of its Algorithm 7).
 
     Definition:
@@ -153,7 +162,7 @@ class DistinctOperator(_PresenceOperator):
         return self._batch(points, codes, segments.ts, segments.te, segments.w)
 
 
-class CoalesceOperator(_PresenceOperator):
+class CoalesceOperator(PresenceOperator):
     """Coalescing (timeline family; thesis, Algorithm 17, with no bound on an element's length).
 
     Where the thesis holds an element back until it is long enough or nothing can continue it, this says at
@@ -187,7 +196,7 @@ class CoalesceOperator(_PresenceOperator):
         return self._emit_counts(points, points.counts, coalesce=True)
 
 
-class FinalizeOperator(_PresenceOperator):
+class FinalizeOperator(PresenceOperator):
     """What corrections leave of a stream (timeline family; CEDR's Finalize, section 4.6).
 
     Where CEDR holds back a retraction until it meets what it retracts, this adds up: an insertion shows with
@@ -226,7 +235,7 @@ class FinalizeOperator(_PresenceOperator):
         return self._emit_counts(points, points.counts, self._coalesce)
 
 
-class SetOperator(_PresenceOperator):
+class SetOperator(PresenceOperator):
     """Difference, intersection, max-union and their like (timeline family; thesis, sections 8.1.6 and 8.1.9).
 
     Definition:
@@ -290,7 +299,7 @@ def _named(batch: Batch, schema: Schema) -> Batch:
     return batch.with_payload(record_batch(batch.payload.columns, schema, len(batch)))
 
 
-class ChangeOperator(_PresenceOperator):
+class ChangeOperator(PresenceOperator):
     """ISTREAM and DSTREAM (timeline family; CQL's definitions, see the note on the thesis' Algorithm 23).
 
     Definition:

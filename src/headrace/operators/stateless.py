@@ -15,7 +15,6 @@ from headrace.algebra.nodes import (
     Project,
     Remember,
     Rstream,
-    Sample,
     Split,
     Stateless,
     TimeWindow,
@@ -28,7 +27,6 @@ from headrace.elements import Batch, Int64Array, integers, record_batch, take_ro
 from headrace.kernels.instants.windows import cut_by_window
 from headrace.operators.contract import Report, evaluate_all, evaluate_predicate
 from headrace.operators.match import matched
-from headrace.operators.sample import sampled
 from headrace.operators.unnest import unnested
 from headrace.time import INFINITY, MIN_INSTANT
 
@@ -54,8 +52,6 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
             return _lifetime(node, batch, report)
         case WindowBounds():
             return _bounds(node, batch)
-        case Sample(percent=percent):
-            return batch.filter(sampled(batch, percent))
         case Granularity():
             return _granules(node, batch)
         case Split():

@@ -63,7 +63,7 @@ from headrace.reference.contents import (
     history_of,
     payload,
 )
-from headrace.reference.sampling import in_sample
+from headrace.reference.sampling import sampled
 from headrace.reference.scalars import RowError, equal, value
 from headrace.reference.top_k import first_rows
 from headrace.reference.windows import (
@@ -171,7 +171,7 @@ class _Evaluation:
         match plan:
             case Source() | Relation():
                 return self._source(plan, instant)
-            case Filter() | Sample():
+            case Filter():
                 return self._filter(plan, self.content(plan.input, instant))
             case Project() | Unnest():
                 return self._mapped(plan, self.content(plan.input, instant))
@@ -183,8 +183,8 @@ class _Evaluation:
                 return self._combined(plan, [self.content(below, instant) for below in inputs_of(plan)])
             case Aggregate():
                 return self._groups(plan, self.content(plan.input, instant))
-            case Distinct() | TopK() | Finalize():
-                return _counted(plan, self.content(plan.input, instant))
+            case Distinct() | TopK() | Finalize() | Sample():
+                return _counted(plan, self.content(plan.input, instant), instant)
             case Istream() | Dstream():
                 return self._change(plan, instant)
             case Granularity() | Clip():
@@ -217,9 +217,7 @@ class _Evaluation:
             content[tuple(row[place] for place in places)] += count
         return content
 
-    def _filter(self, plan: Filter | Sample, below: Content) -> Content:
-        if isinstance(plan, Sample):
-            return Counter({row: count for row, count in below.items() if in_sample(plan, row)})
+    def _filter(self, plan: Filter, below: Content) -> Content:
         content: Content = Counter()
         for row, count in below.items():
             if self._values(plan, (plan.predicate,), row) == (True,):
@@ -384,8 +382,8 @@ class _Evaluation:
             return None
 
 
-def _counted(plan: Distinct | TopK | Finalize, below: Content) -> Content:
-    """What depends on how often rows are in the input's content alone."""
+def _counted(plan: Distinct | TopK | Finalize | Sample, below: Content, instant: int) -> Content:
+    """What depends on how often rows are in the input's content at an instant alone."""
     match plan:
         case TopK():
             return first_rows(plan, below)
@@ -393,6 +391,9 @@ def _counted(plan: Distinct | TopK | Finalize, below: Content) -> Content:
             return Counter(set(below))
         case Finalize():
             return Counter({row: count for row, count in below.items() if count > 0})
+        case Sample():
+            taken = {row: sampled(plan, row, count, instant) for row, count in below.items()}
+            return Counter({row: count for row, count in taken.items() if count})
         case _:
             assert_never(plan)
 

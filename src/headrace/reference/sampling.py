@@ -1,4 +1,10 @@
-"""The hash that decides about samples, in plain Python (splitmix64's finaliser, folded column by column).
+"""Which of some equal rows are in a sample: a hash of each decides, and of its number among them.
+
+A sample takes each row apart (CQL, section 2.1). Equal rows of an instant cannot be told from each other, so
+they are numbered from 0, and those are in the sample for which the hash of the row and its number, and of the
+instant where rows are of one, is below the sampled part of 2^64. So the sample is a function of the content.
+
+The hash is splitmix64's finaliser, folded column by column.
 
 NULL is a word of its own. A number, BOOLEAN, DATE or TIMESTAMP is the word of its bits, a DECIMAL is two, or
 four of more than 38 digits; a STRING is the word that its length and its UTF-8 bytes fold into, eight at a
@@ -28,9 +34,16 @@ _NULL = 0x5851F42D4C957F2D
 _SALT = 0x53414D504C45
 
 
-def in_sample(plan: Sample, row: Payload) -> bool:
-    """Whether a row is among the sampled percentage of all rows, by its hash."""
-    folded = _mix(_hash(row, (field.type for field in plan.schema)) ^ _mix(_SALT + _GOLDEN & _MASK))
+def sampled(plan: Sample, row: Payload, count: int, instant: int) -> int:
+    """How many are in the sample of so many equal rows that there are at an instant."""
+    return sum(in_sample(plan, row, number, instant) for number in range(count))
+
+
+def in_sample(plan: Sample, row: Payload, number: int, instant: int) -> bool:
+    """Whether a row is in the sample that is the n-th, from 0, of those that are equal at an instant."""
+    folded = _hash(row, (field.type for field in plan.schema))
+    for word in (_SALT, instant, number) if plan.timed else (_SALT, number):
+        folded = _mix(folded ^ _mix(word + _GOLDEN & _MASK))
     return folded < int(plan.percent * 2**64 / 100)
 
 

@@ -224,9 +224,11 @@ def test_row_windows() -> None:
 
 
 def test_samples_and_granules() -> None:
-    sample = Sample(TICK, Decimal("2.5"))
+    sample = Sample(TICK, Decimal("2.5"), timed=True)
     assert plan_of("SELECT * FROM tick SAMPLE(2.50)") == sample
     assert plan_of("SELECT * FROM tick t [RANGE 5] SAMPLE(2.5)") == TimeWindow(sample, Duration(5))
+    lasting = plan_of("SELECT * FROM (SELECT * FROM tick [RANGE 5]) SAMPLE(10)")
+    assert lasting == Sample(TimeWindow(TICK, Duration(5)), Decimal(10))
     window = RowWindow(TICK, 5)
     assert plan_of("SELECT * FROM tick [ROWS 5] t GRANULARITY(10)") == Granularity(window, Duration(10))
     assert plan_of("SELECT * FROM tick GRANULARITY(10)") == Granularity(TICK, Duration(10))

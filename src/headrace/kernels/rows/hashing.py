@@ -12,12 +12,14 @@ import numpy as np
 from headrace.elements import BoolArray, Int64Array
 from headrace.kernels.jit import BYTES, INT, INT1, INT1_OUT, OFFSETS, inlined, kernel
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""Added to a word before it is mixed, so that 0 is not mixed to 0."""
 _NULL = np.uint64(0x5851F42D4C957F2D)
 
 
 @inlined
-def _mix(value):  # type: ignore[no-untyped-def]
+def mix(value):  # type: ignore[no-untyped-def]
+    """The finaliser of splitmix64: a word whose bits depend on all bits of another."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return value ^ (value >> np.uint64(31))
@@ -27,8 +29,8 @@ def _mix(value):  # type: ignore[no-untyped-def]
 def fold_words(words: Int64Array, valid: np.ndarray, hashes: Int64Array) -> None:
     """Fold a column of 64-bit words into `hashes` (int64[n], in place); `valid` is 0 where it is NULL."""
     for row in range(len(words)):
-        word = np.uint64(words[row]) + _GOLDEN if valid[row] else _NULL
-        hashes[row] = np.int64(_mix(np.uint64(hashes[row]) ^ _mix(word)))
+        word = np.uint64(words[row]) + GOLDEN if valid[row] else _NULL
+        hashes[row] = np.int64(mix(np.uint64(hashes[row]) ^ mix(word)))
 
 
 @kernel(OFFSETS, BYTES, BYTES, INT1_OUT)
@@ -39,16 +41,16 @@ def fold_bytes(offsets: np.ndarray, data: np.ndarray, valid: np.ndarray, hashes:
         if valid[row]:
             start = np.int64(offsets[row])
             end = np.int64(offsets[row + 1])
-            word = np.uint64(end - start) + _GOLDEN
+            word = np.uint64(end - start) + GOLDEN
             at = start
             while at < end:
                 stop = min(at + 8, end)
                 part = np.uint64(0)
                 for place in range(at, stop):
                     part = (part << np.uint64(8)) | np.uint64(data[place])
-                word = _mix(word ^ _mix(part + _GOLDEN))
+                word = mix(word ^ mix(part + GOLDEN))
                 at = stop
-        hashes[row] = np.int64(_mix(np.uint64(hashes[row]) ^ _mix(word)))
+        hashes[row] = np.int64(mix(np.uint64(hashes[row]) ^ mix(word)))
 
 
 @kernel(INT1, INT)

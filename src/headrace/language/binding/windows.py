@@ -56,7 +56,7 @@ def windowed(plan: Plan, window: WindowClause | None, scope: Scope) -> Plan:
     if window is None:
         return plan
     if window.sample is not None:
-        plan = Sample(plan, window.sample)
+        plan = Sample(plan, window.sample, timed=plan.is_chronon)
     if window.condition is not None:
         predicate = bind_condition(window.condition, Context(scope, "WHERE"))
         with located(position_of(window.condition)):

@@ -34,6 +34,7 @@ from headrace.algebra.nodes import (
     Plan,
     Relation,
     RowWindow,
+    Sample,
     SemiJoin,
     SessionWindow,
     SetOperation,
@@ -94,7 +95,7 @@ def expected(plan: Plan, inputs: Sequence[Flow], elapsed: float) -> Expectation:
             return _nested(plan, below, elapsed)
         case TopK():
             return Expectation(*topped(plan, below, elapsed))
-        case Distinct() | Coalesce() | Finalize() | Istream() | Dstream() | SetOperation():
+        case Distinct() | Coalesce() | Finalize() | Sample() | Istream() | Dstream() | SetOperation():
             return _by_row(plan, inputs)
         case Source() | Relation() | OuterJoin() | SemiJoin():
             raise AssertionError("sources are measured, and semi- and outer joins are expanded before")
@@ -164,7 +165,7 @@ def _reach(frame: Frame, flow: Flow, keys: Sequence[Expression], elapsed: float)
 
 
 def _by_row(
-    plan: Distinct | Coalesce | Finalize | Istream | Dstream | SetOperation, inputs: Sequence[Flow]
+    plan: Distinct | Coalesce | Finalize | Sample | Istream | Dstream | SetOperation, inputs: Sequence[Flow]
 ) -> Expectation:
     """What compares whole rows: a timeline of them."""
     flow = united(inputs)
@@ -176,6 +177,8 @@ def _by_row(
             return Expectation(replace(flow, lifetime=1.0, is_open=False, is_replaced=False), kept)
         case Coalesce() | Finalize():
             return Expectation(flow, kept)
+        case Sample(percent=percent):
+            return Expectation(replace(flow, rate=flow.rate * float(percent) / 100, sample=None), kept)
         case SetOperation(kind=SetKind.EXCEPT_ALL | SetKind.EXCEPT_STRICT):
             rate = max(0.0, inputs[0].rate - inputs[1].rate)
             return Expectation(replace(inputs[0], rate=rate, sample=None), kept)

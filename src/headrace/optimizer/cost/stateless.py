@@ -17,7 +17,6 @@ from headrace.algebra.nodes import (
     Project,
     Remember,
     Rstream,
-    Sample,
     Split,
     Stateless,
     TimeWindow,
@@ -47,8 +46,6 @@ def passed(plan: Stateless, inputs: Sequence[Flow], elapsed: float) -> Flow:
             return _selected(plan, below)
         case Project() | Unnest():
             return _projected(plan, below) if isinstance(plan, Project) else _multiplied(plan, below)
-        case Sample(percent=percent):
-            return replace(below, rate=below.rate * float(percent) / 100, sample=None)
         case Union():
             return united(inputs)
         case TimeWindow(size=size, slide=slide):

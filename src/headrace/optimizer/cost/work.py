@@ -180,13 +180,15 @@ def work_of(plan: Plan, counts: NodeCounts) -> tuple[Work, ...]:
 def _kind_of(plan: Plan) -> WorkKind:
     """What an operator does that does one thing with all of its rows."""
     match plan:
-        case TimeWindow() | Union() | Clip() | Sample() | Rstream() | Remember() | Early(corrects=False):
+        case TimeWindow() | Union() | Clip() | Rstream() | Remember() | Early(corrects=False):
             return WorkKind.PASS
         case WindowBounds() | Granularity() | Split() | Unnest():
             return WorkKind.CUT
         case Join():
             return WorkKind.JOIN
-        case Distinct() | Coalesce() | Finalize() | Istream() | Dstream() | SetOperation() | Early():
+        case (
+            Distinct() | Coalesce() | Finalize() | Sample() | Istream() | Dstream() | SetOperation() | Early()
+        ):
             return WorkKind.ROWS
         case TopK():
             return WorkKind.TOP

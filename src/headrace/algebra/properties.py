@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any, TypeGuard, assert_never
+from typing import Any, TypeGuard
 
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
@@ -49,7 +49,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.one_row import ONE_ROW
 from headrace.expressions.tree import Column, Expression, Literal
-from headrace.time import BEGINNING, INFINITY, MIN_INSTANT, Duration
+from headrace.time import BEGINNING, INFINITY, MIN_INSTANT
 
 
 def walk(plan: Plan) -> Iterator[Plan]:
@@ -178,59 +178,6 @@ def is_stateless(plan: Plan) -> TypeGuard[Stateless]:
 def is_stateful(plan: Plan) -> TypeGuard[Stateful]:
     """Whether the node has an operator with state."""
     return isinstance(plan, Stateful)
-
-
-def granule_of(plan: Plan) -> Duration | None:
-    """The finest GRANULARITY that the plan's content follows: it changes at that granule's multiples only.
-
-    None if some of its rows follow none, and above windows, ISTREAM and the like, whose content changes in
-    between.
-    """
-    match plan:
-        case Granularity(granule=granule):
-            return granule
-        case (
-            Filter()
-            | Match()
-            | Project()
-            | Sample()
-            | Unnest()
-            | Split()
-            | Coalesce()
-            | Finalize()
-            | Distinct()
-            | Aggregate()
-            | NestedAggregate()
-            | TopK()
-            | Rstream()
-            | Early()
-            | Remember()
-            | Union()
-            | SetOperation()
-            | Join()
-            | OuterJoin()
-            | SemiJoin()
-        ):
-            granules = [granule_of(below) for below in inputs_of(plan) if not is_constant(below)]
-            found = [granule for granule in granules if granule is not None]
-            whole = bool(found) and len(found) == len(granules)
-            return min(found, key=lambda granule: granule.length) if whole else None
-        case (
-            Source()
-            | Relation()
-            | TimeWindow()
-            | Lifetime()
-            | WindowBounds()
-            | RowWindow()
-            | SessionWindow()
-            | Over()
-            | Clip()
-            | Istream()
-            | Dstream()
-        ):
-            return None
-        case _:
-            assert_never(plan)
 
 
 def is_monotonic(plan: Plan) -> bool:

@@ -15,10 +15,11 @@ from headrace.algebra.nodes import (
     Split,
     TimeWindow,
 )
-from headrace.algebra.properties import granule_of, timestamp_columns
+from headrace.algebra.properties import timestamp_columns
 from headrace.errors import LanguageError, Position
 from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Column, Expression
+from headrace.language.binding.granules import refuse_between_granules, refuse_other_granule
 from headrace.language.binding.scalars.context import Context, located
 from headrace.language.binding.scalars.scalars import bind_condition, bind_scalar
 from headrace.language.binding.scope import Scope
@@ -65,20 +66,9 @@ def windowed(plan: Plan, window: WindowClause | None, scope: Scope) -> Plan:
     if window.granule is None:
         return plan
     check_duration(window.granule, plan.domain, "GRANULARITY", window.position)
-    _refuse_finer(window.granule, plan, window.position)
+    refuse_other_granule(window.granule, plan, window.position)
     with located(window.position):
         return Granularity(plan, window.granule)
-
-
-def _refuse_finer(granule: Duration, plan: Plan, position: Position) -> None:
-    """Refuse a granularity over a coarser one, which it could not undo (thesis, section 20.5)."""
-    below = granule_of(plan)
-    if below is not None and granule.length < below.length:
-        raise LanguageError(
-            f"GRANULARITY({granule}) is applied to GRANULARITY({below}), which is coarser",
-            position=position,
-            hint="leave the outer one out, or make the inner one as fine",
-        )
 
 
 def _framed(plan: Plan, window: WindowClause, scope: Scope) -> Plan:
@@ -153,8 +143,12 @@ def _ranged(plan: Plan, frame: RangeWindowFrame, position: Position) -> Plan:
     slide = frame.slide or Duration(1)
     if frame.slide is not None:
         check_duration(frame.slide, domain, "SLIDE", position)
+    below = chronons(plan, position)
+    refuse_between_granules(frame.size, plan, lambda length: f"RANGE {length}", position)
+    if frame.slide is not None:
+        refuse_between_granules(slide, plan, lambda length: f"SLIDE {length}", position)
     with located(position):
-        return TimeWindow(chronons(plan, position), frame.size, slide)
+        return TimeWindow(below, frame.size, slide)
 
 
 def chronons(plan: Plan, position: Position) -> Plan:

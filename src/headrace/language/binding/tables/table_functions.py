@@ -6,6 +6,7 @@ from headrace.algebra.nodes import NO_OFFSET, Plan, SessionWindow, TimeWindow, W
 from headrace.algebra.properties import timestamp_columns
 from headrace.errors import LanguageError
 from headrace.expressions.tree import Column
+from headrace.language.binding.granules import refuse_between_granules
 from headrace.language.binding.scalars.context import located
 from headrace.language.binding.scope import Scope
 from headrace.language.binding.tables.bins import binned, domain_of
@@ -37,6 +38,8 @@ def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
         return binned(plan, by, size, slide, offset, function.position)
     keys = tuple(scope.column(None, name) for name in function.keys)
     table = chronons(plan, function.position)
+    for length, position in function.durations.values():
+        refuse_between_granules(length, plan, _interval, position)
     with located(function.position):
         windows: Plan
         if function.function == "SESSION":
@@ -59,6 +62,11 @@ def _other_column(function: WindowFunction, plan: Plan, scope: Scope) -> Column 
         return None
     named = scope.column(None, function.time)
     return named if named.index not in timestamp_columns(plan) else None
+
+
+def _interval(length: Duration) -> str:
+    count, *unit = str(length).split()
+    return " ".join([f"INTERVAL '{count}'", *unit])
 
 
 def _check_lengths(function: WindowFunction, size: Duration, slide: Duration) -> None:

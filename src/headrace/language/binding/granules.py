@@ -1,0 +1,100 @@
+"""What GRANULARITY asks of what is over it: granules, windows and slides that are multiples of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import lcm
+
+from headrace.algebra.nodes import Dstream, Granularity, Istream, Plan, inputs_of
+from headrace.errors import LanguageError, Position
+from headrace.time import INFINITY, MAX_INSTANT, MICROSECONDS, Duration
+
+
+def granules_of(plan: Plan) -> tuple[Duration, ...]:
+    """The granules at whose common multiples alone the plan's content is exact, each once, as they are met.
+
+    What is below a GRANULARITY has a finer granule, and ISTREAM and DSTREAM make events of what they see.
+    """
+    found: list[Duration] = []
+    seen = set[int]()
+    ahead = [plan]
+    while ahead:
+        node = ahead.pop()
+        if id(node) in seen or isinstance(node, Istream | Dstream):
+            continue
+        seen.add(id(node))
+        if isinstance(node, Granularity):
+            found.append(node.granule)
+        else:
+            ahead.extend(reversed(inputs_of(node)))
+    return tuple(dict.fromkeys(found))
+
+
+def refuse_other_granule(granule: Duration, plan: Plan, position: Position) -> None:
+    """Refuse a granularity over another one of which it is no multiple (thesis, 20.1 and 20.5).
+
+    Args:
+        granule: the outer one.
+        plan: what it is applied to.
+        position: where it is written.
+
+    Raises:
+        LanguageError: some of its instants are not among those at which the plan is exact.
+    """
+    below = granules_of(plan)
+    other = _not_divided(granule, below)
+    if other is None:
+        return
+    applied = f"GRANULARITY({granule}) is applied to GRANULARITY({other}), "
+    if granule.length < other.length:
+        raise LanguageError(
+            f"{applied}which is coarser",
+            position=position,
+            hint="leave the outer one out, or make the inner one as fine",
+        )
+    wider = _multiple(granule, below)
+    instead = "leave it out" if wider is None else f"write GRANULARITY({wider}), or leave it out"
+    raise LanguageError(f"{applied}of which it is no multiple", position=position, hint=instead)
+
+
+def refuse_between_granules(
+    length: Duration, plan: Plan, show: Callable[[Duration], str], position: Position
+) -> None:
+    """Refuse a window that begins or ends between the instants of a granularity below it (thesis, 20.5).
+
+    Args:
+        length: its length, its slide or the like; UNBOUNDED and 0 are multiples of all.
+        plan: what the window is over.
+        show: writes the clause that says the length.
+        position: where it is written.
+
+    Raises:
+        LanguageError: the length is no multiple of a granule.
+    """
+    below = granules_of(plan)
+    other = None if length.length == INFINITY else _not_divided(length, below)
+    if other is None:
+        return
+    wider, finer = _multiple(length, below), "make the inner granule finer"
+    raise LanguageError(
+        f"{show(length)} is over GRANULARITY({other}), of which it is no multiple",
+        position=position,
+        hint=finer if wider is None else f"write {show(wider)}, or {finer}",
+    )
+
+
+def _not_divided(length: Duration, granules: tuple[Duration, ...]) -> Duration | None:
+    """The first granule of which a length is no multiple."""
+    return next((granule for granule in granules if length.length % granule.length), None)
+
+
+def _multiple(length: Duration, granules: tuple[Duration, ...]) -> Duration | None:
+    """The smallest common multiple of granules that is longer, in the coarsest unit of them all that fits."""
+    whole = lcm(*(granule.length for granule in granules))
+    found = -(-length.length // whole) * whole
+    if found > MAX_INSTANT:
+        return None
+    units = [part.unit for part in (length, *granules) if part.unit is not None]
+    fitting = [unit for unit in units if found % MICROSECONDS[unit] == 0]
+    last = "MICROSECOND" if units else None
+    return Duration(found, max(fitting, key=MICROSECONDS.__getitem__, default=last))

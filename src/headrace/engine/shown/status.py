@@ -285,7 +285,8 @@ def _plain(part: StreamStatus | QueryStatus | OperatorStatus | PausedStatus) -> 
         for shown, skew in zip(found["skews"], part.skews, strict=True):
             shown["changes"] = _plain_changes(skew.changes)
         if part.slowest is not None:
-            found["slowest"]["latest"] = _plain_instant(part.slowest.latest, part.domain)
+            for name in ("latest", "reaches"):
+                found["slowest"][name] = _plain_instant(getattr(part.slowest, name), part.domain)
         if part.retained is not None:
             found["retained"]["since"] = _plain_instant(part.retained.since, part.domain)
     if isinstance(part, QueryStatus):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from headrace.engine.shown.status import instant_text
 from headrace.heartbeats import bounded
-from headrace.runtime.driver.facts.status import StreamStatus
+from headrace.runtime.driver.facts.status import SlowestValue, StreamStatus
 from headrace.time import BEGINNING, MAX_INSTANT, TimeDomain, format_length
 
 
@@ -47,23 +47,56 @@ def _bound(stream: StreamStatus, disorder: int, said: str) -> str:
             return f" ({said} {format_length(disorder, stream.domain)})"
 
 
-def ways_without(stream: StreamStatus, *, alone: bool) -> Iterator[str]:
+def ways_without(
+    stream: StreamStatus, needed: int, others: Iterable[StreamStatus], *, alone: bool
+) -> Iterator[str]:
     """What would let a query go on without further rows of a stream: alternatives, each as an order.
 
     No time counts for one that was given up, so that it is never idle.
 
     Args:
         stream: the stream.
+        needed: the heartbeat that it must reach (instant); BEGINNING if any will do.
+        others: the streams that are read in the same run.
         alone: whether the query reads no other stream.
     """
     never_ends, given_up = stream.share is None, stream.problem is not None
     if given_up or not never_ends or stream.by_arrival or stream.waits is not None:
         return
-    for clause, length, useful in (
-        ("IDLE AFTER", stream.idle_after, not alone or stream.slowest is not None),
-        ("TIMEOUT", stream.timeout, alone and stream.heartbeat <= stream.latest),
-    ):
-        if useful and length is None:
-            yield f"write ALTER STREAM {stream.name} {clause} 30 SECONDS"
-        elif useful and length is not None:
-            yield f"wait: it declares {clause} {format_length(length, TimeDomain.TIMESTAMP)}"
+    if stream.idle_after is not None and alone and stream.slowest is not None:
+        yield _when_values_are_idle(stream, stream.slowest, stream.idle_after, needed, others)
+    elif stream.idle_after is not None and not alone:
+        yield f"wait: it declares IDLE AFTER {_seconds(stream.idle_after)}"
+    elif stream.idle_after is None and (not alone or stream.slowest is not None):
+        yield f"write ALTER STREAM {stream.name} IDLE AFTER 30 SECONDS"
+    if not alone or stream.heartbeat > stream.latest:
+        return
+    if stream.timeout is None:
+        yield f"write ALTER STREAM {stream.name} TIMEOUT 30 SECONDS"
+    else:
+        yield f"wait: it declares TIMEOUT {_seconds(stream.timeout)}"
+
+
+def _when_values_are_idle(
+    stream: StreamStatus, slowest: SlowestValue, idle_after: int, needed: int, others: Iterable[StreamStatus]
+) -> str:
+    """What IDLE AFTER is good for where each value of a column has a bound of its own.
+
+    Values become idle one after the other, and each lets the stream go on to the next one. When the last one
+    is idle, it stays where it is, unless another stream is ahead, which it follows.
+    """
+    length = _seconds(idle_after)
+    ahead = (one.heartbeat for one in others if one.name != stream.name and not one.idle)
+    if max((slowest.reaches, *ahead)) >= max(needed, BEGINNING + 1):
+        return f"wait: it declares IDLE AFTER {length}"
+    # A row that is newer than all is not late for any value.
+    at = max(stream.latest, needed + (stream.disorder or 0) if needed > BEGINNING else BEGINNING)
+    when = f" at {instant_text(min(at, MAX_INSTANT), stream.domain)} or later" if at > BEGINNING else ""
+    return (
+        f"when no {slowest.column} has brought a row for {length} (IDLE AFTER), send a row of {stream.name} "
+        f"with any {slowest.column}{when}"
+    )
+
+
+def _seconds(length: int) -> str:
+    return format_length(length, TimeDomain.TIMESTAMP)

@@ -240,7 +240,11 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
     said = "DISORDER" if memory is None or memory.dial is not None else "REMEMBER"
     orders = [
         " or ".join(
-            (*ways_on(one, needed, said), *_ways_by(status, query, one), *ways_without(one, alone=alone))
+            (
+                *ways_on(one, needed, said),
+                *_ways_by(status, query, one),
+                *ways_without(one, needed, status.streams, alone=alone),
+            )
         )
         for one in slowest
     ]
@@ -295,12 +299,14 @@ def _held_back(status: Status, query: QueryStatus) -> Iterator[Finding]:
             continue
         streams = [status.stream(name) for name in status.graph.streams_of(operator.waits_for)]
         slowest = min(streams, key=lambda stream: stream.heartbeat)
-        names = " and ".join(stream.name for stream in streams)
+        names, needed = " and ".join(stream.name for stream in streams), operator.waiting_since + 1
         since = instant_text(operator.waiting_since, operator.domain)
         yield Finding(
             f"{count(operator.waiting_rows, 'row')} from {since} on wait for {names} before #{number} "
             f"{operator.text}: {query.name} was created with HEARTBEATS",
-            " or ".join((*ways_on(slowest, operator.waiting_since + 1), *ways_without(slowest, alone=False)))
+            " or ".join(
+                (*ways_on(slowest, needed), *ways_without(slowest, needed, status.streams, alone=False))
+            )
             + "; no answer would be final sooner if they did not wait",
         )
 

@@ -77,7 +77,7 @@ def test_the_value_that_holds_its_stream_back(db: hr.Database) -> None:
     finding = told(db.why("q"), "of all values of v, a waits for ")
     assert finding.message.endswith("for 2, whose newest row is of 100, 400 behind the newest row of a")
     found = db.status.to_dict()["streams"][0]["slowest"]
-    assert found == {"column": "v", "value": "2", "latest": 100}
+    assert found == {"column": "v", "value": "2", "latest": 100, "reaches": 98}
     assert re.search(r"\bv 2 +ts BIGINT", str(db.execute("SHOW STREAMS")[0]))
 
 

@@ -30,11 +30,14 @@ class SlowestValue:
         column: the column.
         value: it as a literal of SQL, or the beginning of it.
         latest: its newest timestamp (instant), `BEGINNING` for a listed value that has not come.
+        reaches: the heartbeat that the values leave the stream when all are idle, if no row comes (instant),
+            `BEGINNING` if none; they become idle one after the other, and nobody is further than the last.
     """
 
     column: str
     value: str
     latest: int
+    reaches: int
 
 
 @dataclass(frozen=True)

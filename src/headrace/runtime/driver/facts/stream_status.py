@@ -104,7 +104,7 @@ def _slowest(timing: Timing, point: StreamPoint) -> SlowestValue | None:
     if not step:
         return None
     found = values.slowest[step - 1]
-    return SlowestValue(values.column, found.value, found.latest)
+    return SlowestValue(values.column, found.value, found.latest, values.due[-1][1])
 
 
 def _skew(name: str, follow: Follow, wait: int, point: StreamPoint) -> SkewStatus:

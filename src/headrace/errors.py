@@ -105,7 +105,7 @@ class DeliveryError(UserError):
 
 
 class ReplacedError(UserError):
-    """The query that is followed was replaced by one with other columns; all it has said was given."""
+    """The query that is followed was replaced by one in which its answer does not go on; all was given."""
 
 
 class HeadraceWarning(UserWarning):

@@ -214,7 +214,7 @@ class Query(Readable):
                 it is away, with `retain_epochs` for ten times as many epochs.
 
         Raises:
-            ReplacedError: at its end, if a query with other columns has taken its place.
+            ReplacedError: at its end, if a query has taken its place in which its answer does not go on.
             UserError: an epoch that is due is no longer kept (`retain_epochs`), or what ended the run.
         """
         check_output(output)

@@ -34,14 +34,14 @@ class _Span:
         start: the first of them.
         end: the first one after them; INFINITY while the query is answered.
         failed: why the query had failed when it was dropped, or None.
-        replaced: whether a query with other columns has taken its place.
+        replaced: with what a query has taken its place in which its answer could not go on, or None.
     """
 
     names: tuple[str, ...]
     start: int
     end: int = INFINITY
     failed: Reason | None = None
-    replaced: bool = False
+    replaced: str | None = None
 
     @property
     def is_over(self) -> bool:
@@ -103,7 +103,7 @@ class Answers:
                 self._spans[other] = span
             else:
                 span.failed = failed.get(query.name)
-                span.replaced = other is not None
+                span.replaced = None if other is None else _new_in(other, query)
                 span.end = epoch
         for query in new.values():
             if query not in self._spans:
@@ -189,8 +189,8 @@ class Answers:
                 self._refuse_failed(span)
                 if error is not None:
                     raise error
-                if span.replaced:
-                    raise _replaced(span.name)
+                if span.replaced is not None:
+                    raise _replaced(span.name, span.replaced)
                 return
             if news:
                 reader = replace(reader, name=span.name_in(news[0]) or span.name)
@@ -264,9 +264,14 @@ def _beginning(query: str, results: Sequence[EpochResults], from_epoch: int, sta
     return begin, since_of(query, results, begin) - 1
 
 
-def _replaced(query: str) -> ReplacedError:
+def _new_in(query: Query, known: Query) -> str:
+    """What a query has in which the answer of the one before it does not go on."""
+    return form_of(known.plan).unlike(form_of(query.plan)) or "an answer that begins anew"
+
+
+def _replaced(query: str, new: str) -> ReplacedError:
     return ReplacedError(
-        f"{query} was replaced by a query with other columns",
+        f"{query} was replaced by a query with {new}",
         hint=f"subscribe to the new one: db['{query}'].subscribe()",
     )
 

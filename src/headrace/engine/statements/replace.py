@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -44,10 +45,10 @@ class _Draft:
     plan: Plan
     streams: frozenset[str]
 
-    @property
-    def is_alike(self) -> bool:
-        """Whether the answer of the one can go on in that of the other."""
-        return form_of(self.known.plan).is_like(form_of(self.query.plan))
+    @cached_property
+    def unlike(self) -> str | None:
+        """What the other one has that the answer of the one cannot go on in; None where it can."""
+        return form_of(self.known.plan).unlike(form_of(self.query.plan))
 
 
 def replaced(core: Core, made: CreateQuery, policy: Policy) -> Query | None:
@@ -171,20 +172,20 @@ def _check(core: Core, draft: _Draft, made: CreateQuery) -> None:
     """See that a query can be replaced.
 
     Raises:
-        LanguageError: its sinks would not fit, or a store has the one with other columns.
+        LanguageError: its sinks would not fit, or the answer that a store has cannot go on.
     """
     name, known, query = draft.known.name, draft.known.plan, draft.query.plan
     sinks = core.sinks_of(name)
-    if sinks and not (draft.is_alike and key_of(known) == key_of(query)):
+    if sinks and (draft.unlike is not None or key_of(known) != key_of(query)):
         raise LanguageError(
-            f"{name} cannot be replaced by a query with other columns, or another key: its answer is taken "
+            f"{name} cannot be replaced by a query with {draft.unlike or 'another key'}: its answer is taken "
             f"by {', '.join(sinks)}",
             position=made.position,
             hint="give the new query another name, and sinks of its own",
         )
-    if not draft.is_alike and not core.running and core.is_known_to_store(name):
+    if draft.unlike is not None and not core.running and core.is_known_to_store(name):
         raise LanguageError(
-            f"{name} cannot be replaced by a query with other columns while no run is going on",
+            f"{name} cannot be replaced by a query with {draft.unlike} while no run is going on",
             position=made.position,
             hint="call start() first",
         )
@@ -193,13 +194,13 @@ def _check(core: Core, draft: _Draft, made: CreateQuery) -> None:
 def _lines(draft: _Draft, found: Replacement) -> Iterator[str]:
     name, domain = draft.known.name, draft.query.domain
     at, until = (format_instant(instant, domain) for instant in (found.at, found.until))
-    if not draft.is_alike:
-        yield f"{name} has other columns then, {draft.query.schema}: its answer and subscriptions to it end"
+    if draft.unlike is not None:
+        yield f"{name} then has {draft.unlike}: its answer and subscriptions to it end"
     elif found.until > BEGINNING:
         yield f"the old answer holds below {until}"
     if found.at > BEGINNING:
         yield f"the new answer holds from {at} on"
-    if draft.is_alike and BEGINNING < found.until < found.at:
+    if draft.unlike is None and BEGINNING < found.until < found.at:
         yield f"nothing is said about the instants from {until} to before {at}"
     if found.filled:
         yield "it is brought to the present over the rows that are kept, and takes over once it is there"

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from headrace.expressions.tree import Column, SortKey
 from headrace.schema import Field, Schema, sql_type, type_named
 from headrace.time import TimeDomain
+
+_INSTANTS: Final = {
+    TimeDomain.TIMESTAMP: "instants that are TIMESTAMPs",
+    TimeDomain.INTEGER: "instants that are integers",
+}
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,33 @@ class Form:
 
     def is_like(self, other: Form) -> bool:
         """Whether an answer of one form can go on in the other: with the same columns and instants."""
-        return (self.schema, self.domain, self.steps) == (other.schema, other.domain, other.steps)
+        return self.unlike(other) is None
+
+    def unlike(self, other: Form) -> str | None:
+        """What another form has that an answer of this one cannot go on in; None where it can.
+
+        Args:
+            other: of the answer that is to follow.
+        """
+        if self.schema != other.schema:
+            return f"other columns, {other.schema}"
+        if self.domain is not other.domain:
+            return f"{_INSTANTS[other.domain]} in place of {_INSTANTS[self.domain]}"
+        if self.steps != other.steps:
+            return f"{_rows(other.steps)} in place of {_rows(self.steps)}"
+        return None
+
+
+def _rows(steps: tuple[int, int] | None) -> str:
+    """The rows of an answer that is a stream of such instants, or of none."""
+    match steps:
+        case None:
+            return "rows that last"
+        case (1, _):
+            return "rows of an instant each"
+        case (every, phase):
+            after = f", {phase % every} after multiples" if phase % every else ""
+            return f"rows of every {every} instants{after}"
 
 
 def packed_form(form: Form) -> dict[str, Any]:

@@ -139,7 +139,7 @@ def test_other_columns_end_what_follows_the_query(db: hr.Database) -> None:
     pushed(db, *range(10))
     followed = query.follow()
     assert explained(db, "SELECT k, v FROM s [RANGE 5]")[:2] == [
-        "q has other columns then, (k BIGINT, v BIGINT): its answer and subscriptions to it end",
+        "q then has other columns, (k BIGINT, v BIGINT): its answer and subscriptions to it end",
         "the new answer holds from 7 on",
     ]
     new = replaced(db, "SELECT k, v FROM s [RANGE 5]")
@@ -150,6 +150,42 @@ def test_other_columns_end_what_follows_the_query(db: hr.Database) -> None:
     assert rows[-1]["valid_to"] == query.heartbeat == 7
     assert new.history().column_names == ["k", "v", "valid_from", "valid_to"]
     assert new.snapshot(15).num_rows == 5
+
+
+ANSWERS = {
+    "rows that last": "SELECT k, v FROM s [RANGE 5]",
+    "rows of an instant each": "SELECT k, v FROM s WHERE v >= 0",
+    "rows of every 4 instants, 3 after multiples": "RSTREAM(SELECT k, v FROM s [RANGE 8 SLIDE 4])",
+    "rows of every 2 instants": "RSTREAM(SELECT k, v FROM s [RANGE 8] GRANULARITY(2))",
+    "other columns, (k BIGINT, w BIGINT)": "SELECT k, v AS w FROM s [RANGE 5]",
+    "instants that are TIMESTAMPs": "SELECT k, v FROM z [RANGE 5 SECONDS]",
+}
+"""Answers none of which can go on in another one, by what the others do not have."""
+
+
+@pytest.mark.parametrize("new", ANSWERS)
+@pytest.mark.parametrize("old", ["rows that last", "rows of an instant each", "rows of every 2 instants"])
+def test_what_is_said_of_another_answer_is_what_ends_it(db: hr.Database, old: str, new: str) -> None:
+    db.execute("CREATE STREAM z (k BIGINT, v BIGINT, ts TIMESTAMP) FROM push TIMESTAMP BY ts")
+    query = db.query(ANSWERS[old], "q")
+    db.start()
+    pushed(db, *range(10))
+    text = ANSWERS[new] if new != old else ANSWERS[new].replace("k, v", "k, 1 * v AS v")
+    ends = [line for line in explained(db, text) if line.endswith("its answer and subscriptions to it end")]
+    followed = query.follow()
+    now = replaced(db, text)
+    if not ends:
+        assert now is db["q"]
+        assert new == old
+        return
+    (said,) = ends
+    what = said.removeprefix("q then has ").removesuffix(": its answer and subscriptions to it end")
+    instead = "" if new.startswith("other") else " in place of "
+    assert what.startswith(f"{new}{instead}")
+    assert what.endswith(old) or not instead or new.startswith("instants")
+    with pytest.raises(ReplacedError) as raised:
+        list(followed)
+    assert raised.value.message == f"q was replaced by a query with {what}"
 
 
 def test_sinks_that_would_not_fit_are_listed_beforehand(db: hr.Database) -> None:
@@ -227,7 +263,7 @@ def test_a_text_replaces_the_query_of_a_store(tmp_path: Path) -> None:
         db.start()
         pushed(db, *range(30))
     with hr.connect(runner="inline", storage=tmp_path) as db:
-        with pytest.raises(LanguageError, match="with other columns while no run is going on"):
+        with pytest.raises(LanguageError, match=r"with other columns, \(.*\) while no run is going on"):
             replaced(db, "SELECT v FROM s [RANGE 10]")
         replaced(db, HIGHER)
         with pytest.raises(UserError, match="q is replaced by a query over the rows that arrive"):

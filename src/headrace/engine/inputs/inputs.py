@@ -159,6 +159,11 @@ class Input:
         return replace(self.stream, timing=timing)
 
     @property
+    def is_topic(self) -> bool:
+        """Whether its rows are the messages of a topic, of one partition after the other."""
+        return isinstance(self.followed, Topic)
+
+    @property
     def is_pushed(self) -> bool:
         """Whether a program pushes its rows."""
         return self.is_live and self.frame is None and self.followed is None

@@ -24,6 +24,7 @@ from headrace.engine.inputs.times import start_of
 from headrace.engine.planning.compiler import Compiled, Compiler
 from headrace.engine.planning.decisions import decided
 from headrace.engine.planning.holds import chosen_holds
+from headrace.engine.planning.partitions import notes_on_partitions
 from headrace.engine.planning.silence import notes_on_silence, place_of
 from headrace.engine.query.choices import (
     Choices,
@@ -753,8 +754,12 @@ class Core:
         return self._answers_of(query).follow(query, from_epoch)
 
     def silence(self, plan: Plan, position: Position) -> tuple[Note, ...]:
-        """Notes on what happens to a query while streams that it reads send nothing; see `Query.notes`."""
-        return notes_on_silence(self.definitions.endless_of(plan), position)
+        """Notes on what happens to a query by how the streams that it reads send; see `Query.notes`."""
+        defined = self.definitions
+        return (
+            *notes_on_silence(defined.endless_of(plan), position),
+            *notes_on_partitions(defined.topics_of(plan), position),
+        )
 
     def warm_start(self, query: str) -> WarmStart | None:
         """How the query of that name began, if it took over the state of another one."""

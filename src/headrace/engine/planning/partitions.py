@@ -1,0 +1,51 @@
+"""Notes on queries over topics whose partitions are judged together, so that the order of reading decides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headrace.errors import Position
+from headrace.heartbeats.timing import Timing
+from headrace.language.catalog import StreamInfo
+from headrace.language.notes import Note
+from headrace.time import TimeDomain
+
+PARTITION = "_partition"
+"""The column with the partition of a message."""
+
+
+def notes_on_partitions(
+    topics: Mapping[str, tuple[Timing, StreamInfo]], position: Position
+) -> tuple[Note, ...]:
+    """Which topics may have rows that are late for no other reason than that their partition was read later.
+
+    Args:
+        topics: the topics that the query reads with what is declared of their time, by name.
+        position: of the query.
+    """
+    return tuple(
+        Note(
+            f"rows of {name} are judged by all rows read before them: if its topic has several partitions, "
+            "those of one that is behind another one are late",
+            position,
+            _by_partition(timing, info),
+        )
+        for name, (timing, info) in topics.items()
+        if _is_judged_together(timing)
+    )
+
+
+def _is_judged_together(timing: Timing) -> bool:
+    """Whether a row can be late by the rows of other partitions that come before it in an epoch."""
+    bounded = timing.disorder is not None or timing.rows is not None or timing.estimated is not None
+    return bounded and timing.is_in_order and timing.heartbeats is None and not timing.by_cti
+
+
+def _by_partition(timing: Timing, info: StreamInfo) -> str:
+    by = f"PER {PARTITION} IDLE AFTER 30 SECONDS"
+    if timing.disorder is None or timing.rows is not None:
+        # Only a length of time may be of each partition.
+        by = f"DISORDER 5{' SECONDS' * (info.domain is TimeDomain.TIMESTAMP)} {by}"
+    if info.schema.find(PARTITION) is None:
+        return f"declare the column {PARTITION} BIGINT, and write {by}"
+    return f"ALTER STREAM {info.name} {by} judges each row by its partition"

@@ -480,9 +480,10 @@ class Execution:
 
         Raises:
             BusyError: there is no room for them after so many seconds of patience.
-            UserError: there is no such stream among those that a query reads, or the rows do not fit.
+            UserError: there is no such stream among those that a query reads, the rows do not fit, or the run
+                has not begun.
         """
-        feed = self._live.feed(name) if self._live is not None else None
+        feed = self._begun().feed(name)
         if not isinstance(feed, PushFeed):
             raise UserError(
                 f"no query reads a stream {name} of pushed rows",
@@ -494,9 +495,11 @@ class Execution:
         """Take a heartbeat of a live stream; returns when it is committed.
 
         Raises:
-            UserError: no query reads such a stream, or it is not timed by such instants, or by arrival.
+            UserError: no query reads such a stream, it is not timed by such instants, or by arrival, or the
+                run has not begun.
         """
-        if self._live is None or self._live.feed(name) is None:
+        live = self._begun()
+        if live.feed(name) is None:
             raise UserError(
                 f"no query reads a live stream {name}",
                 hint="heartbeats are sent for streams FROM push and for Spark's, while a query reads them",
@@ -510,7 +513,17 @@ class Execution:
         instant = instant_of(at, info.domain)
         if not MIN_INSTANT <= instant <= MAX_INSTANT:
             raise UserError(f"{instant} is not an instant of {name}", hint="instants have 62 bits at most")
-        self._live.promise(name, instant).result()
+        live.promise(name, instant).result()
+
+    def _begun(self) -> LiveRun:
+        """The endless run, whose feeds are those of the streams that queries read.
+
+        Raises:
+            UserError: it has not begun; another thread may just be starting it.
+        """
+        if self._live is None or not self._live.begun:
+            raise UserError("the database is not started", hint="call start() first")
+        return self._live
 
     def stop(self, timeout: float | None) -> Summary:
         """End between two epochs, when the sinks have taken what was committed.
@@ -520,12 +533,13 @@ class Execution:
 
         Raises:
             ExecutionError: the epoch has not ended in time.
+            UserError: the run has not begun.
             BaseException: what ended the run before.
         """
-        assert self._live is not None
+        live = self._begun()
         self._end_and_release(timeout)
-        if self._live.error is not None:
-            raise self._live.error
+        if live.error is not None:
+            raise live.error
         self._deliveries.check()
         return self._logged(self._summary())
 

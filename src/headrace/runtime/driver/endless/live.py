@@ -153,7 +153,6 @@ class LiveRun:
 
     def start(self, feeds: Mapping[str, Feed]) -> None:
         """Start the feeds and the thread; where a feed cannot start, those before it are stopped again."""
-        self._feeds = dict(feeds)
         try:
             for name, feed in feeds.items():
                 feed.start(self._run.point(name), self._run.columns[name])
@@ -161,6 +160,7 @@ class LiveRun:
             for feed in feeds.values():
                 feed.stop()
             raise
+        self._feeds = dict(feeds)
         self._thread.start()
 
     def wake(self) -> None:
@@ -172,6 +172,11 @@ class LiveRun:
     def running(self) -> bool:
         """Whether epochs are still run."""
         return self._thread.is_alive() and not self._ended
+
+    @property
+    def begun(self) -> bool:
+        """Whether its feeds have been started; they may have been stopped since."""
+        return self._thread.ident is not None
 
     def feed(self, name: str) -> Feed | None:
         """What brings the rows of a live stream that some query reads."""

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from headrace.elements import BoolArray
 from headrace.expressions.evaluation import parsing
-from headrace.expressions.evaluation.decimals import fit, plain_text, to_double
+from headrace.expressions.evaluation.decimals import Towards, fit, plain_text, to_double, whole_of
 from headrace.expressions.evaluation.numbers import whole_numbers
 from headrace.expressions.evaluation.texts import map_distinct
 from headrace.expressions.evaluation.times import days, instants
@@ -197,10 +197,10 @@ def _decimal_to_decimal(values: pa.Array, target: pa.DataType) -> CastValues:
 
 
 def _decimal_to_integer(values: pa.Array, target: pa.DataType) -> CastValues:
-    whole = pc.trunc(values).cast(pa.decimal256(MOST_DIGITS - values.type.scale, 0))
+    numbers = whole_of(values, Towards.ZERO, pa.decimal256(max(1, MOST_DIGITS - values.type.scale), 0))
     low, high = (pa.scalar(bound, BIGINT).cast(pa.decimal256(19, 0)) for bound in (-(2**63), 2**63 - 1))
-    outside = pc.or_(pc.less(whole, low), pc.greater(whole, high)).fill_null(False)
-    kept = pc.if_else(outside, pa.scalar(None, whole.type), whole)
+    outside = pc.or_(pc.less(numbers, low), pc.greater(numbers, high)).fill_null(False)
+    kept = pc.if_else(outside, pa.scalar(None, numbers.type), numbers)
     return kept.cast(BIGINT), outside.to_numpy(zero_copy_only=False)
 
 

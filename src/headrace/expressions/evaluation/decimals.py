@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from enum import Enum
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +21,14 @@ _DIGITS_KEPT: Final = 31
 _EXACT_INTEGER: Final = 2**53
 _EXACT_POWER: Final = 1e22
 """Up to here whole numbers, and powers of ten, are DOUBLEs without rounding."""
+
+
+class Towards(Enum):
+    """To which whole number a fraction is cut off."""
+
+    BELOW = "floor"
+    ABOVE = "ceil"
+    ZERO = "trunc"
 
 
 def divide(left: Datum, right: Datum, dtype: pa.DataType) -> pa.Array:
@@ -69,6 +78,34 @@ def remainder(left: Datum, right: Datum, dtype: pa.DataType) -> pa.Array:
     divisor = np.abs(np.where(valid, b, 1))
     values = np.where(a < 0, -1, 1) * (np.abs(a) % divisor)
     return from_unscaled(values, valid, dtype)
+
+
+def cut(values: Datum, towards: Towards) -> Datum:
+    """The numbers without their fractions, in their own type, which must hold them."""
+    match towards:
+        case Towards.BELOW:
+            return pc.floor(values)
+        case Towards.ABOVE:
+            return pc.ceil(values)
+        case Towards.ZERO:
+            return pc.trunc(values)
+
+
+def whole_of(values: pa.Array, towards: Towards, dtype: pa.DataType) -> pa.Array:
+    """The values without their fractions, in a type without scale that holds them all."""
+    source = values.type
+    if source.precision < MOST_DIGITS and not _arrow_carries_wrong(values, 0):
+        # Arrow wants a digit before the point, and one more for what is rounded up to.
+        return cut(values.cast(pa.decimal256(source.precision + 1, source.scale)), towards).cast(dtype)
+    units, unit = unscaled(values), 10**source.scale
+    match towards:
+        case Towards.BELOW:
+            found = units // unit
+        case Towards.ABOVE:
+            found = -(-units // unit)
+        case Towards.ZERO:
+            found = np.where(units < 0, -1, 1) * (np.abs(units) // unit)
+    return from_unscaled(found, validity(values), dtype)
 
 
 def round_to(values: Datum, digits: int, dtype: pa.DataType) -> pa.Array:

@@ -12,7 +12,15 @@ import pyarrow.compute as pc
 
 from headrace.elements import BoolArray, Int64Array
 from headrace.expressions.decimal_digits import is_exact
-from headrace.expressions.evaluation.decimals import divide, remainder, round_to, rounded
+from headrace.expressions.evaluation.decimals import (
+    Towards,
+    cut,
+    divide,
+    remainder,
+    round_to,
+    rounded,
+    whole_of,
+)
 from headrace.expressions.evaluation.values import (
     BIGINT_OVERFLOW,
     DECIMAL_OVERFLOW,
@@ -25,6 +33,8 @@ from headrace.expressions.evaluation.values import (
     fine,
     is_constant,
     numbers,
+    rows_of,
+    spread,
     validity,
     zero,
 )
@@ -132,22 +142,21 @@ def _mirror(argument: Datum, plain: Callable[..., Datum], checked: Callable[...,
 
 
 def _floor(call: Call, arguments: Sequence[Datum]) -> KernelResult:
-    return _whole(call, arguments[0], pc.floor)
+    return _whole(call, arguments[0], Towards.BELOW)
 
 
 def _ceil(call: Call, arguments: Sequence[Datum]) -> KernelResult:
-    return _whole(call, arguments[0], pc.ceil)
+    return _whole(call, arguments[0], Towards.ABOVE)
 
 
-def _whole(call: Call, argument: Datum, function: Callable[..., Datum]) -> KernelResult:
+def _whole(call: Call, argument: Datum, towards: Towards) -> KernelResult:
     if argument.type == BIGINT:
         return fine(argument)
     if pa.types.is_decimal(argument.type):
         if argument.type.scale == 0:
             return fine(argument.cast(call.type))
-        wide = pa.decimal256(argument.type.precision + 1, argument.type.scale)
-        return fine(function(argument.cast(wide)).cast(call.type))
-    values, fits = whole_numbers(numbers(function(argument)))
+        return fine(whole_of(spread(argument, rows_of((argument,))), towards, call.type))
+    values, fits = whole_numbers(numbers(cut(argument, towards)))
     valid = validity(argument)
     return failing(column(values, valid, BIGINT), valid & ~fits, BIGINT_OVERFLOW)
 

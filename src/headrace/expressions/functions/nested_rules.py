@@ -75,7 +75,8 @@ def named_struct(name: str, arguments: Arguments) -> Expression:
         raise LanguageError(f"the names of {name} must be string constants")
     if len({word.lower() for word in words}) != len(words):
         raise LanguageError(f"{name} has two fields of one name", hint="names differ by more than their case")
-    fields = [pa.field(word, part.type) for word, part in zip(words, values, strict=True)]
+    # An INTERVAL has no type in common with anything, itself included.
+    fields = [pa.field(word, common_type_of((part,))) for word, part in zip(words, values, strict=True)]
     return Call(name, arguments, pa.struct(fields))
 
 

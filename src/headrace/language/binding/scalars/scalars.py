@@ -388,7 +388,7 @@ def _aggregate(node: Any, context: Context) -> Expression:
     condition = None if parts.condition is None else bind_scalar(parts.condition, filtered)
     modifiers = aggregates.Modifiers(parts.distinct, order, within, condition)
     with located(position):
-        for argument in arguments:
+        for argument in (*arguments, *(key.expression for key in order)):
             check_column(argument.type)
         if name in aggregates.JOINED and user is None:
             return _joined(name, (*first, *arguments), modifiers, context)

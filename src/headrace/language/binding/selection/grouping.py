@@ -29,12 +29,14 @@ from headrace.language.binding.columns import (
     places_in,
     reads_outer,
 )
+from headrace.language.binding.scalars.context import located
 from headrace.language.binding.selection.select_list import Listed
 from headrace.language.binding.subqueries.answers import extend
 from headrace.language.binding.subqueries.questions import SubqueryPart, asked_of, change_part
 from headrace.language.default_names import default_name
+from headrace.language.dialect import position_of
 from headrace.language.syntax import Scalar
-from headrace.schema import Schema, unique_names
+from headrace.schema import Schema, check_column, unique_names
 
 
 def regroup(
@@ -88,6 +90,10 @@ def group(
 ) -> Aggregate:
     """The aggregation; a key or aggregate that is in the SELECT list has its name from there."""
     aggregates, width = listed.aggregates, len(plan.schema)
+    for key, node in keys.items():
+        if node is not None:
+            with located(position_of(node)):
+                check_column(key.type)
     defaults = [key.name if isinstance(key, Column) else default_name(node) for key, node in keys.items()]
     defaults += [call.function.lower() for call in aggregates]
     places = [Column(width + index, call.function, call.type) for index, call in enumerate(aggregates)]

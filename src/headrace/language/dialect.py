@@ -336,6 +336,16 @@ class Headrace(Spark):  # type: ignore[misc]
             return this
 
 
+def shown_of(node: exp.Expression) -> str:
+    """A part of an expression as SQL, for messages; queries in it are shown as `...`."""
+    if isinstance(node, Nested):
+        return "(...)"
+    copy = node.copy()
+    for nested in list(copy.find_all(Nested)):
+        nested.replace(exp.Var(this="..."))
+    return str(copy.sql())
+
+
 def position_of(node: exp.Expression) -> Position:
     """Where a scalar expression starts, as the cursor has noted it."""
     position: Position = node.meta["position"]

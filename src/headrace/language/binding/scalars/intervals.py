@@ -13,7 +13,7 @@ from headrace.errors import LanguageError
 from headrace.expressions.coercion import literal
 from headrace.expressions.intervals import UNITS, make_interval
 from headrace.expressions.tree import Expression
-from headrace.language.dialect import position_of
+from headrace.language.dialect import position_of, shown_of
 from headrace.schema import BIGINT
 from headrace.time import CALENDAR, MICROSECONDS, unit_of
 
@@ -54,8 +54,8 @@ def bind_interval(node: Any, bind: Callable[[Any], Expression]) -> Expression:
     else:
         found = _of_unit(text, _unit(str(unit.name)))
     if found is None:
-        amount_shown, hint = (amount.sql(), _COUNT_HINT) if text is None else (f"'{text}'", _HINT)
-        shown = f"{amount_shown} {unit.sql() if unit is not None else ''}".strip()
+        amount_shown, hint = (shown_of(amount), _COUNT_HINT) if text is None else (f"'{text}'", _HINT)
+        shown = f"{amount_shown} {shown_of(unit) if unit is not None else ''}".strip()
         raise LanguageError(f"{shown} is not a valid INTERVAL", position=position_of(node), hint=hint)
     return found
 

@@ -24,7 +24,7 @@ from headrace.language.binding.scalars.intervals import bind_interval
 from headrace.language.binding.scalars.literals import read_moment, read_number
 from headrace.language.binding.scope import names_in
 from headrace.language.binding.subqueries.predicates import bind_subquery, holds_query
-from headrace.language.dialect import position_of
+from headrace.language.dialect import position_of, shown_of
 from headrace.language.parameters import parameter_of
 from headrace.language.synonyms import CALLS
 from headrace.language.syntax import Name, Scalar
@@ -292,7 +292,7 @@ def _type(to: Any, position: Position) -> pa.DataType:
     sizes = [part.this for part in to.expressions if isinstance(part, exp.DataTypeParam)]
     if len(sizes) != len(to.expressions) or not all(part.is_int for part in sizes) or to.args.get("nested"):
         hint = "types are BIGINT, STRING, ARRAY<BIGINT>, STRUCT<a: BIGINT>, MAP<STRING, BIGINT> and so on"
-        raise LanguageError(f"there is no type {to.sql()}", position=position, hint=hint)
+        raise LanguageError(f"there is no type {shown_of(to)}", position=position, hint=hint)
     name = to.this.value if isinstance(to.this, exp.DType) else str(to.this)
     return column_type(str(name), tuple(int(part.this) for part in sizes), position)
 

@@ -21,8 +21,9 @@ from headrace.algebra.properties import is_stateful, is_stateless
 from headrace.elements import Batch, BoolArray, concat, empty_columns, from_rows, to_rows
 from headrace.expressions.tree import Literal
 from headrace.history import normalise
-from headrace.lowering.graph import Graph, Node
+from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
+from headrace.lowering.node import Node
 from headrace.operators.before_exchange import part_for, reduction_for
 from headrace.operators.contract import Operator, OperatorProgress
 from headrace.operators.create import create_operator, create_timeline_operator

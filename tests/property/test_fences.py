@@ -153,8 +153,7 @@ def test_faults_are_put_into_every_kind_of_operator() -> None:
 
 
 def test_a_query_that_has_ended_stays_so_until_it_is_resumed(tmp_path: Path) -> None:
-    settings = {"runner": "inline", "storage": str(tmp_path)}
-    with hr.connect(**settings) as db:
+    with hr.connect(runner="inline", storage=tmp_path) as db:
         db.execute("CREATE STREAM p (ts BIGINT, k BIGINT) FROM push TIMESTAMP BY ts")
         db.execute("CREATE QUERY good AS SELECT k FROM p; CREATE QUERY victim AS SELECT k + 1 AS k FROM p")
         db.start()
@@ -164,7 +163,7 @@ def test_a_query_that_has_ended_stays_so_until_it_is_resumed(tmp_path: Path) -> 
             db.push("p", {"ts": 2, "k": 2})
         assert "KeyError" in str(db.status.query("victim").failed)
         db.push("p", {"ts": 3, "k": 3})
-    with hr.connect(**settings) as db:
+    with hr.connect(runner="inline", storage=tmp_path) as db:
         db.start()
         db.push("p", {"ts": 4, "k": 4})
         assert "KeyError" in str(db.status.query("victim").failed)

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from headrace.algebra.nodes import Relation, Source
 from headrace.algebra.properties import is_stateful
-from headrace.lowering.graph import Graph, Node
+from headrace.lowering.graph import Graph
+from headrace.lowering.node import Node
 from headrace.optimizer.cost.expected import Expectation, expected
 from headrace.optimizer.cost.flow import FlowSample, flow_of
 from headrace.optimizer.cost.machine import MACHINE

@@ -19,7 +19,7 @@ from dataclasses import replace
 from headrace.algebra.failure import can_fail
 from headrace.algebra.nodes import Aggregate
 from headrace.expressions.tree import AggregateCall, Expression, expressions_of
-from headrace.lowering.graph import Edge, Exchange, Node, Spread
+from headrace.lowering.node import Edge, Exchange, Node, Spread
 from headrace.operators.aggregates.accumulation import Accumulation
 
 

@@ -10,7 +10,8 @@ from headrace.algebra.explain import describe
 from headrace.algebra.nodes import Aggregate, Distinct, Match, TopK, column, inputs_of
 from headrace.algebra.properties import is_stateful
 from headrace.expressions.render import render
-from headrace.lowering.graph import Edge, Exchange, Graph, Node, Spread
+from headrace.lowering.graph import Graph
+from headrace.lowering.node import Edge, Exchange, Node, Spread
 
 
 def explain_graph(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from headrace.algebra.arrival import Pasts
 
-Given = tuple[Mapping[str, int], Mapping[str, int], Pasts]
+HeartbeatInputs = tuple[Mapping[str, int], Mapping[str, int], Pasts]
 """What heartbeats follow from: those of the inputs, the largest timestamps, and what there was before."""
 
 _MOST = 3
@@ -17,7 +17,7 @@ _MOST = 3
 class _Heartbeats(NamedTuple):
     """Heartbeats that are known: what they follow from, and those of all nodes."""
 
-    given: Given
+    given: HeartbeatInputs
     found: tuple[int, ...]
 
 
@@ -32,7 +32,7 @@ class KnownHeartbeats:
 
     def of(
         self,
-        given: Given,
+        given: HeartbeatInputs,
         nodes: int,
         heartbeat: Callable[[int, Sequence[int]], int],
         depending: Callable[[str], Sequence[int]],
@@ -61,7 +61,9 @@ class KnownHeartbeats:
         return latest.found
 
 
-def _changed(before: Given, after: Given, depending: Callable[[str], Sequence[int]]) -> Sequence[int]:
+def _changed(
+    before: HeartbeatInputs, after: HeartbeatInputs, depending: Callable[[str], Sequence[int]]
+) -> Sequence[int]:
     """The nodes whose heartbeats may be others, in order."""
     names = {
         name

@@ -60,9 +60,10 @@ from headrace.expressions.tree import Column, Expression, Literal
 from headrace.lowering.constants import chosen_in, filled, unfilled
 from headrace.lowering.early import alone
 from headrace.lowering.exchanges import share_exchanges
-from headrace.lowering.graph import Edge, Exchange, Graph, Group, Merge, Node, Partitioning, Spread
+from headrace.lowering.graph import Graph, Group, Merge
 from headrace.lowering.groups import for_all
 from headrace.lowering.identity import STATE_FORMAT, digest_of, hashed, identity_at, named_by, shape_of
+from headrace.lowering.node import Edge, Exchange, Node, Partitioning, Spread
 from headrace.lowering.panes import panes_of
 from headrace.lowering.selections import Selections, selections
 from headrace.schema import BIGINT

@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 from headrace.algebra.nodes import Aggregate, Plan, Project, Source, TimeWindow, column
 from headrace.expressions.tree import Column, Expression, transform_call, transform_columns
 from headrace.lowering.exchanges import union_of
-from headrace.lowering.graph import Exchange, Node, Panes
+from headrace.lowering.graph import Panes
+from headrace.lowering.node import Exchange, Node
 from headrace.schema import Schema
 from headrace.time import INFINITY
 

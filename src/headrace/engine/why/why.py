@@ -23,7 +23,8 @@ from headrace.engine.why.filters import passing_nothing
 from headrace.engine.why.finding import Finding
 from headrace.engine.why.unused import unused_by
 from headrace.engine.why.ways import ways_on, ways_without
-from headrace.lowering.graph import Graph, Node
+from headrace.lowering.graph import Graph
+from headrace.lowering.node import Node
 from headrace.runtime.driver.facts.status import (
     OperatorStatus,
     PausedStatus,

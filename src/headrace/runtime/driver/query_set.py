@@ -18,10 +18,11 @@ from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import Clip, Plan, RefreshedRelation, Relation, Source
 from headrace.algebra.properties import is_stateless, relations_of, sources_of
 from headrace.lowering.early import at_horizon, horizon_of, strong
-from headrace.lowering.graph import Graph, Merge, Node
+from headrace.lowering.graph import Graph, Merge
 from headrace.lowering.lower import Holds, lower
 from headrace.lowering.matched_groups import matched_groups
 from headrace.lowering.memory import is_strong, memories_of, remembering, remembering_all
+from headrace.lowering.node import Node
 from headrace.lowering.sharing.share import share
 from headrace.lowering.sharing.weighing import Look
 from headrace.optimizer.migration import Migration

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.algebra.arrival import Past
-from headrace.lowering.graph import Graph, Node
+from headrace.lowering.graph import Graph
+from headrace.lowering.node import Node
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.records import (

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from headrace.elements import Batch, Int64Array, concat
-from headrace.lowering.graph import Exchange, Node, Spread
+from headrace.lowering.node import Exchange, Node, Spread
 from headrace.operators.before_exchange import Reduction, reduction_for
 from headrace.operators.contract import Report, evaluate_all
 from headrace.operators.state.keys import bucket_rows, hash_rows, normalise, order_by

@@ -13,7 +13,7 @@ import pyarrow as pa
 from headrace.algebra.nodes import Early, Stateful, Stateless
 from headrace.algebra.properties import is_stateful, is_stateless
 from headrace.elements import Batch, concat, decode, empty, encode_rows, read_rows
-from headrace.lowering.graph import Edge, Node
+from headrace.lowering.node import Edge, Node
 from headrace.operators.before_exchange import part_for, reduction_for
 from headrace.operators.contract import Operator, OperatorProgress, Report
 from headrace.operators.create import create_operator, create_timeline_operator

@@ -9,7 +9,8 @@ import pyarrow as pa
 from headrace.algebra.nodes import TimeWindow
 from headrace.elements import Batch, BoolArray, concat, encode
 from headrace.lowering.exits import Exits
-from headrace.lowering.graph import Exchange, Graph, Panes, Spread
+from headrace.lowering.graph import Graph, Panes
+from headrace.lowering.node import Exchange, Spread
 from headrace.operators.aggregates.accumulation import Accumulation
 from headrace.operators.before_exchange import InPanes
 from headrace.operators.contract import Report

@@ -15,7 +15,7 @@ from headrace.algebra.properties import is_stateless
 from headrace.elements import Batch, BoolArray, Int64Array, concat, integers, record_batch, take_rows
 from headrace.heartbeats.bounded import LATE, Arrivals, Judgement
 from headrace.lowering.exits import Exits
-from headrace.lowering.graph import Node
+from headrace.lowering.node import Node
 from headrace.operators.contract import Report
 from headrace.operators.match import matched_parts
 from headrace.operators.state.runs import WEIGHT

@@ -11,7 +11,7 @@ from headrace.heartbeats.counting import Counting
 from headrace.heartbeats.share import Lateness
 from headrace.heartbeats.tally import Tally
 from headrace.lowering.exits import Exits, exits_for
-from headrace.lowering.graph import Node
+from headrace.lowering.node import Node
 from headrace.runtime.store.segments import SegmentWriter
 from headrace.runtime.tasks.counts import Counter
 from headrace.runtime.tasks.fence import NEVER, CancelFlag, Fence

@@ -23,9 +23,10 @@ from headrace.errors import UserError
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.constants import constants_as_data
 from headrace.lowering.early import at_horizon, horizon_of
-from headrace.lowering.graph import Graph, reading_of
+from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
 from headrace.lowering.memory import is_strong, remembering_all
+from headrace.lowering.node import reading_of
 from headrace.lowering.outer_joins import expand
 from headrace.runtime.driver.change.caught_up import Joining
 from headrace.runtime.driver.change.wanted import JoinRun, Redefine, Wanted

@@ -20,9 +20,10 @@ from headrace.algebra.properties import is_stateful, walk
 from headrace.elements import Batch, BoolArray, concat, decode_rows
 from headrace.errors import ExecutionError, PlanError, UserError
 from headrace.lowering.early import alone, horizon_of
-from headrace.lowering.graph import Graph, Node
+from headrace.lowering.graph import Graph
 from headrace.lowering.identity import identities
 from headrace.lowering.memory import is_strong
+from headrace.lowering.node import Node
 from headrace.operators.contract import Holder
 from headrace.operators.early import unreported
 from headrace.operators.state.runs import RunRef

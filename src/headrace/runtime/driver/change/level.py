@@ -25,9 +25,10 @@ from headrace.algebra.properties import is_stateful, is_stateless, walk
 from headrace.elements import Batch, BoolArray, concat, decode_rows
 from headrace.errors import ExecutionError, UserError
 from headrace.lowering.early import answers_alike, at_horizon, horizon_of, strong
-from headrace.lowering.graph import Graph, Merge, Node
+from headrace.lowering.graph import Graph, Merge
 from headrace.lowering.identity import shape
 from headrace.lowering.memory import memories_of, remembering, remembering_all
+from headrace.lowering.node import Node
 from headrace.operators.contract import Operator, OperatorProgress
 from headrace.operators.create import create_operator
 from headrace.operators.early import Reach, beyond, corrected, hand_over, runs_of, unreported

@@ -18,8 +18,8 @@ from headrace.algebra.nodes import Plan, Source, column, inputs_of, project, wit
 from headrace.elements import Batch, BoolArray, encode
 from headrace.errors import ExecutionError, PlanError, UserError
 from headrace.lowering.early import early
-from headrace.lowering.graph import Node
 from headrace.lowering.memory import is_strong
+from headrace.lowering.node import Node
 from headrace.lowering.outer_joins import expand
 from headrace.optimizer import optimize
 from headrace.optimizer.migration import POINTWISE

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Stateful
 from headrace.elements import Batch, concat, decode_rows
-from headrace.lowering.graph import Edge, Graph, Node
+from headrace.lowering.graph import Graph
+from headrace.lowering.node import Edge, Node
 from headrace.operators.contract import OperatorProgress, Report
 from headrace.operators.early import Runs, runs_of
 from headrace.operators.state.keys import hash_rows, normalise

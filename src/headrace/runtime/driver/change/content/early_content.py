@@ -10,8 +10,9 @@ from headrace.algebra.nodes import Early, Stateful
 from headrace.algebra.properties import is_stateful
 from headrace.elements import Batch, concat, decode_rows
 from headrace.errors import PlanError
-from headrace.lowering.graph import Graph, Node
+from headrace.lowering.graph import Graph
 from headrace.lowering.identity import shape
+from headrace.lowering.node import Node
 from headrace.operators.contract import OperatorProgress
 from headrace.operators.early import unreported
 from headrace.operators.state.runs import RunRef

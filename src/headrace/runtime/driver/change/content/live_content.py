@@ -9,8 +9,9 @@ from headrace.algebra.nodes import Early, Plan, Stateful, inputs_of
 from headrace.algebra.properties import is_stateful, is_stateless
 from headrace.elements import Batch, concat
 from headrace.errors import PlanError
-from headrace.lowering.graph import Graph, Node
+from headrace.lowering.graph import Graph
 from headrace.lowering.identity import shape
+from headrace.lowering.node import Node
 from headrace.operators.contract import OperatorProgress, Report
 from headrace.operators.stateless import apply
 from headrace.runtime.driver.change.content.at_once import AtOnce

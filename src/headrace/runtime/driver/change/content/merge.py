@@ -30,7 +30,8 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import is_stateful, sources_of, walk
 from headrace.elements import LIMB, Batch, BoolArray, decode_rows
-from headrace.lowering.graph import Graph, Merge, Node
+from headrace.lowering.graph import Graph, Merge
+from headrace.lowering.node import Node
 from headrace.operators.contract import Operator, OperatorProgress
 from headrace.operators.state.keys import encode_keys, hash_rows, normalise
 from headrace.operators.state.runs import Area, RunRef

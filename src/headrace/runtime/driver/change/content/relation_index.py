@@ -18,7 +18,8 @@ from headrace.algebra.nodes import Early, Plan, RelationIndex
 from headrace.algebra.properties import is_stateful, is_stateless, sources_of
 from headrace.elements import Batch, BoolArray, concat, decode_rows, empty, encode
 from headrace.errors import ExecutionError, UserError
-from headrace.lowering.graph import Graph, Merge, Node
+from headrace.lowering.graph import Graph, Merge
+from headrace.lowering.node import Node
 from headrace.operators.contract import OperatorProgress
 from headrace.operators.create import create_operator
 from headrace.operators.early import Reach, beyond, unreported

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from headrace.algebra.nodes import Join, Plan, RefreshedRelation, Relation
-from headrace.lowering.graph import Graph, Merge, Node
+from headrace.lowering.graph import Graph, Merge
+from headrace.lowering.node import Node
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.state import Holding
 from headrace.runtime.tasks.messages import Manifest, StateKey

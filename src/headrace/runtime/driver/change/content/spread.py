@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from headrace.elements import Batch, concat
-from headrace.lowering.graph import Edge, Graph, Node, Spread
+from headrace.lowering.graph import Graph
+from headrace.lowering.node import Edge, Node, Spread
 from headrace.operators.before_exchange import part_for, reduction_for
 from headrace.operators.contract import Report
 from headrace.runtime.tasks.channels import Channel

@@ -43,11 +43,11 @@ class Limit:
         unwanted: says why it is not wanted any more, or None while it is.
     """
 
-    __slots__ = ("_until", "_unwanted", "seconds")
+    __slots__ = ("_begun", "_unwanted", "seconds")
 
     def __init__(self, seconds: float = math.inf, unwanted: Callable[[], str | None] = lambda: None) -> None:
         self.seconds = seconds
-        self._until = time.monotonic() + seconds
+        self._begun = time.monotonic()
         self._unwanted = unwanted
 
     def check(self) -> None:
@@ -60,12 +60,17 @@ class Limit:
         reason = self._unwanted()
         if reason is not None:
             raise CancelledWorkError(self, reason)
-        if time.monotonic() > self._until:
+        if self.spent > self.seconds:
             raise OutOfTimeError(self, f"it took more than {self.seconds:g} s")
+
+    @property
+    def spent(self) -> float:
+        """How long it has taken (seconds)."""
+        return time.monotonic() - self._begun
 
     def extend(self, seconds: float) -> None:
         """Let the work take longer, by what was spent on something that is not its own."""
-        self._until += seconds
+        self._begun += seconds
 
 
 _HERE: Final = threading.local()

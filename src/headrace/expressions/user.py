@@ -19,6 +19,7 @@ import pyarrow as pa
 from headrace.conversion import MisfitError, as_column
 from headrace.elements import BoolArray
 from headrace.errors import named
+from headrace.limits import check
 from headrace.schema import sql_type
 
 
@@ -95,6 +96,7 @@ def call_user(
     reasons: dict[str, list[int]] = {}
 
     def over(start: int, count: int) -> list[pa.Array]:
+        check()
         try:
             return [_called(function, [column.slice(start, count) for column in columns])]
         except (Exception, SystemExit) as error:  # whatever a user's code raises is about its rows

@@ -7,7 +7,7 @@ state; each further level begins where the partitioning key changes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -97,6 +97,10 @@ class Graph:
     outputs: tuple[tuple[str, int], ...]
     groups: tuple[Group, ...] = ()
     panes: tuple[Panes, ...] = ()
+
+    def __getstate__(self) -> dict[str, object]:
+        """What is given; what follows is worked out again, also where another thread is at it."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     def node_of(self, output: int) -> int:
         """The number of the node that yields an output."""

@@ -65,6 +65,10 @@ _KERNELS: Final[dict[str, Kernel]] = {
 
 _MOST: Final = 2**30
 """So many bytes the values of an expression have at most, for the rows of a batch."""
+_TOGETHER: Final = 2**23
+"""So many bytes of long values are computed without a look at whether they are still wanted."""
+_LONG: Final = 2**10
+"""So many bytes a row has that counts as long."""
 _SOON: Final = 0.1
 """So many seconds are spent on an expression of constants before there are rows."""
 _LITERAL: Final = 2**16
@@ -79,14 +83,20 @@ def evaluate(expression: Expression, rows: pa.RecordBatch) -> Outcome:
         rows: n rows.
     """
     check()
-    try:
-        values, failures = _evaluate(expression, rows)
-        return Outcome(spread(values, rows.num_rows), failures)
-    except LargeValuesError:
-        if rows.num_rows < 2:
-            raise
+    if not _are_long(rows):
+        try:
+            values, failures = _evaluate(expression, rows)
+            return Outcome(spread(values, rows.num_rows), failures)
+        except LargeValuesError:
+            if rows.num_rows < 2:
+                raise
     middle = rows.num_rows // 2
     return _joined([evaluate(expression, part) for part in (rows.slice(0, middle), rows.slice(middle))])
+
+
+def _are_long(rows: pa.RecordBatch) -> bool:
+    """Whether rows have so long values that some of them are computed at a time, to ask in between."""
+    return rows.num_rows > 1 and (size := rows.nbytes) > _TOGETHER and size > _LONG * rows.num_rows
 
 
 def _joined(parts: Sequence[Outcome]) -> Outcome:

@@ -43,7 +43,7 @@ class StateSizes:
     """
 
     def __init__(self) -> None:
-        self._parts: dict[RunPart, int] | None = {}
+        self._parts: dict[RunPart, tuple[int, int]] | None = {}
         self.files: dict[str, int] = {}
         self.rows = 0
         self.size = 0
@@ -76,19 +76,24 @@ class StateSizes:
         found._count(parts, (before[key] for key in changes if key in before), -1)
         return found
 
-    def _count(self, parts: dict[RunPart, int], manifests: Iterable[Manifest], sign: int) -> None:
+    def _count(self, parts: dict[RunPart, tuple[int, int]], manifests: Iterable[Manifest], sign: int) -> None:
         runs = (run for manifest in manifests for area in manifest.values() for run in area)
         for run in runs:
-            known = parts.get(run.part, 0)
-            parts[run.part] = known + sign
-            if known + sign == 0:
+            users, rows = parts.get(run.part, (0, 0))
+            users += sign
+            if sign > 0:
+                # A part that is there may have fewer rows that count than it had.
+                self.rows += run.rows - rows
+                parts[run.part] = users, run.rows
+            elif users:
+                parts[run.part] = users, rows
+            else:
+                self.rows -= rows
                 del parts[run.part]
-            if known and known + sign:
-                continue
-            self.rows += sign * run.rows
-            self.size += sign * run.part.length
-            held = self.files.get(run.part.segment, 0) + sign
-            self.files[run.part.segment] = held
-            if not held:
-                del self.files[run.part.segment]
+            if users == (1 if sign > 0 else 0):
+                self.size += sign * run.part.length
+                held = self.files.get(run.part.segment, 0) + sign
+                self.files[run.part.segment] = held
+                if not held:
+                    del self.files[run.part.segment]
         self._parts = parts

@@ -246,6 +246,9 @@ class SparkRunner:
     def drop(self, queries: Collection[str]) -> None:
         """Nothing, since the epoch's work is in other processes: it ends by itself, or at its timeout."""
 
+    def want(self, queries: Collection[str]) -> None:
+        """Nothing either."""
+
     def cancel(self) -> None:
         """Cancel the epoch's job; Spark kills the workers that do not end by themselves."""
         with suppress(*GATEWAY_ERRORS):

@@ -34,9 +34,9 @@ _Runs = dict[RunRef, SortedRun]
 class RunsAtHand:
     """The runs of operators as they were stored last, of as many operators as there is room for.
 
-    Each epoch looks at the state of all operators, in the same order. So what does not fit is not kept: in
-    place of what is, it would never be there when it is wanted. Only what other runs of the driver's have
-    left makes room.
+    Each epoch looks at the state of all operators that have something to do, in the same order. So what does
+    not fit is not kept: in place of what is, it would never be there when it is wanted. Only what other runs
+    of the driver's have left makes room.
 
     A run is known by where it is stored, which no other run ever is. So whatever becomes of an epoch, what is
     at hand is what its commit names, or is not used.

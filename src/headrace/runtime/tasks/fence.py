@@ -11,8 +11,9 @@ Errors that are of no node, such as a state file that cannot be read, go through
 from __future__ import annotations
 
 import math
-import time
+import threading
 import traceback
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from types import TracebackType
@@ -33,6 +34,7 @@ _MEMORY: Final = (
     "the process more memory"
 )
 _TIME: Final = "let it do less for a row, take smaller epochs (SET epoch_rows), or SET epoch_timeout higher"
+_DROPPED: Final = "where that was refused, ALTER QUERY ... RESUME lets it go on"
 _FAULT: Final = (
     "it may help to write the query in another way; the others go on. The log says where it was raised"
 )
@@ -64,8 +66,22 @@ class CancelFlag:
     """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._unwanted = Counter[str]()
         self.queries: frozenset[str] = frozenset()
         self.all = False
+
+    def drop(self, queries: Collection[str]) -> None:
+        """Wait for some queries no longer."""
+        with self._lock:
+            self._unwanted.update(queries)
+            self.queries = frozenset(self._unwanted)
+
+    def want(self, queries: Collection[str]) -> None:
+        """Take back a `drop`."""
+        with self._lock:
+            self._unwanted = +(self._unwanted - Counter(queries))
+            self.queries = frozenset(self._unwanted)
 
 
 NEVER: Final = CancelFlag()
@@ -122,13 +138,21 @@ class Fence:
 
     def limit(self, nodes: Collection[int]) -> Limit:
         """How long nodes may still work, and whether somebody wants them to."""
-        left = self._seconds - max(self._spent.get(node, 0.0) for node in nodes)
+        alive = [node for node in nodes if node not in self.failures]
+        # What one has spent on its own is no reason to end the others.
+        left = self._seconds - min((self._spent.get(node, 0.0) for node in alive), default=0.0)
         return Limit(left, lambda: self._unwanted(nodes))
 
     def spend(self, nodes: Iterable[int], seconds: float) -> None:
         """Let nodes have worked for some seconds."""
         for node in nodes:
             self._spent[node] = self._spent.get(node, 0.0) + seconds
+
+    def overspent(self, node: int) -> OutOfTimeError | None:
+        """The error of a node that has worked for too long; None for others."""
+        if self._spent.get(node, 0.0) <= self._seconds:
+            return None
+        return OutOfTimeError(Limit(self._seconds), "it has taken too long")
 
     def _unwanted(self, nodes: Iterable[int]) -> str | None:
         flag = self._flag
@@ -146,7 +170,7 @@ class Fence:
             reason = f"the operator {what} took more than {self._seconds:g} s in one epoch"
             return NodeFailure(node, reason, _TIME)
         if isinstance(error, CancelledWorkError):
-            return NodeFailure(node, f"the operator {what} was ended: {error.reason}", None)
+            return NodeFailure(node, f"the operator {what} was ended: {error.reason}", _DROPPED)
         if isinstance(error, UserError):
             return NodeFailure(node, f"the operator {what} failed: {error.message}", error.hint)
         said = message_of(error)
@@ -166,7 +190,7 @@ _OF_NO_NODE: Final = (StoreError, OSError)
 class _Guard:
     """Work for some nodes, as a context."""
 
-    __slots__ = ("_before", "_fence", "_limits", "_nodes", "_started")
+    __slots__ = ("_before", "_fence", "_limit", "_limits", "_nodes")
 
     def __init__(self, fence: Fence, nodes: tuple[int, ...]) -> None:
         self._fence = fence
@@ -175,8 +199,8 @@ class _Guard:
     def __enter__(self) -> None:
         fence = self._fence
         self._before, fence.working = fence.working, self._nodes[0]
-        self._started = time.monotonic()
-        self._limits = begin(fence.limit(self._nodes))
+        self._limit = fence.limit(self._nodes)
+        self._limits = begin(self._limit)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -184,7 +208,10 @@ class _Guard:
         fence = self._fence
         end(self._limits)
         fence.working = self._before
-        fence.spend(self._nodes, time.monotonic() - self._started)
+        fence.spend(self._nodes, self._limit.spent)
+        if error is None and len(self._nodes) == 1:
+            # It may not have asked on the way, as a function of a user's.
+            error = fence.overspent(self._nodes[0])
         if error is None or not fence.is_of_node(error):
             return None
         fence.fail(self._nodes, error)

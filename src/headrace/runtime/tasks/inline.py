@@ -40,7 +40,11 @@ class InlineRunner:
 
     def drop(self, queries: Collection[str]) -> None:
         """Do nothing more for some queries; see `Runner.drop`."""
-        self._flag.queries = frozenset(queries)
+        self._flag.drop(queries)
+
+    def want(self, queries: Collection[str]) -> None:
+        """Take back a `drop`."""
+        self._flag.want(queries)
 
     def cancel(self) -> None:
         """End the epoch that is running at the next place where it looks whether it is wanted."""

@@ -156,7 +156,7 @@ class Level:
         return tuple(number for number in sorted(found) if graph.nodes[number].level == self._task.level)
 
     def _ready(self, bucket: int) -> Worklist:
-        """The nodes that have something to do: the others yield nothing, and their state stays as it is."""
+        """The nodes that have something to do: the others yield nothing, and what they hold stays."""
         graph, level = self._task.work.graph, self._task.level
         reached = (graph.readers[channel] for channel in self._inbox.channels(bucket))
         first = {number for numbers in reached for number in numbers if graph.nodes[number].level == level}

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import TimeWindow
 from headrace.elements import Batch, BoolArray, concat, encode
+from headrace.limits import within
 from headrace.lowering.exits import Exits
 from headrace.lowering.graph import Graph, Panes
 from headrace.lowering.node import Exchange, Spread
@@ -171,14 +172,14 @@ class _Paned:
     def __init__(self, panes: Panes, graph: Graph, numbers: Mapping[tuple[int, Exchange], int]) -> None:
         self.node = panes.node
         self.channels = [numbers[member] for member in panes.members]
-        read = {number: columns for (number, _), columns in zip(panes.members, panes.columns, strict=True)}
-        self._read = sorted(read.items())
+        self._windows = [number for number, _ in panes.members]
+        self._read = dict(zip(self._windows, panes.columns, strict=True))
         windows = []
         for (number, _), part in zip(panes.members, panes.parts, strict=True):
             window = graph.nodes[number].plan
             assert isinstance(window, TimeWindow)
             windows.append((window, Accumulation.of(part)))
-        self._windows, self._length = windows, panes.length
+        self._parts, self._length = windows, panes.length
         self._reduction = InPanes(panes.length, Accumulation.of(panes.plan), tuple(windows))
 
     def prepare(
@@ -195,30 +196,39 @@ class _Paned:
             readers: the nodes that read each exchange.
         """
 
-        def report(rows: Batch, failed: BoolArray, reason: str) -> None:
-            for number, columns in self._read:
-                letters.reporter(number)(rows.with_payload(rows.payload.select(columns)), failed, reason)
-
+        everyone = [node for channel in self.channels for node in readers[channel]]
+        failed: list[_Failed] = []
         try:
-            found = list(zip(self.channels, self._reduction.reduce(batch, report), strict=True))
-        except Exception as error:
+            with within(fence.limit(everyone)):
+                prepared = list(self._reduction.reduce(batch, lambda *part: failed.append(part)))
+        except BaseException as error:
             if not fence.is_of_node(error):
                 raise
-            found = self._one_by_one(batch, letters, fence, readers)
-        yield from found
+            yield from self._one_by_one(batch, letters, fence, readers)
+            return
+        for number in self._windows:
+            self._set_apart(failed, number, letters)
+        yield from zip(self.channels, prepared, strict=True)
 
     def _one_by_one(
         self, batch: Batch, letters: DeadLetters, fence: Fence, readers: Sequence[Sequence[int]]
-    ) -> list[tuple[int, Batch]]:
-        found: list[tuple[int, Batch]] = []
-        reads = dict(self._read)
-        for channel, (window, part) in zip(self.channels, self._windows, strict=True):
-
-            def report(rows: Batch, failed: BoolArray, reason: str, number: int = channel) -> None:
-                columns = reads[number]
-                letters.reporter(number)(rows.with_payload(rows.payload.select(columns)), failed, reason)
-
+    ) -> Iterator[tuple[int, Batch]]:
+        for channel, number, (window, part) in zip(self.channels, self._windows, self._parts, strict=True):
+            failed: list[_Failed] = []
+            prepared: list[Batch] = []
             with fence.around(*readers[channel]):
-                (prepared,) = InPanes(self._length, part, ((window, part),)).reduce(batch, report)
-                found.append((channel, prepared))
-        return found
+                reduction = InPanes(self._length, part, ((window, part),))
+                prepared += reduction.reduce(batch, lambda *rows, known=failed: known.append(rows))
+            if prepared:
+                self._set_apart(failed, number, letters)
+                yield channel, prepared[0]
+
+    def _set_apart(self, failed: Sequence[_Failed], number: int, letters: DeadLetters) -> None:
+        """Report the elements of a window for which an expression has failed."""
+        columns, report = self._read[number], letters.reporter(number)
+        for rows, places, reason in failed:
+            report(rows.with_payload(rows.payload.select(columns)), places, reason)
+
+
+_Failed = tuple[Batch, BoolArray, str]
+"""What a report is given: a batch, which of its elements, and the reason."""

@@ -39,11 +39,15 @@ class Runner(Protocol):
     def drop(self, queries: Collection[str]) -> None:
         """Do nothing more for some queries in the epoch that another thread is running, as far as it can be.
 
-        They have failed with it then. It holds until it is called again.
+        They have failed with it then. It holds until `want` is called.
 
         Args:
-            queries: their names; none if all are wanted again.
+            queries: their names.
         """
+        ...
+
+    def want(self, queries: Collection[str]) -> None:
+        """Take back a `drop` of some queries."""
         ...
 
     def cancel(self) -> None:

@@ -14,6 +14,7 @@ import headrace as hr
 from headrace.elements import encode_rows
 from headrace.engine.access.policy import Policy
 from headrace.engine.run.execution import Settings
+from headrace.lowering.graph import Graph
 from headrace.operators.state.runs import RunPart, RunRef, SortedRun, stored_run
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.store.segments import SegmentReader
@@ -120,9 +121,11 @@ def test_operators_that_are_no_more_leave_room() -> None:
     runs = RunsAtHand(2 * SIZE)
     for bucket in range(2):
         keep(runs, bucket, stored(f"e{bucket}"))
-    runs.forget_all_but("another", {})
+    runs.forget_all_but("another", {}, Graph((), ()))
     assert [lent(runs, bucket, f"e{bucket}") is not None for bucket in range(2)] == [True, True]
-    runs.forget_all_but("run", {("node", 1): {}})
+    graph = Graph((), ())
+    runs.forget_all_but("run", {("node", 1): {}}, graph)
+    runs.forget_all_but("run", {}, graph)  # the same operators as before
     keep(runs, 2, stored("e2"))
     assert [lent(runs, bucket, f"e{bucket}") is not None for bucket in range(3)] == [False, True, True]
 

@@ -298,15 +298,18 @@ class LiveRun:
         # Until it begins it can be taken back; then it is waited for, since it may take effect.
         with withdrawing(done.cancel):
             try:
-                if unwanted and not _is_soon(done):
-                    self._run.drop(unwanted)
-                return done.result()
+                if not unwanted or wait([done], _HURRY).done:
+                    return done.result()
             except CancelledError:
                 check_wanted()
                 raise
-            finally:
-                if unwanted:
-                    self._run.drop(())
+        check_wanted()
+        # What has been hurried cannot be taken back any more: the queries end with the epoch.
+        self._run.drop(unwanted)
+        try:
+            return done.result()
+        finally:
+            self._run.want(unwanted)
 
     def promise(self, stream: str, heartbeat: int) -> Future[None]:
         """Take a heartbeat that a stream's source sends beside its rows; resolved when it is committed.
@@ -646,11 +649,6 @@ class LiveRun:
         with ExitStack() as stack:
             for name, feed in self._feeds.items():
                 stack.callback(feed.settle, failed.get(name))
-
-
-def _is_soon(done: Future[T]) -> bool:
-    """Whether something is done before it is to be hurried."""
-    return bool(wait([done], _HURRY).done)
 
 
 def _over(error: BaseException | None) -> UserError:

@@ -391,6 +391,10 @@ class Run:
         """Do nothing more for some queries in the epoch that another thread is running; see `Runner.drop`."""
         self._runner.drop(queries)
 
+    def want(self, queries: Collection[str]) -> None:
+        """Take back a `drop`."""
+        self._runner.want(queries)
+
     def point(self, name: str) -> StreamPoint:
         """How far a stream has been read."""
         return self._last.points.get(name, StreamPoint(0))

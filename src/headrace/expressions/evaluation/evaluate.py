@@ -71,7 +71,7 @@ _LONG: Final = 2**10
 """So many bytes a row has that counts as long."""
 _SOON: Final = 0.1
 """So many seconds are spent on an expression of constants before there are rows."""
-_LITERAL: Final = 2**16
+_LITERAL: Final = 2**12
 """So many bytes a value of constants has at most that is computed before there are rows."""
 
 
@@ -96,7 +96,8 @@ def evaluate(expression: Expression, rows: pa.RecordBatch) -> Outcome:
 
 def _are_long(rows: pa.RecordBatch) -> bool:
     """Whether rows have so long values that some of them are computed at a time, to ask in between."""
-    return rows.num_rows > 1 and (size := rows.nbytes) > _TOGETHER and size > _LONG * rows.num_rows
+    size = int(rows.nbytes)
+    return rows.num_rows > 1 and size > max(_TOGETHER, _LONG * rows.num_rows)
 
 
 def _joined(parts: Sequence[Outcome]) -> Outcome:

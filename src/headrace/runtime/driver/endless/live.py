@@ -199,6 +199,8 @@ class LiveRun:
         """
         ahead = change.ahead or self.ahead(change)
         if ahead is None:
+            if self._ended:
+                raise _over(self.error)
             ended = self._run.reading.queries.live.keys() - change.wanted.plans.keys()
             return self._between_epochs(lambda: self._change(change), ended - {*change.keeping})
         ahead.arrived.result()

@@ -1,0 +1,117 @@
+"""Queries that take too long, or too much, end alone; a change and a stop do not wait for them."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+import headrace as hr
+from headrace.errors import ExecutionError, UserError
+from inside import core_of
+from waiting import wait_for
+
+SLOW = "CREATE QUERY slow AS SELECT k, LEVENSHTEIN(REPEAT(s, 50000), REPEAT('ab', 25000)) AS d FROM p"
+"""Some seconds for each row."""
+
+
+def rows(count: int, at: int = 2) -> pa.Table:
+    return pa.table({"ts": [at] * count, "k": [at * 100 + place for place in range(count)], "s": [chr(97 + place % 26) for place in range(count)]})
+
+
+@pytest.fixture
+def db() -> Iterator[hr.Database]:
+    with hr.connect(runner="inline") as db:
+        db.execute("CREATE STREAM p (ts BIGINT, k BIGINT, s STRING) FROM push TIMESTAMP BY ts")
+        db.execute("CREATE QUERY good AS SELECT k FROM p")
+        db.start()
+        db.push("p", rows(1, 1))
+        yield db
+
+
+def is_at_work() -> bool:
+    """Whether the epochs' thread compares texts."""
+    threads = {thread.ident for thread in threading.enumerate() if thread.name == "headrace epochs"}
+    for ident, frame in sys._current_frames().items():
+        at = frame
+        while ident in threads and at is not None:
+            if at.f_code.co_name == "_levenshtein":
+                return True
+            at = at.f_back  # type: ignore[assignment]
+    return False
+
+
+def begin(db: hr.Database) -> object:
+    """A push of rows on which the slow query works for long."""
+    db.execute(SLOW)
+    pushed = db.push("p", rows(26), wait=False)
+    wait_for(is_at_work)
+    return pushed
+
+
+def test_a_query_that_takes_too_long_ends_alone(db: hr.Database) -> None:
+    db.execute("SET epoch_timeout = 1")
+    db.execute(SLOW)
+    db.push("p", rows(26))
+    assert "took more than 1 s in one epoch" in str(db.status.query("slow").failed)
+    db.push("p", rows(1, 3))
+    assert db["good"].history().num_rows == 27
+
+
+def test_a_query_that_takes_too_much_memory_ends_alone(db: hr.Database) -> None:
+    db.execute("CREATE QUERY big AS SELECT REPEAT(s, 1000000) AS n FROM p")
+    db.push("p", rows(1_100))
+    assert "needs more memory than there is" in str(db.status.query("big").failed)
+    assert db.running
+
+
+@pytest.mark.parametrize("statement", ["DROP QUERY slow", "ALTER QUERY slow PAUSE"])
+def test_a_query_goes_beside_the_epoch_that_works_on_it(db: hr.Database, statement: str) -> None:
+    pushed = begin(db)
+    assert db.status.attempt is not None
+    db.execute(statement)
+    assert pushed.result()  # type: ignore[attr-defined]
+    assert "slow" not in {query.name for query in db.status.queries if query.failed is None} - {"paused"}
+    db.push("p", rows(1, 3))
+    assert db["good"].history().num_rows == 27
+
+
+def test_a_paused_query_that_worked_goes_on_when_it_is_resumed(db: hr.Database) -> None:
+    begin(db)
+    db.execute("ALTER QUERY slow PAUSE")
+    db.execute("ALTER QUERY slow RESUME; SET epoch_timeout = 600")
+    db.push("p", rows(1, 3))
+    db.push("p", rows(0, 4))
+    assert db.status.query("slow").failed is None
+
+
+def test_a_stop_ends_the_thread_whatever_it_works_on(db: hr.Database) -> None:
+    begin(db)
+    (thread,) = [one for one in threading.enumerate() if one.name == "headrace epochs"]
+    with pytest.raises(ExecutionError, match="has not ended within 0.5 s"):
+        db.stop(0.5)
+    wait_for(lambda: not thread.is_alive())
+    db.start()
+    db.push("p", rows(1, 5))
+
+
+def test_explain_does_not_compute_what_takes_long(db: hr.Database) -> None:
+    text = db.execute("EXPLAIN SELECT LEVENSHTEIN(REPEAT('a', 100000), REPEAT('b', 100000)) AS d FROM p")
+    assert "LEVENSHTEIN" in str(text[0])
+
+
+def test_a_timeout_is_a_number_of_seconds(db: hr.Database) -> None:
+    with pytest.raises(UserError, match="epoch_timeout must be more than 0"):
+        hr.connect(runner="inline", epoch_timeout=0)
+    assert core_of(db).settings.run.timeout == 600
+    db.execute("SET epoch_timeout = 5")
+    assert core_of(db).settings.run.timeout == 5
+    db.served.limit_epochs(30)
+    db.execute("SET epoch_timeout = DEFAULT")
+    assert core_of(db).settings.run.timeout == 30
+    with hr.connect(runner="inline", epoch_timeout=2.5) as other:
+        other.served.limit_epochs(30)
+        assert core_of(other).settings.run.timeout == 2.5

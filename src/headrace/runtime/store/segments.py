@@ -102,12 +102,16 @@ class FolderStore:
 
         Raises:
             StoreError: it is missing or cannot be read.
+            MemoryError: it cannot be mapped, for want of memory.
         """
         path = inside(self.path, name)
         try:
             with pa.memory_map(str(path)) as file:
                 return file.read_buffer()
         except OSError as error:
+            if error.errno == errno.ENOMEM or os.strerror(errno.ENOMEM) in str(error):
+                # The file is whole; whoever restored it from a copy would lose what is newer.
+                raise MemoryError(f"there is not enough memory to read {path}") from error
             raise StoreError(f"cannot read {path}: {error}", hint="restore the store from a copy") from error
 
     def names(self, folder: str) -> Iterator[str]:

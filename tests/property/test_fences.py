@@ -15,6 +15,8 @@ import pytest
 import headrace as hr
 from faults import KINDS, Fault, faulty
 from headrace.algebra.nodes import Stateful, Stateless
+from headrace.errors import ExecutionError, UserError
+from headrace.runtime.driver.endless.retries import ATTEMPTS
 from how_many import how_many, some
 
 QUERIES: Final = {
@@ -151,6 +153,42 @@ def test_faults_are_put_into_every_kind_of_operator() -> None:
     # These are made by changes of a run, or for many queries together.
     made = {"Clip", "Remember", "Match", "NestedAggregate", "Split", "Rstream", "Finalize", "Coalesce"}
     assert kinds - seen.keys() <= made
+
+
+@pytest.mark.parametrize("at", [0, 40, 400])
+def test_what_goes_wrong_while_a_query_catches_up_is_for_whoever_asked(at: int) -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute("CREATE STREAM p (ts BIGINT, k BIGINT) FROM push TIMESTAMP BY ts RETAIN ALL")
+        db.execute("CREATE QUERY good AS SELECT k FROM p")
+        db.start()
+        db.push("p", pa.table({"ts": [1, 2, 3], "k": [1, 2, 3]}))
+        late = "CREATE QUERY victim FROM BEGINNING AS SELECT k, SUM(k + 1) AS n FROM p [RANGE 5] GROUP BY k"
+        with faulty(Fault("victim", at, KeyError)) as fault, pytest.raises(UserError, match="KeyError"):
+            db.execute(late)
+        assert fault.raised
+        db.push("p", {"ts": 4, "k": 4})
+        assert db["good"].history()["k"].to_pylist() == [1, 2, 3]
+        db.execute(late)
+        assert db["victim"].history()["n"].to_pylist()[:3] == [2, 3, 4]
+
+
+def test_an_error_of_no_query_ends_the_run_with_an_error_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = []
+
+    def broken(*_: object) -> None:
+        tried.append(1)
+        raise KeyError("of no query")
+
+    with hr.connect(runner="inline") as db:
+        db.stream("g", pa.table({"ts": [1, 2], "k": [1, 2]}), timestamp="ts")
+        db.query("SELECT k FROM g", name="q")
+        monkeypatch.setattr("headrace.runtime.tasks.stages._take_in_split", broken)
+        with pytest.raises(ExecutionError, match=r"epoch 1 failed: KeyError: 'of no query'"):
+            db.run()
+        assert len(tried) == ATTEMPTS
+        monkeypatch.undo()
+        db.run()
+        assert db["q"].history()["k"].to_pylist() == [1, 2]
 
 
 def test_a_query_that_has_ended_stays_so_until_it_is_resumed(tmp_path: Path) -> None:

@@ -82,7 +82,9 @@ def test_a_comparison_of_two_long_texts_asks_on_the_way() -> None:
 
 
 def test_texts_that_are_too_long_to_be_compared_fail() -> None:
-    row = pa.RecordBatch.from_arrays([pa.array(["a" * 100_001, "abc", None]), pa.array(["b"] * 3)], names="ab")
+    row = pa.RecordBatch.from_arrays(
+        [pa.array(["a" * 100_001, "abc", None]), pa.array(["b"] * 3)], names="ab"
+    )
     found = evaluate(resolve("LEVENSHTEIN", (A, B)), row)
     assert (found.values.to_pylist(), found.reason) == (
         [None, 2, None],
@@ -99,7 +101,11 @@ def test_long_values_are_computed_some_rows_at_a_time() -> None:
 
 
 def _ones(rows: int, value: int) -> pa.RecordBatch:
-    columns = [pa.nulls(rows, STRING), pa.nulls(rows, STRING), pa.array(np.full(rows, value) - np.arange(rows))]
+    columns = [
+        pa.nulls(rows, STRING),
+        pa.nulls(rows, STRING),
+        pa.array(np.full(rows, value) - np.arange(rows)),
+    ]
     return pa.RecordBatch.from_arrays(columns, names=["a", "b", "n"])
 
 

@@ -19,7 +19,13 @@ SLOW = "CREATE QUERY slow AS SELECT k, LEVENSHTEIN(REPEAT(s, 50000), REPEAT('ab'
 
 
 def rows(count: int, at: int = 2) -> pa.Table:
-    return pa.table({"ts": [at] * count, "k": [at * 100 + place for place in range(count)], "s": [chr(97 + place % 26) for place in range(count)]})
+    return pa.table(
+        {
+            "ts": [at] * count,
+            "k": [at * 100 + place for place in range(count)],
+            "s": [chr(97 + place % 26) for place in range(count)],
+        }
+    )
 
 
 @pytest.fixture
@@ -91,7 +97,7 @@ def test_a_paused_query_that_worked_goes_on_when_it_is_resumed(db: hr.Database) 
 def test_a_stop_ends_the_thread_whatever_it_works_on(db: hr.Database) -> None:
     begin(db)
     (thread,) = [one for one in threading.enumerate() if one.name == "headrace epochs"]
-    with pytest.raises(ExecutionError, match="has not ended within 0.5 s"):
+    with pytest.raises(ExecutionError, match="has not ended within"):
         db.stop(0.5)
     wait_for(lambda: not thread.is_alive())
     db.start()

@@ -35,9 +35,7 @@ _MEMORY: Final = (
 )
 _TIME: Final = "let it do less for a row, take smaller epochs (SET epoch_rows), or SET epoch_timeout higher"
 _DROPPED: Final = "where that was refused, ALTER QUERY ... RESUME lets it go on"
-_FAULT: Final = (
-    "it may help to write the query in another way; the others go on. The log says where it was raised"
-)
+_FAULT: Final = "writing the query in another way may help; the log says where it was raised"
 
 
 @dataclass(frozen=True)

@@ -183,10 +183,14 @@ def test_a_query_is_not_replaced_by_one_that_its_sinks_cannot_take(tmp_path: Pat
         db.execute(f"{BEGIN}{OUT}", base=tmp_path)
         db.start()
         push(db, 1)
-        with pytest.raises(LanguageError, match="another key: its answer is taken by drain"):
-            db.execute("CREATE OR REPLACE QUERY q AS SELECT v FROM s")
-        with pytest.raises(LanguageError, match="its answer is taken by drain"):
-            db.execute("EXPLAIN REPLACE q AS SELECT v FROM s")
+        for what, text in (
+            (r"other columns, \(v BIGINT\)", "SELECT v FROM s"),
+            ("rows of an instant each in place of rows that last", "SELECT v, ts AS n FROM s"),
+            ("another key", "SELECT v, ts AS n FROM s [RANGE 10]"),
+        ):
+            for statement in ("CREATE OR REPLACE QUERY", "EXPLAIN REPLACE"):
+                with pytest.raises(LanguageError, match=f"with {what}: its answer is taken by drain"):
+                    db.execute(f"{statement} q AS {text}")
         db.execute("CREATE OR REPLACE QUERY q AS SELECT v, COUNT(*) AS n FROM s [RANGE 20] GROUP BY v")
         push(db, 40)
         db.stop()

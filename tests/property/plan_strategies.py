@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from math import lcm
 from typing import Any, cast
 
 import pyarrow as pa
@@ -54,6 +55,7 @@ from headrace.expressions.aggregates.aggregates import Modifiers, resolve_aggreg
 from headrace.expressions.functions.functions import literal, make_cast
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey, transform_columns
 from headrace.heartbeats.timing import Timing
+from headrace.language.binding.granules import granules_of
 from headrace.language.binding.selection.empty_row import with_empty_row
 from headrace.optimizer import optimize
 from headrace.optimizer.joins.join_graph import JoinOrder, inputs_named, mapped
@@ -400,13 +402,22 @@ class _Builder:
         if self.draw(st.integers(0, 2)) == 0:
             kinds = (self._rows, self._hop, self._session, self._over, self._lifetime)
             return self.draw(st.sampled_from(kinds))(below)
-        size = self.draw(st.sampled_from((3, 2, 5, 1, 4, 6, INFINITY)))
+        size = self._multiple(below, 3, 2, 5, 1, 4, 6, INFINITY)
         slide = self.draw(st.sampled_from((1, 2, 1, 3, 4)))
-        window = TimeWindow(below, Duration(size), Duration(slide))
+        # Without SLIDE a window slides by one instant, whatever is below it.
+        window = TimeWindow(below, size, Duration(slide if slide == 1 else slide * _granule(below)))
         granule = self.draw(st.sampled_from((1, 1, 1, 2, 5)))
-        return window if granule == 1 else Granularity(window, Duration(granule))
+        return window if granule == 1 else Granularity(window, Duration(granule * _granule(below)))
+
+    def _multiple(self, below: Plan, *counts: int) -> Duration:
+        """A length of so many granules of what a window is over: the language refuses any other."""
+        count = self.draw(st.sampled_from(counts))
+        return Duration(count if count == INFINITY else count * _granule(below))
 
     def _lifetime(self, below: Plan) -> Plan:
+        if isinstance(below, Split):
+            # The language has no text for it: rows that last have no instant to count from.
+            below = Istream(below.input)
         fixed = st.builds(literal, st.sampled_from((2, 5, 1, INFINITY)))
         duration = self.draw(fixed) if self.draw(st.booleans()) else self._expression(below.schema, BIGINT)
         granule, shift = (self.draw(st.sampled_from(some)) for some in ((1, 2, 3), (0, 1, -1, 4)))
@@ -443,9 +454,9 @@ class _Builder:
         return RowsFrame(first, self.draw(st.integers(0, 2 if first is None else first)))
 
     def _hop(self, below: Plan) -> Plan:
-        size, slide = (self.draw(st.sampled_from((3, 2, 5, 1, 4))) for _ in range(2))
-        offset = self.draw(st.sampled_from((0, 0, 1, 7)))
-        lengths = Duration(size), Duration(slide), Duration((size + offset) % slide)
+        size, slide = (self._multiple(below, 3, 2, 5, 1, 4) for _ in range(2))
+        offset = self._multiple(below, 0, 0, 1, 7)
+        lengths = size, slide, Duration((size.length + offset.length) % slide.length)
         return WindowBounds(TimeWindow(below, *lengths), *lengths)
 
     def _window_groups(self, depth: int) -> Plan:
@@ -478,8 +489,7 @@ class _Builder:
         return transform_columns(condition, lambda one: columns[one.index])
 
     def _session(self, below: Plan) -> Plan:
-        gap = self.draw(st.sampled_from((3, 2, 5, 1)))
-        return SessionWindow(below, Duration(gap), self._partition(below))
+        return SessionWindow(below, self._multiple(below, 3, 2, 5, 1), self._partition(below))
 
     def _union(self, depth: int) -> Plan:
         return Union(self._alike(depth))
@@ -595,6 +605,11 @@ _CALLS = (
     *("SUM", "*", "VARIANCE", "AVG", "MIN", "STDDEV", "COUNT"),
     *("MAX", "SUM", "FIRST", "LAST", "ARRAY_AGG"),
 )
+
+
+def _granule(plan: Plan) -> int:
+    """The length of the granules at which the content of a plan is exact (instants)."""
+    return lcm(*(granule.length for granule in granules_of(plan)))
 
 
 def _known(field: Field) -> bool:

@@ -56,10 +56,11 @@ from headrace.algebra.nodes import (
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import timestamp_columns
 from headrace.algebra.system_streams import system_stream
+from headrace.expressions.functions.functions import literal
 from headrace.expressions.render import render, render_call, render_sort_key
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey, shift_columns
 from headrace.language.names import quoted_name
-from headrace.schema import BOOLEAN, unique_names
+from headrace.schema import BIGINT, BOOLEAN, unique_names
 from headrace.time import INFINITY, Duration, TimeDomain
 
 Names = tuple[str, ...]
@@ -276,8 +277,8 @@ def _leaf(plan: Plan) -> str:
             return _rows(plan)
         case Lifetime():
             return _living(plan)
-        case Sample(input=below, percent=percent):
-            return f"{_listed(below)} SAMPLE({percent:f})"
+        case Sample(percent=percent):
+            return f"{_sampled(plan)} SAMPLE({percent:f})"
         case Granularity(input=below, granule=granule):
             table = f"({_query(below)})" if isinstance(below, Granularity) else _leaf(below)
             return f"{table} GRANULARITY({_duration(granule, plan.domain)})"
@@ -409,6 +410,15 @@ def _listed(plan: Plan) -> str:
     while isinstance(plan, Split):
         plan = plan.input
     return f"({_query(plan)})"
+
+
+def _sampled(plan: Sample) -> str:
+    """What is sampled: of one instant where the instant counts, and only there."""
+    if plan.timed or not plan.input.is_chronon:
+        return _listed(plan.input)
+    # The optimizer has found rows that last to be of one instant. A computed lifetime is not known to be one.
+    lasting = _living(Lifetime(plan.input, Call("+", (literal(0), literal(1)), BIGINT)))
+    return f"(SELECT {_list([(name, quoted_name(name)) for name in plan.schema.names])} FROM {lasting})"
 
 
 def _duration(duration: Duration, domain: TimeDomain) -> str:

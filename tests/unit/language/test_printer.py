@@ -3,8 +3,12 @@ from __future__ import annotations
 import pytest
 
 from auctions import plan_of
+from headrace.algebra.nodes import Plan, Sample
+from headrace.algebra.properties import walk
 from headrace.language.printer import to_sql
 from headrace.optimizer import optimize
+from headrace.reference.contents import Stream
+from headrace.reference.operators import evaluate
 
 QUERIES = [
     "SELECT * FROM Bid",
@@ -122,6 +126,24 @@ def test_what_it_looks_like() -> None:
 def test_what_reads_whole_rows_stands_over_the_columns_of_an_optimized_plan(text: str) -> None:
     plan = optimize(plan_of(text))
     assert optimize(plan_of(to_sql(plan))) == plan
+
+
+def test_rows_that_last_are_sampled_alike_where_the_optimizer_finds_them_of_one_instant() -> None:
+    both = "(SELECT a.id, b.kind AS k FROM tick [RANGE 5] a LEFT JOIN tick b ON a.id = b.id)"
+    plan = optimize(plan_of(f"SELECT id FROM {both} SAMPLE(50) WHERE k = 'a'"))
+    again = plan_of(to_sql(plan))
+    assert (sampled(plan).timed, sampled(plan).input.is_chronon) == (False, True)
+    assert not sampled(again).timed
+    assert plan_of(to_sql(again)) == again
+    rows = [((number % 2, "a", None, number // 3), number // 3, number // 3 + 1, 1) for number in range(40)]
+    streams = {"tick": Stream(("id", "kind", "price", "at"), rows)}
+    assert evaluate(again, streams) == evaluate(plan, streams)
+
+
+def sampled(plan: Plan) -> Sample:
+    """The sample in a plan that has one."""
+    (found,) = (node for node in walk(plan) if isinstance(node, Sample))
+    return found
 
 
 def test_the_operator_of_a_select_list_stands_around_the_first_rows() -> None:

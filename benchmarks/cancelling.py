@@ -45,8 +45,8 @@ def rows(long: bool) -> pa.RecordBatch:
 
 def calls(name: str) -> Iterator[Expression]:
     """Calls of a function with one to three arguments, the first of them a column."""
-    columns = [Column(place, f"c{place}", kind) for place, kind in enumerate(_KINDS)]
-    constants = [literal(word) for word in _WORDS]
+    columns: list[Expression] = [Column(place, f"c{place}", kind) for place, kind in enumerate(_KINDS)]
+    constants: list[Expression] = [literal(word) for word in _WORDS]
     for first in columns:
         for count in range(3):
             for others in itertools.product([*columns[:2], *constants], repeat=count):

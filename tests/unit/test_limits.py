@@ -121,7 +121,9 @@ def test_rows_that_fail_are_the_same_when_they_are_computed_apart() -> None:
 def test_constants_that_take_long_or_much_are_left_to_whoever_runs_them() -> None:
     long = resolve("REPEAT", (literal("a"), literal(1_000_000)))
     assert isinstance(computed(long), Call)
-    assert computed(resolve("LENGTH", (long,))) == Literal(1_000_000, BIGINT)
+    assert isinstance(computed(resolve("LENGTH", (long,))), Call)
+    short = resolve("REPEAT", (literal("a"), literal(4_000)))
+    assert computed(resolve("LENGTH", (short,))) == Literal(4_000, BIGINT)
     far = resolve("REPEAT", (literal("a"), literal(100_000)))
     assert isinstance(computed(resolve("LEVENSHTEIN", (far, resolve("REVERSE", (far,))))), Call)
     assert failure_of(resolve("LEVENSHTEIN", (far, resolve("REVERSE", (far,))))) is None

@@ -12,6 +12,7 @@ from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import walk
+from headrace.limits import checked
 from headrace.optimizer.decisions import Decisions
 from headrace.optimizer.joins.aggregate_before_join import aggregate_before_join
 from headrace.optimizer.joins.coalesce_below_join import coalesce_below_join
@@ -154,7 +155,7 @@ def rewrites_by(plan: Plan, decisions: Decisions) -> list[tuple[str, Plan]]:
 def _apply(rules: Sequence[Rule], plan: Plan, steps: list[tuple[str, Plan]]) -> Plan:
     """The plan after each rule in turn; the steps take those that changed something."""
     nodes = list(walk(plan))
-    for rule in rules:
+    for rule in checked(rules):
         if not rule.applies(nodes):
             continue
         rewritten = rule.rewrite(plan)

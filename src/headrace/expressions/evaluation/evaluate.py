@@ -39,11 +39,11 @@ from headrace.expressions.evaluation.values import (
     truth,
     without,
 )
-from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal
+from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal, children
 from headrace.expressions.user import call_user
-from headrace.limits import Limit, OutOfTimeError, check, within
+from headrace.limits import check
 from headrace.nested import is_nested
-from headrace.schema import BINARY
+from headrace.schema import BINARY, STRING
 
 __all__ = ["Outcome", "computed", "evaluate", "failure_of", "predicate_mask"]
 
@@ -65,14 +65,14 @@ _KERNELS: Final[dict[str, Kernel]] = {
 
 _MOST: Final = 2**30
 """So many bytes the values of an expression have at most, for the rows of a batch."""
-_TOGETHER: Final = 2**23
+_TOGETHER: Final = 2**21
 """So many bytes of long values are computed without a look at whether they are still wanted."""
 _LONG: Final = 2**10
 """So many bytes a row has that counts as long."""
-_SOON: Final = 0.1
-"""So many seconds are spent on an expression of constants before there are rows."""
-_LITERAL: Final = 2**12
-"""So many bytes a value of constants has at most that is computed before there are rows."""
+_TEXT: Final = 2**12
+"""So many bytes a text has at most from which something is computed before there are rows."""
+_LITERAL: Final = 2**17
+"""The same of other values."""
 
 
 def evaluate(expression: Expression, rows: pa.RecordBatch) -> Outcome:
@@ -97,7 +97,7 @@ def evaluate(expression: Expression, rows: pa.RecordBatch) -> Outcome:
 def _are_long(rows: pa.RecordBatch) -> bool:
     """Whether rows have so long values that some of them are computed at a time, to ask in between."""
     size = int(rows.nbytes)
-    return rows.num_rows > 1 and size > max(_TOGETHER, _LONG * rows.num_rows)
+    return bool(rows.num_rows > 1 and size > max(_TOGETHER, _LONG * rows.num_rows))
 
 
 def _joined(parts: Sequence[Outcome]) -> Outcome:
@@ -127,7 +127,7 @@ def computed(expression: Expression) -> Expression:
     long or much memory is left to whoever runs it.
     """
     outcome = _soon(expression)
-    if outcome is None or outcome.values.nbytes > _LITERAL:
+    if outcome is None or outcome.values.nbytes > _TEXT:
         return expression
     try:
         value = outcome.values[0].as_py()
@@ -144,16 +144,19 @@ def failure_of(expression: Expression) -> str | None:
 
 
 def _soon(expression: Expression) -> Outcome | None:
-    """The value of an expression without columns; None where it is not to be had soon."""
-    limit = Limit(_SOON)
+    """The value of an expression without columns; None where it is not to be had soon.
+
+    That depends on how large the values are that it is made of, and on no clock: the plan of a query is the
+    same whenever it is made.
+    """
+    one = empty_columns(1)
+    for part in children(expression):
+        found = _soon(part)
+        if found is None or found.values.nbytes > (_TEXT if found.values.type == STRING else _LITERAL):
+            return None
     try:
-        with within(limit):
-            return evaluate(expression, empty_columns(1))
+        return evaluate(expression, one)
     except MemoryError:
-        return None
-    except OutOfTimeError as error:
-        if error.limit is not limit:
-            raise
         return None
 
 

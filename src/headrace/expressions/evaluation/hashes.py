@@ -18,6 +18,7 @@ from headrace.elements import BoolArray, Int64Array, integers
 from headrace.expressions.evaluation.decimals import unscaled
 from headrace.expressions.evaluation.values import Datum, Kernel, KernelResult, fine, rows_of, spread
 from headrace.expressions.tree import Call
+from headrace.limits import checked
 from headrace.schema import BIGINT
 
 _Words = npt.NDArray[np.uint32]
@@ -71,7 +72,7 @@ def _of_bytes(texts: pa.Array, hashes: _Words) -> _Words:
     data = np.empty(0, np.uint8) if content is None else np.frombuffer(content, dtype=np.uint8)
     starts, sizes = offsets[:-1].astype(np.int64), np.diff(offsets)
     result = hashes.copy()
-    for at in range(0, int(sizes.max(initial=0)), 4):
+    for at in checked(range(0, int(sizes.max(initial=0)), 4)):
         # First the whole words, and then what is behind the last one.
         whole = np.flatnonzero(sizes >= at + 4)
         parts = [

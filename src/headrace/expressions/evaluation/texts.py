@@ -105,7 +105,7 @@ def by_constants(
     codes = payload_codes(sets)
     order = np.argsort(codes, kind="stable")
     parts = [pa.nulls(0, call.type)]
-    for same in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if count else ():
+    for same in checked(np.split(order, np.flatnonzero(np.diff(codes[order])) + 1) if count else ()):
         constants = tuple(sets.take(same[:1]).to_pylist()[0].values())
         chosen = texts.take(same)
         parts.append(pa.nulls(len(same), call.type) if None in constants else function(chosen, constants))

@@ -34,7 +34,7 @@ BIGINT_OVERFLOW: Final = "BIGINT overflow"
 DECIMAL_OVERFLOW: Final = "DECIMAL overflow"
 
 
-MOST_AT_ONCE: Final = 2**28
+MOST_AT_ONCE: Final = 2**25
 """So many bytes a function makes at most for the rows that are computed together."""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from headrace.algebra.nodes import Join
+from headrace.limits import checked
 from headrace.optimizer.cost.expected import expected
 from headrace.optimizer.cost.flow import Flow
 from headrace.optimizer.cost.machine import MACHINE
@@ -72,7 +73,7 @@ def chosen_order(graph: JoinGraph, flows: Sequence[Flow], elapsed: float) -> Cho
     if inputs > MAX_INPUTS:
         return Choice(graph.order, present, present)
     best = {1 << place: JoinCandidate(graph.part(place), flows[place], 0.0) for place in range(inputs)}
-    for subset in sorted(range(1 << inputs), key=int.bit_count):
+    for subset in checked(sorted(range(1 << inputs), key=int.bit_count)):
         pairs = [(best[some], best[rest]) for some, rest in _splits(subset) if some in best and rest in best]
         found = _cheapest(graph, pairs, elapsed)
         if found is not None:

@@ -195,7 +195,6 @@ class _Paned:
             fence: takes what goes wrong.
             readers: the nodes that read each exchange.
         """
-
         everyone = [node for channel in self.channels for node in readers[channel]]
         failed: list[_Failed] = []
         try:

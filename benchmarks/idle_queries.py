@@ -76,12 +76,12 @@ def mix(number: int, seed: int = 7) -> list[str]:
         (10, lambda some: f"SELECT * FROM {_group(some, 'g')}"),
         (
             10,
-            lambda some: f"SELECT g.n, s.v FROM ({_group(some, 'g')}) g JOIN {_window(some)} s ON g.k = s.k",
+            lambda some: f"SELECT g.n, s.v FROM {_group(some, 'g')} JOIN {_window(some)} s ON g.k = s.k",
         ),
         (
             10,
             lambda some: (
-                f"SELECT g.n, h.n AS m FROM ({_group(some, 'g')}) g JOIN ({_group(some, 'h')}) h ON g.k = h.k"
+                f"SELECT g.n, h.n AS m FROM {_group(some, 'g')} JOIN {_group(some, 'h')} ON g.k = h.k"
             ),
         ),
     )

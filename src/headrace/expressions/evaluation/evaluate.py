@@ -8,7 +8,7 @@ after the other, as in Spark: CASE, COALESCE, AND and OR fail only where a part 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Final, assert_never
 
 import numpy as np
@@ -39,7 +39,7 @@ from headrace.expressions.evaluation.values import (
     truth,
     without,
 )
-from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal, children
+from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal, children, walk
 from headrace.expressions.user import call_user
 from headrace.limits import check
 from headrace.nested import is_nested
@@ -65,6 +65,8 @@ _KERNELS: Final[dict[str, Kernel]] = {
 
 _MOST: Final = 2**30
 """So many bytes the values of an expression have at most, for the rows of a batch."""
+_MANY: Final = 2**14
+"""Of so many rows texts and nested values are computed without a look at whether they are still wanted."""
 _TOGETHER: Final = 2**21
 """So many bytes of long values are computed without a look at whether they are still wanted."""
 _LONG: Final = 2**10
@@ -83,7 +85,7 @@ def evaluate(expression: Expression, rows: pa.RecordBatch) -> Outcome:
         rows: n rows.
     """
     check()
-    if not _are_long(rows):
+    if not _are_long(rows) and (rows.num_rows <= _MANY or not _is_of_values(expression)):
         try:
             values, failures = _evaluate(expression, rows)
             return Outcome(spread(values, rows.num_rows), failures)
@@ -92,6 +94,27 @@ def evaluate(expression: Expression, rows: pa.RecordBatch) -> Outcome:
                 raise
     middle = rows.num_rows // 2
     return _joined([evaluate(expression, part) for part in (rows.slice(0, middle), rows.slice(middle))])
+
+
+@lru_cache(maxsize=1_000)
+def _is_of_values(expression: Expression) -> bool:
+    """Whether a function looks into texts or nested values, which takes up to some microseconds for a row."""
+    calls = (part for part in walk(expression) if isinstance(part, Call) and part.function not in _QUICK)
+    return any(
+        part.type in (STRING, BINARY) or is_nested(part.type)
+        for call in calls
+        for part in (call, *call.arguments)
+    )
+
+
+_QUICK: Final = frozenset(
+    {
+        *("=", "<>", "<", "<=", ">", ">=", "IS NULL", "IS NOT NULL", "IS NOT DISTINCT FROM"),
+        *("AND", "OR", "NOT", "IN", "COALESCE", "LENGTH", "UPPER", "LOWER", "||", "CONCAT", "REVERSE"),
+        *("TRIM", "LTRIM", "RTRIM", "LIKE", "REPLACE", "STARTSWITH", "ENDSWITH", "CONTAINS"),
+    }
+)
+"""Functions that take some ten nanoseconds for a short text."""
 
 
 def _are_long(rows: pa.RecordBatch) -> bool:

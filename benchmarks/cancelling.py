@@ -1,4 +1,4 @@
-"""How soon a function ends that nobody wants any more, with arguments as large as the limits allow.
+"""The time until a function ends that nobody wants any more, with arguments as large as the limits allow.
 
     python benchmarks/cancelling.py --worst 15
 

@@ -1,6 +1,6 @@
 """Endless queries that have little to do: what a push costs beside others, and a push to every stream.
 
-    python benchmarks/idle_queries.py --idle 0 60 200 500 --mix 100 1000
+    python benchmarks/many_queries.py --numbers --idle 0 60 200 500 --mix 100 300
 
 The first is a push to a stream that one small query reads, beside so many joins of other streams. The second
 is the mix of Kraemer's thesis (table 24.1): 30 % joins of two windows, 20 % of three, 20 % of four, left-deep
@@ -10,7 +10,6 @@ rows each an epoch. CPU seconds of this process, without Spark; medians of the e
 
 from __future__ import annotations
 
-import argparse
 import random
 import statistics
 import time
@@ -146,20 +145,3 @@ def measure_mix(number: int, epochs: int) -> None:
         f"({made / epochs:.1f} epochs; defined in {defined:.1f} s, first pushes {warm * 1e3:.1f} ms)",
         flush=True,
     )
-
-
-def main() -> None:
-    """Measure both with the numbers asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--idle", nargs="*", type=int, default=[0, 0, 60, 200, 500])
-    parser.add_argument("--mix", nargs="*", type=int, default=[100, 300, 1_000])
-    parser.add_argument("--epochs", type=int, default=20)
-    options = parser.parse_args()
-    for joins in options.idle:
-        measure_idle(joins, options.epochs)
-    for number in options.mix:
-        measure_mix(number, options.epochs)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,7 @@
 """Many queries: what defining one takes, and how fast a hundred, a thousand and ten thousand of them run.
 
     python benchmarks/many_queries.py --folder /tmp/bids --numbers 100 1000 10000
+    python benchmarks/many_queries.py --numbers --idle 0 60 200 500 --mix 100 300
 
 Queries of one shape differ in a constant; those of many shapes in keys, aggregates, windows and filters. All
 runs are in this process, without Spark, so that CPU seconds can be compared on a machine that is busy.
@@ -16,6 +17,7 @@ from typing import Final
 
 from bids import EVENTS, prepare
 from headrace import Database, connect
+from idle_queries import measure_idle, measure_mix
 
 _ALIKE: Final = (
     "SELECT COUNT(*) AS n FROM bid WINDOW(RANGE 10 SECONDS SLIDE 10 SECONDS) WHERE MOD(auction, {}) = {}"
@@ -73,11 +75,22 @@ def _define(db: Database, folder: Path, queries: Sequence[str]) -> float:
 def main() -> None:
     """Measure queries of one shape in the numbers asked for, and those of a hundred shapes."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, required=True, help="where the bids are, or are written to")
+    parser.add_argument("--folder", type=Path, help="where the bids are, or are written to")
     parser.add_argument("--events", type=int, default=EVENTS)
     parser.add_argument("--numbers", nargs="*", type=int, default=[100, 1_000, 10_000])
     parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--idle", nargs="*", type=int, default=[], help="a push beside so many idle joins")
+    parser.add_argument("--mix", nargs="*", type=int, default=[], help="a push to all streams of so many")
+    parser.add_argument("--epochs", type=int, default=20, help="of how many epochs a push is the median")
     options = parser.parse_args()
+    for joins in options.idle:
+        measure_idle(joins, options.epochs)
+    for number in options.mix:
+        measure_mix(number, options.epochs)
+    if not options.numbers:
+        return
+    if options.folder is None:
+        parser.error("--numbers needs --folder")
     prepare(options.folder, options.events)
     for number in options.numbers:
         measure(options.folder, f"{number:,} alike", alike(number), options.runs)

@@ -103,20 +103,20 @@ def checked(items: Iterable[T]) -> Iterator[T]:
 
 
 def begin(limit: Limit) -> tuple[Limit, ...]:
-    """Let the work of this thread have a limit, besides those that there are; gives what `end` takes."""
+    """Add a limit to the work of this thread; returns what `end` takes."""
     before: tuple[Limit, ...] = getattr(_HERE, "limits", ())
     _HERE.limits = (*before, limit)
     return before
 
 
 def end(before: tuple[Limit, ...]) -> None:
-    """Let the work of this thread have the limits that it had before `begin`."""
+    """Take the limit of a `begin` away again."""
     _HERE.limits = before
 
 
 @contextmanager
 def within(limit: Limit) -> Iterator[None]:
-    """Work of this thread that has a limit, besides those that there are."""
+    """Work of this thread with one more limit."""
     before = begin(limit)
     try:
         yield

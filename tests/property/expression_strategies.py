@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
@@ -11,11 +12,15 @@ from hypothesis import strategies as st
 from headrace.errors import LanguageError
 from headrace.expressions.functions.functions import literal, make_cast, resolve
 from headrace.expressions.tree import Column, Expression
+from headrace.reference.scalars import RowError, value
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Schema
 from property.strategies import BATTERY, MONEY, POOLS, values
 
 Draw = Callable[..., Expression]
 """Draws an expression of a type, one level further down."""
+
+Row = tuple[Any, ...]
+"""The values of a row."""
 
 KINDS = (BOOLEAN, BIGINT, DOUBLE, MONEY, STRING, DATE, TIMESTAMP)
 """The types of expressions; MONEY stands for any DECIMAL."""
@@ -293,3 +298,17 @@ _MAKERS: dict[pa.DataType, tuple[Callable[[_Maker], Expression], ...]] = {
 
 _FROM_TIMES = (_date_part, _micros)
 """What leads from other types to DATE and TIMESTAMP."""
+
+
+def expected(expression: Expression, rows: Sequence[Row]) -> tuple[list[Any], list[str | None]]:
+    """The values by the reference, None where they fail, and the reasons."""
+    results: list[Any] = []
+    reasons: list[str | None] = []
+    for row in rows:
+        try:
+            results.append(value(expression, row))
+            reasons.append(None)
+        except RowError as error:
+            results.append(None)
+            reasons.append(error.reason)
+    return results, reasons

@@ -30,7 +30,6 @@ from headrace.expressions.functions.functions import (
 )
 from headrace.expressions.tree import Column, Expression, Literal
 from headrace.reference.contents import equal_form
-from headrace.reference.scalars import RowError, value
 from headrace.schema import (
     BIGINT,
     BINARY,
@@ -46,6 +45,7 @@ from headrace.schema import (
     Schema,
 )
 from how_many import how_many
+from property.expression_strategies import expected
 
 OPERATORS = (
     *("+", "-", "*", "/", "%", "DIV", "NEGATE", "=", "<>", "<", "<=", ">", ">=", "IS NOT DISTINCT FROM"),
@@ -134,19 +134,6 @@ ROWS = [
 BATCH = from_rows(SCHEMA, [(row, 0, 1, 1) for row in ROWS]).payload
 
 
-def expected(expression: Expression) -> tuple[list[object], list[str | None]]:
-    results: list[Any] = []
-    reasons: list[str | None] = []
-    for row in ROWS:
-        try:
-            results.append(value(expression, row))
-            reasons.append(None)
-        except RowError as error:
-            results.append(None)
-            reasons.append(error.reason)
-    return list(map(comparable, results)), reasons
-
-
 def comparable(found: Any) -> object:
     """A value as it is compared; of a DOUBLE 14 digits, since machines differ in the last ones of SINH."""
     return f"{found + 0.0:.14g}" if isinstance(found, float) else equal_form(found)
@@ -156,8 +143,10 @@ def wrong(expression: Expression) -> Iterator[object]:
     """What is wrong with a call over three rows, and over none."""
     outcome = evaluate(expression, BATCH)
     found = list(map(comparable, outcome.values.to_pylist())), outcome.reasons().to_pylist()
-    if found != expected(expression) or outcome.values.type != expression.type:
-        yield expression, found, expected(expression)
+    results, reasons = expected(expression, ROWS)
+    wanted = list(map(comparable, results)), reasons
+    if found != wanted or outcome.values.type != expression.type:
+        yield expression, found, wanted
     nothing = evaluate(expression, BATCH.slice(0, 0))
     if len(nothing.values) or nothing.values.type != expression.type or nothing.failures:
         yield expression, nothing

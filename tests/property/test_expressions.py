@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -20,28 +19,11 @@ from headrace.language.catalog import Catalog, StreamInfo
 from headrace.language.parsing.parser import parse_one
 from headrace.language.statements.statements import Select
 from headrace.reference.contents import equal_form
-from headrace.reference.scalars import RowError, value
 from headrace.schema import BIGINT, BOOLEAN, Field, Schema, sql_type
 from headrace.time import TimeDomain
 from how_many import examples
-from property.expression_strategies import KINDS, expressions
+from property.expression_strategies import KINDS, Row, expected, expressions
 from property.strategies import ALL_TYPES, BATTERY, payloads, schemas
-
-Row = tuple[Any, ...]
-
-
-def expected(expression: Expression, rows: Sequence[Row]) -> tuple[list[Any], list[str | None]]:
-    """The values by the reference, None where they fail, and the reasons."""
-    results: list[Any] = []
-    reasons: list[str | None] = []
-    for row in rows:
-        try:
-            results.append(value(expression, row))
-            reasons.append(None)
-        except RowError as error:
-            results.append(None)
-            reasons.append(error.reason)
-    return results, reasons
 
 
 def batch_of(schema: Schema, rows: Sequence[Row]) -> pa.RecordBatch:

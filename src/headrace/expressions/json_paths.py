@@ -25,7 +25,7 @@ class NumberText(float):
 
 _DECODER: Final = json.JSONDecoder(parse_float=NumberText, parse_int=NumberText)
 _BLANKS: Final = " \t\n\r"
-"""What may be before a value."""
+"""The characters that may be before a value."""
 
 
 def steps_of(path: str) -> tuple[str | int, ...]:
@@ -52,7 +52,7 @@ def steps_of(path: str) -> tuple[str | int, ...]:
 
 
 def follow(text: str, steps: tuple[str | int, ...]) -> str | None:
-    """What a path leads to in a JSON text, as a text: strings without quotes; None if it is not there.
+    """The value at a path in a JSON text, as a text: strings without quotes; None if it is not there.
 
     What follows the first value is not looked at, as in Spark.
     """

@@ -35,7 +35,7 @@ _SALT = 0x53414D504C45
 
 
 def sampled(plan: Sample, row: Payload, count: int, instant: int) -> int:
-    """How many are in the sample of so many equal rows that there are at an instant."""
+    """The number of rows in the sample, of so many equal rows of an instant."""
     return sum(in_sample(plan, row, number, instant) for number in range(count))
 
 

@@ -32,7 +32,7 @@ def analyzed(status: Status, name: str) -> str:
     """
     query = status.query(name)
     if query.failed is not None:
-        return f"{query.name} failed: {query.failed}"
+        return f"{query.name} failed: {query.failed}\n  hint: {query.advice}"
     numbers = status.graph.below(query.chain[0].node)
     operators = [status.operators[number] for number in sorted(numbers)]
     everything = sum(operator.seconds for operator in operators)

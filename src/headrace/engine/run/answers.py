@@ -265,7 +265,7 @@ def _beginning(query: str, results: Sequence[EpochResults], from_epoch: int, sta
 
 
 def _new_in(query: Query, known: Query) -> str:
-    """What a query has in which the answer of the one before it does not go on."""
+    """The part of a query in which the answer of the one before it does not go on."""
     return form_of(known.plan).unlike(form_of(query.plan)) or "an answer that begins anew"
 
 

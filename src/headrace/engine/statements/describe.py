@@ -132,7 +132,9 @@ def _answer(definitions: Definitions, record: Definition, status: Status | None)
     if record.paused:
         yield "it is paused" + (", and its streams' rows are kept" if record.keeps_input else "")
     for query in status.queries if status is not None else ():
-        if query.name == record.name:
+        if query.name == record.name and query.failed is not None:
+            yield f"it has failed: {query.failed} (hint: {query.advice})"
+        elif query.name == record.name:
             yield f"final below {instant_text(query.heartbeat, query.domain)}"
             yield from (f"it says {gap.text(query.domain)}" for gap in query.gaps)
     if sinks := definitions.sinks_of(record.name):

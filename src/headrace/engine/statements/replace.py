@@ -47,7 +47,7 @@ class _Draft:
 
     @cached_property
     def unlike(self) -> str | None:
-        """What the other one has that the answer of the one cannot go on in; None where it can."""
+        """The part of the other one in which the answer of the one cannot go on; None where it can."""
         return form_of(self.known.plan).unlike(form_of(self.query.plan))
 
 

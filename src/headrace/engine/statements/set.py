@@ -10,7 +10,7 @@ from headrace.engine.run.core import Core
 from headrace.engine.run.execution import Settings
 from headrace.errors import LanguageError
 from headrace.language.statements.catalog import Option, SetOption
-from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES
+from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, DEFAULT_EPOCH_TIMEOUT
 from headrace.runtime.journal.definition import SETTING, Definition, key_of
 
 _UNSAID: Final = {
@@ -19,7 +19,7 @@ _UNSAID: Final = {
     Option.RETAIN_EPOCHS: "all",
     Option.MAX_DEAD_LETTERS: "any number",
     Option.REOPTIMIZE_EVERY: "never",
-    Option.EPOCH_TIMEOUT: "",
+    Option.EPOCH_TIMEOUT: f"{DEFAULT_EPOCH_TIMEOUT:g}",
 }
 """What holds where nothing is said."""
 

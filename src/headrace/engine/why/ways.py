@@ -80,7 +80,7 @@ def ways_without(
 def _when_values_are_idle(
     stream: StreamStatus, slowest: SlowestValue, idle_after: int, needed: int, others: Iterable[StreamStatus]
 ) -> str:
-    """What IDLE AFTER is good for where each value of a column has a bound of its own.
+    """The use of IDLE AFTER where each value of a column has a bound of its own.
 
     Values become idle one after the other, and each lets the stream go on to the next one. When the last one
     is idle, it stays where it is, unless another stream is ahead, which it follows.

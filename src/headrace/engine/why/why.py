@@ -78,7 +78,7 @@ def why(status: Status, name: str, plan: Plan | None = None, letters: pa.Table |
         return Why(paused.name, (_paused(paused),), ())
     query = status.query(name)
     if query.failed is not None:
-        return Why(query.name, (Finding(f"{query.name} failed: {query.failed}"),), ())
+        return Why(query.name, (Finding(f"{query.name} failed: {query.failed}", query.advice),), ())
     streams = [stream for stream in status.streams if stream.name in query.reads]
     unused = () if letters is None else unused_by(query, letters)
     findings = [_how_far(query), *_ended(status), *_attempt(status), *_inputs(streams), *unused]

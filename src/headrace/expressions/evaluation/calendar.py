@@ -224,7 +224,7 @@ _COUNTED: Final = {
     "TIMESTAMP_MILLIS": "MILLISECOND",
     "TIMESTAMP_MICROS": "MICROSECOND",
 }
-"""What the functions count that make a TIMESTAMP of a number."""
+"""The units of the functions that make a TIMESTAMP of a number."""
 
 
 def _in_zone(call: Call, arguments: Sequence[Datum]) -> KernelResult:

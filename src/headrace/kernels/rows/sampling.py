@@ -1,4 +1,4 @@
-"""How many of some equal rows are in a sample: each has a hash of its own, by its number among them."""
+"""The number of equal rows that are in a sample: each has a hash of its own, by its number among them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headrace.kernels.rows.hashing import GOLDEN, mix
 
 @kernel(INT1, INT1, INT1, INT)
 def sampled_counts(hashes: Int64Array, codes: Int64Array, counts: Int64Array, last: int) -> Int64Array:
-    """How many are in the sample of each number of equal rows.
+    """The number of rows in the sample of each number of equal rows.
 
     Args:
         hashes: int64[k], the hash of each of k different rows.

@@ -1,4 +1,4 @@
-"""What GRANULARITY asks of what is over it: granules, windows and slides that are multiples of it."""
+"""The multiples of a granule: what may stand over GRANULARITY, as granules, windows and slides."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def refuse_between_granules(
         position: where it is written.
 
     Raises:
-        LanguageError: the length is no multiple of a granule.
+        LanguageError: the length is not a multiple of one of the granules.
     """
     below = granules_of(plan)
     other = None if length.length == INFINITY else _not_divided(length, below)
@@ -84,7 +84,7 @@ def refuse_between_granules(
 
 
 def _not_divided(length: Duration, granules: tuple[Duration, ...]) -> Duration | None:
-    """The first granule of which a length is no multiple."""
+    """The first granule that does not divide a length."""
     return next((granule for granule in granules if length.length % granule.length), None)
 
 

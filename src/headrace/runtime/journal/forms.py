@@ -40,7 +40,7 @@ class Form:
         return self.unlike(other) is None
 
     def unlike(self, other: Form) -> str | None:
-        """What another form has that an answer of this one cannot go on in; None where it can.
+        """The part of another form in which an answer of this one cannot go on; None where it can.
 
         Args:
             other: of the answer that is to follow.

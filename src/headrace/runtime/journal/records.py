@@ -19,7 +19,7 @@ disk before. All small files are JSON with a checksum, so that a person can read
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
@@ -27,7 +27,7 @@ from headrace.algebra.arrival import NO_PAST, Past
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.estimated import Estimate
 from headrace.heartbeats.state import NOTHING_SEEN, StreamState
-from headrace.operators.state.runs import RunPart, RunRef
+from headrace.operators.state.runs import RunPart
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.followed import Followed, ReadFile
 from headrace.runtime.journal.retained import Retained
@@ -311,12 +311,6 @@ def carried_parts(results: EpochResults) -> Iterator[RunPart]:
 def carried_files(results: Sequence[EpochResults]) -> set[str]:
     """The files that hold what is carried after the last of some epochs."""
     return {part.segment for part in carried_parts(results[-1])} if results else set()
-
-
-def runs_of(state: Mapping[StateKey, Manifest]) -> Collection[RunRef]:
-    """The runs of some state, those that several operators share once."""
-    areas = (area for manifest in state.values() for area in manifest.values())
-    return {run.part: run for area in areas for run in area}.values()
 
 
 def segments_of(state: Mapping[StateKey, Manifest], points: Mapping[str, StreamPoint]) -> set[str]:

@@ -96,7 +96,7 @@ class RunsAtHand:
 
         Args:
             token: the run's.
-            keys: the operators and buckets that there are.
+            keys: the operators and buckets whose runs stay.
             graph: what the operators are of; while it is the same, none goes.
         """
         if self._followed is not None and self._followed[0] == token and self._followed[1] is graph:

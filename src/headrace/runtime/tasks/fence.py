@@ -96,7 +96,6 @@ class Fence:
 
     Attributes:
         failures: the first failure of each node that has failed, by its number.
-        working: the node that is at work, or None.
     """
 
     def __init__(self, graph: Graph, seconds: float | None = None, flag: CancelFlag = NEVER) -> None:
@@ -105,7 +104,6 @@ class Fence:
         self._flag = flag
         self._spent: dict[int, float] = {}
         self.failures: dict[int, NodeFailure] = {}
-        self.working: int | None = None
 
     def around(self, *nodes: int) -> _Guard:
         """Work for some nodes; what goes wrong in it is theirs, and goes no further.
@@ -114,7 +112,7 @@ class Fence:
             nodes: their numbers, at least one.
 
         Raises:
-            StoreError, OSError: state cannot be read or written, which is no fault of theirs.
+            StoreError, OSError: state cannot be read or written, and that is not their fault.
             CancelledWorkError: nobody waits for the epoch any more.
         """
         return _Guard(self, nodes)
@@ -188,16 +186,14 @@ _OF_NO_NODE: Final = (StoreError, OSError)
 class _Guard:
     """Work for some nodes, as a context."""
 
-    __slots__ = ("_before", "_fence", "_limit", "_limits", "_nodes")
+    __slots__ = ("_fence", "_limit", "_limits", "_nodes")
 
     def __init__(self, fence: Fence, nodes: tuple[int, ...]) -> None:
         self._fence = fence
         self._nodes = nodes
 
     def __enter__(self) -> None:
-        fence = self._fence
-        self._before, fence.working = fence.working, self._nodes[0]
-        self._limit = fence.limit(self._nodes)
+        self._limit = self._fence.limit(self._nodes)
         self._limits = begin(self._limit)
 
     def __exit__(
@@ -205,7 +201,6 @@ class _Guard:
     ) -> Literal[True] | None:
         fence = self._fence
         end(self._limits)
-        fence.working = self._before
         fence.spend(self._nodes, self._limit.spent)
         if error is None and len(self._nodes) == 1:
             # It may not have asked on the way, as a function of a user's.

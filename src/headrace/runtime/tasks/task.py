@@ -161,5 +161,5 @@ def label(node: Node) -> str:
 
 
 def labelled(what: str) -> int | None:
-    """The number of the node whose work a profile calls so; None where it is no node's."""
+    """The number of the node that a label of a profile is of; None for other work."""
     return int(what[1 : what.index(" ")]) if what.startswith("#") else None

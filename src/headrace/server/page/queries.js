@@ -97,7 +97,7 @@ function detail(query, view) {
   return [
     h("div", { class: "heading" }, h("h1", { tabindex: -1 }, query.name), mark(query, status), buttons(query, view)),
     h("p", { class: "facts" }, facts(query, status)),
-    status?.failed ? h("p", { class: "notice bad" }, status.failed) : null,
+    status?.failed ? h("p", { class: "notice bad" }, [status.failed, status.hint].filter(Boolean).join("; ")) : null,
     query.notes.map((note) => h("p", { class: "notice warn" }, `${note.message}${note.hint ? ` (hint: ${note.hint})` : ""}`)),
     view === "why" ? whyPanel(query.name, status) : null,
     answer(query),

@@ -16,7 +16,8 @@ from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.status import operator_statuses, query_statuses
 from headrace.runtime.driver.facts.stream_status import stream_statuses
-from headrace.runtime.journal.records import EpochResults, runs_of
+from headrace.runtime.journal.held_state import held
+from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.results.dead_letters import letters_of
 from headrace.runtime.store.segments import Store
 from headrace.time import BEGINNING, INFINITY
@@ -65,7 +66,7 @@ def describe(epoch: Epoch, stream: SystemStream) -> pa.Table:
 
 def _epoch(epoch: Epoch) -> ReportRow:
     before, after = epoch.before.totals, epoch.after.totals
-    runs = runs_of(epoch.after.state)
+    sizes = held(epoch.after.state).sizes
     return {
         "taken_at": epoch.results.clock,
         "seconds": after.seconds - before.seconds,
@@ -73,8 +74,8 @@ def _epoch(epoch: Epoch) -> ReportRow:
         "late": _of_users(epoch, lambda seen: seen.late),
         "dead_letters": after.dead_letters - before.dead_letters,
         "changes": sum(after.emitted.values()) - sum(before.emitted.values()),
-        "state_rows": sum(run.rows for run in runs),
-        "state_bytes": sum(run.part.length for run in runs),
+        "state_rows": sizes.rows,
+        "state_bytes": sizes.size,
     }
 
 

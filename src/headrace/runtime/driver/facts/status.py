@@ -167,6 +167,7 @@ class QueryStatus:
         chain: the nodes from the query's result to that stream, each the one that the node before waits for.
         unreleased: at most so many elements have been yielded that wait for the heartbeat.
         failed: why it has ended early, or None.
+        hint: what may help one that has, or None.
         exchanged: the last time that its plan was exchanged for a better one, or None.
         departures: how many rows it has left out that are in time for their streams, by its REMEMBER; None if
             it takes all of them.
@@ -186,9 +187,16 @@ class QueryStatus:
     chain: tuple[Waiting, ...] = ()
     unreleased: int = 0
     failed: str | None = None
+    hint: str | None = None
     exchanged: PlanExchange | None = None
     departures: int | None = None
     gaps: tuple[Gap, ...] = ()
+
+    @property
+    def advice(self) -> str:
+        """The ways on for a query that has failed."""
+        again = f"ALTER QUERY {self.name} RESUME tries it again"
+        return again if self.hint is None else f"{self.hint}; {again}"
 
     @property
     def watermark(self) -> int:
@@ -305,9 +313,9 @@ def query_statuses(reading: PublishedRun, results: Sequence[EpochResults]) -> It
         changes = totals.emitted.get(name, 0)
         if name in queries.failed:
             reads = names_read(plan)
-            message, _ = queries.failed[name]
+            message, hint = queries.failed[name]
             latest = _latest(totals, reads)
-            yield QueryStatus(name, plan.domain, reads, changes, latest=latest, failed=message)
+            yield QueryStatus(name, plan.domain, reads, changes, latest=latest, failed=message, hint=hint)
             continue
         way = way_of(graph.node_of(outputs[name]))
         heartbeat = way.chain[0].heartbeat

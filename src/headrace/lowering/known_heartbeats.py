@@ -71,6 +71,4 @@ def _changed(
         for name in old.keys() | new.keys()
         if old.get(name) != new.get(name)
     }
-    if len(names) == 1:
-        return depending(*names)
     return sorted({number for name in names for number in depending(name)})

@@ -72,6 +72,23 @@ def test_a_query_that_takes_too_long_ends_alone(db: hr.Database) -> None:
     assert db["good"].history().num_rows == 27
 
 
+def test_a_query_that_takes_too_long_does_not_end_one_that_reads_the_same_exchange(db: hr.Database) -> None:
+    db.execute("SET epoch_timeout = 1; CREATE STREAM z (ts BIGINT, k BIGINT) FROM push TIMESTAMP BY ts")
+    db.execute(
+        "CREATE QUERY slow AS SELECT l.k FROM p [RANGE 10] l JOIN p [RANGE 10] r "
+        "ON LEVENSHTEIN(REPEAT(l.s, 50000), REPEAT('ab', 25000)) = r.k; "
+        "CREATE QUERY pairs AS SELECT l.k FROM p [RANGE 10] l JOIN z [RANGE 10] r ON l.k = r.k"
+    )
+    db.push("p", rows(26))
+    db.push("z", pa.table({"ts": [3], "k": [205]}))
+    db.push("p", rows(1, 4))
+    db.push("z", pa.table({"ts": [4], "k": [0]}))
+    failed = {query.name: query.failed for query in db.status.queries}
+    assert "took more than 1 s" in str(failed["slow"])
+    assert (failed["pairs"], failed["good"]) == (None, None)
+    assert db["pairs"].history()["k"].to_pylist() == [205]
+
+
 def test_a_query_that_takes_too_much_memory_ends_alone(db: hr.Database) -> None:
     db.execute("CREATE QUERY big AS SELECT REPEAT(s, 1000000) AS n FROM p")
     db.push("p", rows(1_100))

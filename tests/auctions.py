@@ -1,4 +1,7 @@
-"""The streams of an auction house for tests of the language and the optimizer, and short cuts to plans."""
+"""The streams of an auction house for tests of the language and the optimizer, and short cuts to plans.
+
+They are the thesis' streams, and their queries are read as the thesis reads them.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from headrace.algebra.nodes import Plan
 from headrace.errors import LanguageError
 from headrace.language.binding.binder import bind, derive
 from headrace.language.catalog import Catalog, describe_relation, describe_stream
+from headrace.language.defaults import Defaults
 from headrace.language.parsing.parser import parse
 from headrace.language.statements.statements import CreateQuery, CreateStreamAs, Explain, Select, SetDialect
 from headrace.language.statements.streams import CreateRelation, CreateStream
@@ -48,7 +52,7 @@ def define(text: str, catalog: Catalog) -> tuple[Catalog, list[Plan]]:
     return catalog, plans
 
 
-CATALOG, _ = define(STREAMS, Catalog())
+CATALOG, _ = define(STREAMS, Catalog(defaults=Defaults.PIPES))
 
 
 def plan_of(text: str) -> Plan:

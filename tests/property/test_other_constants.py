@@ -85,11 +85,12 @@ def defined(text: str) -> Outcome:
         (statement,) = parse(text)
         assert isinstance(statement, Select | CreateQuery)
         plan = bind(statement.query, CATALOG)
+        optimized = optimize(plan)
         return Compiled(
             plan,
-            optimize(plan),
+            optimized,
             streams_named(statement.query),
-            notes_of(statement.query, CATALOG),
+            notes_of(statement.query, CATALOG, optimized),
         )
     except LanguageError as error:
         return error.message, error.position, error.hint

@@ -48,6 +48,7 @@ from headrace.algebra.nodes import (
     inputs_of,
 )
 from headrace.algebra.one_row import ONE_ROW
+from headrace.algebra.unbounded import without_unbounded_window
 from headrace.expressions.tree import Column, Expression, Literal
 from headrace.time import BEGINNING, INFINITY, MIN_INSTANT
 
@@ -276,6 +277,8 @@ def timestamp_columns(plan: Plan) -> frozenset[int]:
             return timestamp_columns(left)
         case Lifetime() | Dstream() | SessionWindow() | Split():
             return frozenset()
+        case Istream(input=below) if (stream := without_unbounded_window(below)) is not None:
+            return timestamp_columns(stream)
         case _:
             return frozenset.intersection(*map(timestamp_columns, inputs_of(plan)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import operator
 import os
+from collections.abc import Mapping
 from numbers import Real
 from pathlib import Path
 from typing import Any, Literal, SupportsIndex
@@ -13,6 +14,7 @@ from headrace.engine.access.policy import Policy
 from headrace.engine.database import Database
 from headrace.engine.run.execution import Settings
 from headrace.errors import UserError
+from headrace.language.defaults import INITIAL, Defaults
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, RunSettings
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.runner import Runner
@@ -35,6 +37,7 @@ def connect(
     max_dead_letters: int | None = None,
     reoptimize_every: float | None = None,
     epoch_timeout: float | None = None,
+    dialect: str | None = None,
     policy: Policy | None = None,
     clock: Clock | None = None,
 ) -> Database:
@@ -60,6 +63,8 @@ def connect(
             of wall-clock time, at least); None leaves that to `ALTER QUERY name REOPTIMIZE`.
         epoch_timeout: so long an operator of a query may work in an epoch (seconds); a query with one that
             takes longer ends, and the others go on. 600 if None; 30 in `headrace serve`.
+        dialect: how texts are read where they leave something out: `sql`, which holds if None, `pipes` or
+            `cql`. `SET dialect` changes it for the statements that follow.
         clock: wall-clock time, for tests such as `ManualClock`; the machine's if None.
         policy: what SQL may reach where `execute` and `query` are given no other; `Policy.open()` if None.
 
@@ -73,18 +78,10 @@ def connect(
         "retain_epochs": retain_epochs,
         "max_dead_letters": max_dead_letters,
     }
-    for name, value in numbers.items():
-        least = 0 if name == "max_dead_letters" else 1
-        if value is not None and (not isinstance(value, SupportsIndex) or operator.index(value) < least):
-            raise UserError(f"{name} must be at least {least}, not {value!r}", hint="give a whole number")
-    if runner not in ("spark", "inline"):
-        raise UserError(f"there is no runner {runner}", hint="use 'spark' or 'inline'")
-    if reoptimize_every is not None and not (isinstance(reoptimize_every, Real) and reoptimize_every > 0):
-        message = f"reoptimize_every must be more than 0, not {reoptimize_every!r}"
-        raise UserError(message, hint="give a number of seconds, or None for never")
-    if epoch_timeout is not None and not (isinstance(epoch_timeout, Real) and epoch_timeout > 0):
-        message = f"epoch_timeout must be more than 0, not {epoch_timeout!r}"
-        raise UserError(message, hint="give a number of seconds, or None for 600")
+    _check_numbers(numbers)
+    _check_choices(runner, dialect)
+    _check_seconds("reoptimize_every", reoptimize_every, "never")
+    _check_seconds("epoch_timeout", epoch_timeout, "600")
     make = InlineRunner if runner == "inline" else lambda: _spark_runner(spark, master)
     folder = None if storage is None else Path(storage).absolute()
     size = epoch_bytes or DEFAULT_EPOCH_BYTES
@@ -95,7 +92,31 @@ def connect(
     )
     said = {**numbers, "reoptimize_every": reoptimize_every, "epoch_timeout": epoch_timeout}
     given = frozenset(name for name, value in said.items() if value is not None)
-    return Database(make, Settings(folder, run, max_dead_letters, given), policy or Policy.open())
+    reading = INITIAL if dialect is None else Defaults(dialect)
+    settings = Settings(folder, run, max_dead_letters, given, reading)
+    return Database(make, settings, policy or Policy.open())
+
+
+def _check_numbers(numbers: Mapping[str, int | None]) -> None:
+    for name, value in numbers.items():
+        least = 0 if name == "max_dead_letters" else 1
+        if value is not None and (not isinstance(value, SupportsIndex) or operator.index(value) < least):
+            raise UserError(f"{name} must be at least {least}, not {value!r}", hint="give a whole number")
+
+
+def _check_choices(runner: str, dialect: str | None) -> None:
+    if runner not in ("spark", "inline"):
+        raise UserError(f"there is no runner {runner}", hint="use 'spark' or 'inline'")
+    readings = [reading.value for reading in Defaults]
+    if dialect is not None and dialect not in readings:
+        known = ", ".join(map(repr, readings))
+        raise UserError(f"there is no dialect {dialect!r}", hint=f"the dialects are {known}")
+
+
+def _check_seconds(name: str, value: float | None, default: str) -> None:
+    if value is not None and not (isinstance(value, Real) and value > 0):
+        message = f"{name} must be more than 0, not {value!r}"
+        raise UserError(message, hint=f"give a number of seconds, or None for {default}")
 
 
 def _check_java() -> None:

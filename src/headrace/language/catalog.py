@@ -20,7 +20,7 @@ from headrace.expressions.coercion import is_numeric
 from headrace.expressions.functions import functions
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.corrections import changes_by_key, changes_of_stream, named_column
-from headrace.language.defaults import Defaults
+from headrace.language.defaults import INITIAL, Defaults
 from headrace.language.dialect import RESERVED
 from headrace.language.names import quoted_name
 from headrace.language.statements.streams import (
@@ -155,7 +155,7 @@ class Catalog:
 
     entries: Mapping[str, Entry] = field(default_factory=lambda: MappingProxyType({}))
     functions: Functions = field(default_factory=lambda: MappingProxyType({}))
-    defaults: Defaults = Defaults.PIPES
+    defaults: Defaults = INITIAL
     quotes_names: bool = False
     domain: TimeDomain = TimeDomain.TIMESTAMP
     shows_itself: bool = True

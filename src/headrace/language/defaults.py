@@ -1,4 +1,4 @@
-"""What a query means where its text leaves something out: the papers differ in two defaults."""
+"""What a query means where its text leaves something out."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import replace
 from enum import Enum
 from typing import Final
 
-from headrace.algebra.nodes import Dstream, Istream, Plan, Rstream
+from headrace.algebra.nodes import Istream, Plan
 from headrace.algebra.properties import is_monotonic
+from headrace.algebra.streams import as_answer, is_stream
 from headrace.errors import Position
 from headrace.language.syntax import RangeWindowFrame, WindowClause
 from headrace.time import INFINITY, Duration
@@ -16,6 +17,8 @@ from headrace.time import INFINITY, Duration
 class Defaults(Enum):
     """Whose defaults hold; SET dialect chooses them."""
 
+    SQL = "sql"
+    """What looks at several rows of a stream looks at all of them so far; what only grows is a stream."""
     PIPES = "pipes"
     """A stream in FROM has the now-window, and a query's answer is not wrapped (thesis, 7.2.4)."""
     CQL = "cql"
@@ -23,21 +26,26 @@ class Defaults(Enum):
     (*Query Processing ... in a Data Stream Management System*, 2.2)."""
 
 
+INITIAL: Final = Defaults.SQL
+"""What holds where nothing has been set."""
+
 _UNBOUNDED: Final = RangeWindowFrame(Duration(INFINITY), None)
 
 
-def as_answer(plan: Plan, defaults: Defaults) -> Plan:
-    """The plan of a whole query: CQL puts ISTREAM around contents that only grow.
+def answer_of(plan: Plan, defaults: Defaults) -> Plan:
+    """The plan of a whole query: contents that only grow are a stream of events, but for PIPES."""
+    match defaults:
+        case Defaults.SQL:
+            return as_answer(plan)
+        case Defaults.CQL:
+            return Istream(plan) if is_monotonic(plan) else plan
+        case Defaults.PIPES:
+            return plan
 
-    The paper says "a non-aggregation query over streams"; that its contents grow is what CQL's authors
-    later asked for instead, since ISTREAM loses what leaves a window.
-    """
-    return Istream(plan) if defaults is Defaults.CQL and is_monotonic(plan) else plan
 
-
-def is_stream(plan: Plan) -> bool:
-    """Whether CQL calls what a query yields a stream, and not a relation."""
-    return isinstance(plan, Istream | Dstream | Rstream)
+def yields_stream(plan: Plan, defaults: Defaults) -> bool:
+    """Whether what a query yields is a stream of events, and not a content that changes."""
+    return plan.is_chronon if defaults is Defaults.PIPES else is_stream(plan)
 
 
 def with_default_window(window: WindowClause | None, position: Position) -> WindowClause:

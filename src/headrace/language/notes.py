@@ -1,26 +1,29 @@
 """Notes on queries: what is right by the semantics, and not what users of other systems expect.
 
-A stream without a window has at every instant the rows of just that instant (PIPES' default). So a join of
-two such streams finds few pairs, if any, and an aggregate or LIMIT over one is of single instants. That is
-what the query says, and it is done; a note says so, with its place and what to write instead.
+By PIPES' defaults a stream without a window has at every instant the rows of just that instant. So a join of
+two such streams finds few pairs, if any, and an aggregate or LIMIT over one is of single instants. By SQL's
+all its rows so far are looked at, so that more and more may have to be remembered. That is what the query
+says, and it is done; a note says so, with its place and what to write instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, assert_never
 
 from sqlglot import exp
 
-from headrace.algebra.nodes import Filter, Join, Plan, Project, Sample, Source, Union, Unnest
-from headrace.algebra.properties import timestamp_columns, walk
+from headrace.algebra.bounds import has_unbounded_state
+from headrace.algebra.nodes import Filter, Join, Plan, Project, Sample, Source, TimeWindow, Union, Unnest
+from headrace.algebra.properties import sources_of, timestamp_columns, walk
 from headrace.errors import Position
 from headrace.language.binding.scalars.aggregate_calls import aggregate_parts
 from headrace.language.binding.scalars.clock_calls import asks_clock
 from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo, StreamInfo
 from headrace.language.defaults import Defaults
 from headrace.language.dialect import Nested, position_of
+from headrace.language.references import tables_named
 from headrace.language.syntax import (
     DerivedTable,
     FromItem,
@@ -40,7 +43,7 @@ from headrace.language.syntax import (
     WindowedTable,
     WithQuery,
 )
-from headrace.time import TimeDomain
+from headrace.time import INFINITY, TimeDomain
 
 
 @dataclass(frozen=True)
@@ -61,16 +64,33 @@ class Note:
         return f"{self.position.line}:{self.position.column}: {self.message} (hint: {self.hint})"
 
 
-def notes_of(query: QuerySyntax, catalog: Catalog) -> tuple[Note, ...]:
+def notes_of(query: QuerySyntax, catalog: Catalog, plan: Plan) -> tuple[Note, ...]:
     """The notes on a query that can be bound.
 
     Args:
         query: its syntax tree.
         catalog: the streams it uses.
+        plan: what it means, as it is run.
     """
     reader = _Reader(catalog)
     reader.query(query, {})
-    return tuple(reader.notes)
+    return (*reader.notes, *_growing(query, catalog, plan))
+
+
+def _growing(query: QuerySyntax, catalog: Catalog, plan: Plan) -> Iterator[Note]:
+    """Notes on streams without a window of which ever more is remembered."""
+    if catalog.defaults is not Defaults.SQL or not has_unbounded_state(plan):
+        return
+    kept = {source.name for node in walk(plan) if _is_unbounded(node) for source in sources_of(node)}
+    for table in tables_named(query):
+        found = _sources(catalog.find(table.name.text))
+        if kept & found and not _has_frame(table.window):
+            kept -= found
+            name = table.name.text
+            size = _UNITS[plan.domain][1]
+            message = f"{name} has no window: what is remembered of it grows for as long as the query runs"
+            hint = f"write {name} WINDOW(RANGE {size}) for the rows of the last {size}"
+            yield Note(message, table.name.position, hint)
 
 
 @dataclass(frozen=True)
@@ -274,6 +294,21 @@ def _columns(entry: Entry | None) -> tuple[str, ...]:
             return ()
         case _:
             assert_never(entry)
+
+
+def _sources(entry: Entry | None) -> frozenset[str]:
+    """The source streams that are read where a name is."""
+    match entry:
+        case StreamInfo(name=name):
+            return frozenset([name])
+        case DerivedStream(plan=plan):
+            return frozenset(source.name for source in sources_of(plan))
+        case _:
+            return frozenset()
+
+
+def _is_unbounded(node: Plan) -> bool:
+    return isinstance(node, TimeWindow) and node.size.length == INFINITY
 
 
 def _has_frame(window: WindowClause | None) -> bool:

@@ -13,14 +13,19 @@ from headrace.language.syntax import NamedTable, QuerySyntax, WithQuery
 
 def streams_named(query: QuerySyntax) -> frozenset[str]:
     """The streams in FROM, in lower case, those of inner queries included; what WITH defines is none."""
-    return frozenset(_named(query, frozenset()))
+    return frozenset(table.name.text.lower() for table in tables_named(query))
 
 
-def _named(part: object, defined: frozenset[str]) -> Iterator[str]:
+def tables_named(query: QuerySyntax) -> Iterator[NamedTable]:
+    """The tables in FROM that are called by a name, in order; what WITH defines is none."""
+    return _named(query, frozenset())
+
+
+def _named(part: object, defined: frozenset[str]) -> Iterator[NamedTable]:
     match part:
         case NamedTable(name=name):
             if name.text.lower() not in defined:
-                yield name.text.lower()
+                yield part
         case WithQuery(definitions=definitions, query=inner):
             for name, query in definitions:
                 yield from _named(query, defined)

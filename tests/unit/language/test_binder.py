@@ -159,7 +159,7 @@ def test_windows() -> None:
     assert plan_of("SELECT * FROM bid [NOW]") == BID
     assert plan_of("SELECT * FROM Bid [RANGE UNBOUNDED]") == TimeWindow(BID, Duration(INFINITY))
     assert plan_of("SELECT * FROM tick [RANGE 10 SLIDE 5]") == TimeWindow(TICK, Duration(10), Duration(5))
-    assert plan_of("SELECT * FROM tick [RANGE 1]") == TimeWindow(TICK, Duration(1))
+    assert plan_of("SELECT * FROM tick [RANGE 1]") == TICK
     inner = Filter(TICK, functions.resolve(">", (column(TICK, 0), Literal(1, BIGINT))))
     assert plan_of("SELECT * FROM (SELECT * FROM tick WHERE id > 1) [RANGE 3]") == TimeWindow(
         inner, Duration(3)

@@ -15,7 +15,7 @@ COUPONS = pa.table({"shop": ["a", "b", "c"], "days": [2, 1, None], "at": [3, 10,
 
 
 def history(text: str, rows: pa.Table = COUPONS) -> list[tuple[Any, ...]]:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         db.stream("coupon", rows, timestamp="at")
         query = db.query(text)
         db.run()
@@ -80,7 +80,7 @@ def test_lifetimes_that_are_refused(query: str, message: str) -> None:
 
 
 def test_a_duration_that_fails_is_a_dead_letter() -> None:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         db.stream("coupon", COUPONS, timestamp="at")
         query = db.query("SELECT shop FROM coupon [LIFETIME (at, 4 DIV (days - 1))]")
         summary = db.run()

@@ -69,7 +69,7 @@ def test_other_json_is_refused(sent: object, message: str) -> None:
 
 
 def test_a_value_may_be_next_to_a_sign_or_a_word() -> None:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         db.stream("bid", _rows(), timestamp="ts")
         query = db.query("SELECT price -:v AS x FROM bid ORDER BY x LIMIT:n", parameters={"v": -1, "n": 1})
         db.run()
@@ -77,7 +77,7 @@ def test_a_value_may_be_next_to_a_sign_or_a_word() -> None:
 
 
 def test_lengths_of_windows_and_null() -> None:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         db.stream("bid", _rows(), timestamp="ts")
         values: dict[str, ParameterValue] = {"length": dt.timedelta(minutes=5), "nothing": None}
         query = db.query(

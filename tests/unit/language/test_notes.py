@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
-from auctions import CATALOG, query_of
+from auctions import CATALOG, plan_of, query_of
 from headrace.language.notes import notes_of
+from headrace.optimizer import optimize
 
 MEET = "only rows of the same microsecond meet"
 TOGETHER = "only rows of the same microsecond are aggregated together"
@@ -53,7 +54,7 @@ CASES = [
 
 
 def lines(text: str) -> list[str]:
-    notes = notes_of(query_of(text), CATALOG)
+    notes = notes_of(query_of(text), CATALOG, optimize(plan_of(text)))
     return [f"{note.position.column}: {note.message}" for note in notes]
 
 
@@ -88,7 +89,7 @@ def test_what_is_meant_is_not_noted(text: str) -> None:
 
 
 def test_in_the_dialect_cql_streams_have_windows() -> None:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         db.stream("bid", pa.table({"ts": [1], "price": [2]}), timestamp="ts")
         db.execute("SET dialect = 'cql'")
         assert db.query("SELECT COUNT(*) AS n FROM bid").notes == ()
@@ -105,7 +106,7 @@ def test_in_the_dialect_cql_streams_have_windows() -> None:
     ],
 )
 def test_what_a_hint_proposes_runs_and_has_no_note(text: str) -> None:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         db.stream("bid", pa.table({"ts": [1, 3], "item": [7, 7], "price": [10, 12]}), timestamp="ts")
         db.stream("sold", pa.table({"ts": [4], "item": [7], "buyer": ["eva"]}), timestamp="ts")
         (note,) = db.query(text, name="noted").notes
@@ -121,8 +122,39 @@ def test_what_a_hint_proposes_runs_and_has_no_note(text: str) -> None:
 
 
 def test_a_text_like_an_earlier_one_has_its_notes_at_its_own_places() -> None:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         db.stream("bid", pa.table({"ts": [1], "price": [2]}), timestamp="ts")
         texts = [f"SELECT COUNT(*) AS n FROM\n{' ' * size}bid WHERE price > {size}" for size in range(4)]
         places = [note.position for text in texts for note in db.query(text).notes]
     assert [(place.line, place.column) for place in places] == [(2, 1), (2, 2), (2, 3), (2, 4)]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("SELECT item, COUNT(*) AS n FROM bid GROUP BY item", ["bid"]),
+        ("SELECT DISTINCT item FROM (SELECT * FROM bid WHERE price > 1)", ["bid"]),
+        ("SELECT bid.item FROM bid JOIN sold USING (item)", ["bid", "sold"]),
+        ("SELECT bid.item FROM bid JOIN sold ON bid.item = sold.item AND sold.ts >= bid.ts", ["bid"]),
+        ("SELECT bid.item FROM bid JOIN sold ON bid.item = sold.item AND ABS(sold.ts - bid.ts) < 3", []),
+        ("SELECT item FROM bid WHERE item NOT IN (SELECT item FROM sold WINDOW(RANGE 5))", ["bid"]),
+        ("SELECT item FROM bid GROUP BY ts, item", []),
+        ("SELECT COUNT(*) AS n FROM bid WINDOW(RANGE UNBOUNDED)", []),
+        ("SELECT item FROM bid WINDOW(RANGE UNBOUNDED) GROUP BY item", []),
+        ("SELECT SUM(n) AS n FROM (SELECT COUNT(*) AS n FROM TUMBLE(TABLE bid, DESCRIPTOR(ts), 5) "
+         "GROUP BY window_start, window_end)", []),
+        ("SELECT * FROM bid", []),
+    ],
+)  # fmt: skip
+def test_a_stream_of_which_ever_more_is_remembered_is_named(text: str, named: list[str]) -> None:
+    with hr.connect(runner="inline") as db:
+        db.stream("bid", pa.table({"ts": [1, 3], "item": [7, 7], "price": [10, 12]}), timestamp="ts")
+        db.stream("sold", pa.table({"ts": [4], "item": [7], "buyer": ["eva"]}), timestamp="ts")
+        notes = db.query(text).notes
+        grows = "has no window: what is remembered of it grows for as long as the query runs"
+        assert [note.message for note in notes] == [f"{name} {grows}" for name in named]
+        better = text
+        for note in notes:
+            stream, window = re.findall(r"(\w+) (WINDOW\(RANGE \w+\))", note.hint)[0]
+            better = re.sub(rf"(FROM|JOIN) {stream}\b", f"\\g<0> {window}", better)
+        assert db.query(better).notes == ()

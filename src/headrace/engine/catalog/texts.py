@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 from headrace.engine.access.policy import Policy
 from headrace.engine.access.secrets import secret_option
 from headrace.engine.catalog.records import DefinitionTexts
-from headrace.language.defaults import Defaults
+from headrace.language.defaults import INITIAL, Defaults
 from headrace.language.names import quoted_name, quoted_text
 from headrace.language.parsing.parser import parse_one
 from headrace.language.references import streams_named
@@ -253,7 +253,7 @@ def listed_by(definition: Definition) -> str | None:
 def catalog_text(definitions: Iterable[Definition]) -> str:
     """A script that defines everything again; what SQL cannot say is named in comments."""
     lines: list[str] = []
-    dialect = Defaults.PIPES.value
+    dialect = INITIAL.value
     for one in definitions:
         if one.text is None:
             lines.append(f"-- {one.title}: {one.lacks}")

@@ -158,7 +158,7 @@ class Compiler:
             made: Compiled = form.filled([constant.value for constant in asked.constants])
             if made.notes:
                 # Those are at the places of the text that was parsed.
-                made = replace(made, notes=notes_of(_query_of(asked), catalog))
+                made = replace(made, notes=notes_of(_query_of(asked), catalog, made.optimized))
             return made
 
     def _parsed_once(self, piece: Piece) -> Piece:
@@ -200,7 +200,8 @@ class Compiler:
 
 def _compiled(query: QuerySyntax, catalog: Catalog) -> Compiled:
     plan = bind(query, catalog)
-    return Compiled(plan, optimize(plan), streams_named(query), notes_of(query, catalog))
+    optimized = optimize(plan)
+    return Compiled(plan, optimized, streams_named(query), notes_of(query, catalog, optimized))
 
 
 def _query_of(piece: Piece) -> QuerySyntax:

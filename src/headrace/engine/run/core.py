@@ -122,7 +122,8 @@ class Core:
                     records = DefinitionTexts()
                     for definition in stored_catalog(self.settings.storage):
                         records = records.stored(definition)
-                    self._definitions = Definitions(records=records)
+                    known = Definitions(records=records)
+                    self._definitions = known.with_defaults(self.settings.dialect)
                     self.make_waiting()
         assert self._definitions is not None
         return self._definitions

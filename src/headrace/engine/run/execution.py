@@ -33,6 +33,7 @@ from headrace.engine.views.subscription import Subscription
 from headrace.errors import ExecutionError, StoreError, UserError, told
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import StreamInfo
+from headrace.language.defaults import INITIAL, Defaults
 from headrace.language.statements.statements import Heartbeats
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import NO_HOLDS, Holds
@@ -85,12 +86,14 @@ class Settings:
         run: how a run cuts its input, and what it keeps.
         max_dead_letters: how many dead letters end the run if there are more; any number if None.
         given: what of it somebody has said who opened the database, by the names of the arguments.
+        dialect: how texts are read until SET dialect says something else.
     """
 
     storage: Path | None
     run: RunSettings
     max_dead_letters: int | None
     given: frozenset[str] = frozenset()
+    dialect: Defaults = INITIAL
 
 
 class Execution:

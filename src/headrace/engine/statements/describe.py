@@ -13,6 +13,7 @@ from headrace.engine.catalog.texts import sink_query
 from headrace.engine.shown.status import Status, instant_text
 from headrace.errors import LanguageError
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
+from headrace.language.defaults import INITIAL
 from headrace.language.statements.catalog import CatalogKind, Describe, ShowCreate
 from headrace.language.syntax import Name
 from headrace.runtime.journal.definition import Definition
@@ -46,7 +47,7 @@ def created(record: Definition) -> str:
     """The statement that defines something again, with what is said of it."""
     if record.text is None:
         return f"-- {record.title}: {record.lacks}"
-    dialect = "" if record.dialect == "pipes" else f"SET dialect = '{record.dialect}';\n"
+    dialect = "" if record.dialect == INITIAL.value else f"SET dialect = '{record.dialect}';\n"
     return f"{dialect}{record.text};"
 
 

@@ -14,11 +14,9 @@ from sqlglot import exp
 
 from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import (
-    Dstream,
     Istream,
     Plan,
     Relation,
-    Rstream,
     SetOperation,
     Union,
     column,
@@ -27,11 +25,13 @@ from headrace.algebra.nodes import (
     with_inputs,
 )
 from headrace.algebra.properties import is_deeper, is_untimed
+from headrace.algebra.streams import is_stream, settled, so_far
 from headrace.errors import LanguageError, Position
 from headrace.expressions.functions import functions
 from headrace.expressions.tree import Column
 from headrace.language.binding.over.calls import OverCalls
 from headrace.language.binding.present import with_present
+from headrace.language.binding.readings import compared, streamed, table_under
 from headrace.language.binding.scalars.context import Context, located
 from headrace.language.binding.scope import BoundTable, Outer, Scope, ScopeTable, check_domains
 from headrace.language.binding.selection.limits import bind_limits
@@ -55,7 +55,7 @@ from headrace.language.binding.tables.table_functions import window_function
 from headrace.language.binding.tables.unnest import unnest
 from headrace.language.binding.windows import windowed
 from headrace.language.catalog import Catalog, DerivedStream, RelationInfo, StreamInfo
-from headrace.language.defaults import Defaults, as_answer, is_stream, with_default_window
+from headrace.language.defaults import Defaults, answer_of, yields_stream
 from headrace.language.references import streams_named
 from headrace.language.syntax import (
     DerivedTable,
@@ -73,7 +73,6 @@ from headrace.language.syntax import (
     TopQuery,
     UnionQuery,
     UnnestedTable,
-    WindowClause,
     WindowedTable,
     WithQuery,
 )
@@ -95,8 +94,7 @@ def bind(query: QuerySyntax, catalog: Catalog) -> Plan:
         LanguageError: an unknown name, a wrong type, or a window where none is allowed.
     """
     try:
-        timed = replace(catalog, domain=_domain(query, catalog))
-        plan = as_answer(_query(query, timed), catalog.defaults)
+        plan = settled(_whole(query, catalog))
     except RecursionError:
         raise LanguageError(
             "the query is nested too deeply",
@@ -110,6 +108,12 @@ def bind(query: QuerySyntax, catalog: Catalog) -> Plan:
             hint="join fewer tables, or nest fewer derived streams",
         )
     return plan
+
+
+def _whole(query: QuerySyntax, catalog: Catalog) -> Plan:
+    """The plan of a whole query, in which streams are still told from contents."""
+    timed = replace(catalog, domain=_domain(query, catalog))
+    return answer_of(_query(query, timed), catalog.defaults)
 
 
 def _domain(query: QuerySyntax, catalog: Catalog) -> TimeDomain:
@@ -136,8 +140,7 @@ def derive(name: str, query: QuerySyntax, catalog: Catalog) -> DerivedStream:
         LanguageError: the query is wrong.
     """
     plan = bind(query, catalog)
-    streams = plan.is_chronon if catalog.defaults is Defaults.PIPES else is_stream(plan)
-    return DerivedStream(name, plan, streams)
+    return DerivedStream(name, plan, yields_stream(_whole(query, catalog), catalog.defaults))
 
 
 def _query(query: QuerySyntax, catalog: Catalog, around: Around | None = None) -> Plan:
@@ -149,19 +152,28 @@ def _query(query: QuerySyntax, catalog: Catalog, around: Around | None = None) -
             nest, ties = partial(_nested, catalog=catalog), 0
             if around is not None:
                 bound, ties = around.before(bound, query.position), around.ties
-            return bind_selection(query, bound.plan, bound.scope, nest, ties)
+            of_nothing = catalog.defaults is Defaults.SQL
+            return bind_selection(query, bound.plan, bound.scope, nest, ties, of_nothing=of_nothing)
         case TopQuery():
             ties = 0 if around is None else around.ties
-            return bind_limits(query, partial(_query, catalog=catalog, around=around), ties)
+            whole = query.limit is None and not query.offset and not ties
+
+            def limited(inner: QuerySyntax) -> Plan:
+                plan = _query(inner, catalog, around)
+                return plan if whole else so_far(plan)
+
+            return bind_limits(query, limited, ties)
         case UnionQuery():
-            return Union(_matched("UNION ALL", query.queries, catalog, around))
+            parts = _matched("UNION ALL", query.queries, catalog, around)
+            return Union(parts if all(map(is_stream, parts)) else tuple(map(so_far, parts)))
         case SetQuery(kind=kind):
             left, right = _matched(kind.value, (query.left, query.right), catalog, around)
-            return SetOperation(left, right, kind)
+            return SetOperation(*compared(left, right), kind)
         case StreamQuery(operator=operator, query=inner, position=position):
             with located(position):
                 within = _refusing(around, _IN_STREAM)
-                return _beside(_STREAMS[operator](_query(inner, catalog, within)), around, catalog, position)
+                plan = streamed(operator, _query(inner, catalog, within), catalog.defaults)
+                return _beside(plan, around, catalog, position)
         case TableQuery(table=table):
             return _beside(_table(table, catalog).plan, around, catalog, table.name.position)
         case WithQuery(definitions=definitions, query=inner):
@@ -270,13 +282,6 @@ def _listed(plan: Plan, ties: int = 0) -> BoundSelect:
     return BoundSelect(plan, tuple((plan.schema.names[place], column(plan, place)) for place in places))
 
 
-_STREAMS: Final[dict[str, type[Istream | Dstream | Rstream]]] = {
-    "ISTREAM": Istream,
-    "DSTREAM": Dstream,
-    "RSTREAM": Rstream,
-}
-
-
 def _with(definitions: tuple[tuple[Name, QuerySyntax], ...], catalog: Catalog) -> Catalog:
     """The catalog in which the names of WITH hide streams of the same name."""
     defined: set[str] = set()
@@ -285,7 +290,9 @@ def _with(definitions: tuple[tuple[Name, QuerySyntax], ...], catalog: Catalog) -
             raise LanguageError(f"WITH defines {name.text} twice", position=name.position)
         defined.add(name.text.lower())
         plan = _query(query, catalog)
-        entry = DerivedStream(name.text, plan, is_stream(plan))
+        if catalog.defaults is Defaults.SQL:
+            plan = answer_of(plan, Defaults.SQL)
+        entry = DerivedStream(name.text, plan, yields_stream(plan, catalog.defaults))
         catalog = replace(catalog, entries=MappingProxyType({**catalog.entries, name.text.lower(): entry}))
     return catalog
 
@@ -337,9 +344,11 @@ def _tables(query: SelectQuery, catalog: Catalog, around: Around | None) -> Boun
     # OVER in the order of time frames the rows of a stream by itself; in other orders it reads a relation.
     tables = bound(bare=True)
     framing = OverCalls(tables.plan, Context(tables.scope, "SELECT"))
-    if catalog.defaults is Defaults.CQL and any(map(framing.reads_snapshot, calls)):
+    if not any(map(framing.reads_snapshot, calls)):
+        return tables
+    if catalog.defaults is Defaults.CQL:
         return bound(bare=False)
-    return tables
+    return replace(tables, plan=so_far(tables.plan))
 
 
 def _from_item(
@@ -359,8 +368,8 @@ def _from_item(
             first = None if alias else _first_table(query)
             scope = _scope(plan, alias.text if alias else None, first, catalog)
             window, scope = with_present(plan, window, scope, where)
-            plan, window = _default_window(plan, window, catalog.defaults, item.position, bare)
-            return _renamed(BoundTable(windowed(plan, window, scope), scope), item.columns)
+            plan = table_under(plan, window, scope, catalog.defaults, item.position, bare)
+            return _renamed(BoundTable(plan, scope), item.columns)
         case JoinedTable():
             held = [where if item.kind in kinds else () for kinds in _FILTERED]
             left = _from_item(item.left, catalog, around, bare, held[0])
@@ -376,6 +385,9 @@ def _from_item(
         case WindowedTable(function=function, alias=alias, window=window):
             data = _from_item(function.data, catalog, around, bare=True)
             plan = window_function(function, data.plan, data.scope)
+            if catalog.defaults is Defaults.SQL and is_stream(data.plan):
+                # A row is an event at the last instant of its window.
+                plan = Istream(plan)
             stream = data.scope.tables[0].stream if len(data.scope.tables) == 1 else None
             scope = _scope(plan, alias.text if alias else None, stream, catalog)
             return _renamed(BoundTable(windowed(plan, window, scope), scope), item.columns)
@@ -388,17 +400,6 @@ _FILTERED: Final = (
     (JoinKind.INNER, JoinKind.RIGHT),
 )
 """The joins of which WHERE leaves out rows of the left and of the right side, and no others."""
-
-
-def _default_window(
-    plan: Plan, window: WindowClause | None, defaults: Defaults, position: Position, bare: bool
-) -> tuple[Plan, WindowClause | None]:
-    """A derived table and its window with what CQL's defaults add: ISTREAM below a window, and a window."""
-    if defaults is Defaults.PIPES:
-        return plan, window
-    if window is not None or bare:
-        plan = as_answer(plan, defaults)
-    return plan, with_default_window(window, position) if is_stream(plan) and not bare else window
 
 
 def _first_table(query: QuerySyntax) -> str | None:
@@ -438,11 +439,8 @@ def _table(
             assert_never(entry)
     scope = _scope(plan, table.alias.text if table.alias else name.text, name.text, catalog)
     window, scope = with_present(plan, table.window, scope, where)
-    if not streams:
-        plan, window = _default_window(plan, window, catalog.defaults, name.position, bare)
-    elif catalog.defaults is Defaults.CQL and not bare:
-        window = with_default_window(window, name.position)
-    return _renamed(BoundTable(windowed(plan, window, scope), scope), table.columns)
+    plan = table_under(plan, window, scope, catalog.defaults, name.position, bare, streams or None)
+    return _renamed(BoundTable(plan, scope), table.columns)
 
 
 def _renamed(bound: BoundTable, columns: tuple[Name, ...]) -> BoundTable:

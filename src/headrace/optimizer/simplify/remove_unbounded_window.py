@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from headrace.algebra.nodes import Filter, Istream, Plan, Project, TimeWindow, Union
-from headrace.time import INFINITY
+from headrace.algebra.nodes import Istream, Plan
+from headrace.algebra.unbounded import without_unbounded_window
 
 
 def remove_unbounded_window(plan: Plan) -> Plan:
@@ -19,21 +17,5 @@ def remove_unbounded_window(plan: Plan) -> Plan:
     """
     if not isinstance(plan, Istream):
         return plan
-    below = _without_window(plan.input)
+    below = without_unbounded_window(plan.input)
     return plan if below is None else below
-
-
-def _without_window(plan: Plan) -> Plan | None:
-    """The plan over the stream itself, or None where something else than its rows decides."""
-    match plan:
-        case TimeWindow(size=size, slide=slide, input=below):
-            return below if size.length == INFINITY and slide.length == 1 else None
-        case Filter(input=below) | Project(input=below):
-            inner = _without_window(below)
-            return None if inner is None else replace(plan, input=inner)
-        case Union(inputs=inputs):
-            parts = [_without_window(part) for part in inputs]
-            found = tuple(part for part in parts if part is not None)
-            return replace(plan, inputs=found) if len(found) == len(parts) else None
-        case _:
-            return None

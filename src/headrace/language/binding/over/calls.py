@@ -15,6 +15,7 @@ from headrace.errors import LanguageError, Position
 from headrace.expressions.aggregates.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.functions import functions
 from headrace.expressions.tree import AggregateCall, Column, Expression, SortKey, transform_columns
+from headrace.language.binding.ages import exact_ages, tells_instant
 from headrace.language.binding.columns import is_own
 from headrace.language.binding.over.frames import (
     SO_FAR,
@@ -88,7 +89,12 @@ class OverCalls:
         return transform_columns(value, lambda one: columns[one.index])
 
     def reads_snapshot(self, node: Any) -> bool:
-        """Whether a call reads all rows that are valid at an instant, and not those of a stream so far."""
+        """Whether a call reads all rows that are valid at an instant, and not those of a stream so far.
+
+        Where a partition is of one instant, the rows of that instant are all there are.
+        """
+        if self._plan.is_chronon and tells_instant(self._keys(node), self._plan):
+            return False
         if node.args.get("order") is not None:
             return not self._by_time(node)
         return node.args.get("spec") is None and _name(node.this) not in ("ROW_NUMBER", "LAG")
@@ -236,7 +242,7 @@ class OverCalls:
             return True
         first, *others = order.expressions
         key = bind_scalar(first.this, self._inner("ORDER BY"))
-        timed = is_own(key) and key.index in timestamp_columns(self._plan)
+        timed = is_own(key) and self._plan.is_chronon and key.index in exact_ages(self._plan)
         return timed and not others and not first.args.get("desc")
 
     def _ordered(self, node: Any) -> bool:

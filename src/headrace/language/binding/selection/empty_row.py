@@ -71,6 +71,21 @@ def with_empty_row(plan: Aggregate) -> Plan:
     return Project(groups, tuple(zip(plan.schema.names, values, strict=True)))
 
 
+def is_never_empty(plan: Plan) -> bool:
+    """Whether there are rows from the first row of the only source on: all of them so far."""
+    match plan:
+        case TimeWindow(size=size, input=below):
+            return size.length == INFINITY and _is_source(below)
+        case Project(input=below):
+            return is_never_empty(below)
+        case _:
+            return False
+
+
+def _is_source(plan: Plan) -> bool:
+    return _is_source(plan.input) if isinstance(plan, Project) else isinstance(plan, Source)
+
+
 def _is_of_all(call: AggregateCall) -> bool:
     """Whether it is COUNT(*), the one aggregate without an argument, with no condition."""
     return call.argument is None and call.condition is None

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from typing import Final
 
 from headrace.algebra.checks import require_boolean
-from headrace.algebra.nodes import Distinct, Filter, Plan, column, instant_type, project
+from headrace.algebra.nodes import Aggregate, Distinct, Filter, Plan, column, instant_type, project
 from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import has_one_row
+from headrace.algebra.streams import as_events, is_stream, reads_all_rows, so_far
 from headrace.errors import LanguageError
 from headrace.expressions.aggregates.functions import function_of
 from headrace.expressions.functions import functions
@@ -19,12 +21,13 @@ from headrace.expressions.tree import (
     Expression,
     transform_columns,
 )
+from headrace.language.binding.ages import tells_instant
 from headrace.language.binding.columns import is_own, places_in, reads_outer
 from headrace.language.binding.over.calls import OverCalls
 from headrace.language.binding.scalars.context import Context, located
 from headrace.language.binding.scalars.scalars import bind_condition, bind_scalar
 from headrace.language.binding.scope import Scope
-from headrace.language.binding.selection.empty_row import emit_empty
+from headrace.language.binding.selection.empty_row import emit_empty, is_never_empty, with_empty_row
 from headrace.language.binding.selection.grouping import (
     group,
     groups_read_outer,
@@ -64,17 +67,34 @@ class BoundSelect:
     counts: frozenset[int] | None = None
 
 
-def bind_selection(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int = 0) -> Plan:
+_OF_TIES: Final = "what it reads of the row around it are columns of its own"
+
+
+def bind_selection(
+    query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int = 0, *, of_nothing: bool = False
+) -> Plan:
     """The plan of a SELECT whose FROM is bound; ties precede the columns of its list.
+
+    Args:
+        query: the SELECT.
+        plan: its FROM.
+        scope: what its names stand for.
+        nest: binds the subqueries in it.
+        ties: how many columns in front hold what it reads of the rows around it.
+        of_nothing: whether an aggregation of all rows so far has a row where there are none, too.
 
     Raises:
         LanguageError: an unknown name, a wrong type, or a column that is neither grouped nor aggregated.
     """
-    block = bind_tied(query, plan, scope, nest, ties)
+    block = _block(query, plan, scope, nest, ties, of_nothing=of_nothing)
+    assert block is not None, _OF_TIES
     names = unique_names([*(name for name, _ in block.items), *block.plan.schema.names[:ties]])
     tied = [(names[place - ties], column(block.plan, place)) for place in range(ties)]
     plan = project(block.plan, (*tied, *block.items))
-    return Distinct(plan) if query.distinct else plan
+    if not query.distinct:
+        return plan
+    exact = tells_instant((column(plan, place) for place in range(len(plan.schema))), plan)
+    return Distinct(plan if exact else so_far(plan))
 
 
 def bind_tied(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) -> BoundSelect:
@@ -92,7 +112,7 @@ def bind_tied(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: in
         LanguageError: an unknown name, a wrong type, or a column that is neither grouped nor aggregated.
     """
     block = _block(query, plan, scope, nest, ties)
-    assert block is not None, "what it reads of the row around it are columns of its own"
+    assert block is not None, _OF_TIES
     return block
 
 
@@ -113,7 +133,9 @@ def bind_moved_out(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest) -> 
     return None if outer and block.counts is None and _is_single(block, 0) else inner_of(block)
 
 
-def _block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) -> BoundSelect | None:
+def _block(
+    query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int, *, of_nothing: bool = False
+) -> BoundSelect | None:
     """A SELECT whose conditions on the row around it are kept apart, or None where that cannot be."""
     if query.distinct_on:
         raise LanguageError(
@@ -131,7 +153,7 @@ def _block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) 
     if listed.windows.calls:
         plan = _with_windows(listed.windows, query, grouped=grouped, correlated=bool(kept.conditions or ties))
     if grouped:
-        return _grouped(query, kept, listed, ties)
+        return _grouped(query, kept, listed, ties, of_nothing=of_nothing and not ties)
     if query.having is not None:
         hint = "write WHERE, or add GROUP BY"
         raise LanguageError("HAVING without groups", position=position_of(query.having), hint=hint)
@@ -145,9 +167,13 @@ def _block(query: SelectQuery, plan: Plan, scope: Scope, nest: Nest, ties: int) 
     return BoundSelect(plan, items, kept.conditions)
 
 
-def _grouped(query: SelectQuery, rows: _Rows, listed: Listed, ties: int) -> BoundSelect | None:
+def _grouped(
+    query: SelectQuery, rows: _Rows, listed: Listed, ties: int, *, of_nothing: bool
+) -> BoundSelect | None:
     """The block whose rows are groups."""
     refuse_outer_aggregates(listed, query.position, ties)
+    if is_stream(rows.plan) and not tells_instant(listed.keys, rows.plan):
+        rows = replace(rows, plan=so_far(rows.plan), rows=so_far(rows.rows))
     equals = [
         (condition, inner) for condition in rows.conditions if (inner := inner_side(condition)) is not None
     ]
@@ -157,7 +183,7 @@ def _grouped(query: SelectQuery, rows: _Rows, listed: Listed, ties: int) -> Boun
     conditions, keys = keyed(equals, {**tied, **listed.keys})
     names = names_of(listed.items)
     groups = group(rows.plan, listed, names, keys)
-    plan: Plan = groups if query.emit is None else emit_empty(groups, query.emit, ties)
+    plan = _answered(groups, query, ties, of_nothing=of_nothing)
     places = {key: place for place, key in enumerate(keys)}
     over = partial(regroup, keys=places, width=len(rows.plan.schema), grouped=plan.schema)
     expressions = []
@@ -184,6 +210,15 @@ def _grouped(query: SelectQuery, rows: _Rows, listed: Listed, ties: int) -> Boun
     items = tuple(zip(names, expressions, strict=True))
     single = set(listed.keys) <= {*tied, *rows.tied, *(inner for _, inner in equals)}
     return BoundSelect(plan, items, conditions, single, frozenset(counts) if bare else None)
+
+
+def _answered(groups: Aggregate, query: SelectQuery, ties: int, *, of_nothing: bool) -> Plan:
+    """The groups, and their row where there is nothing to aggregate, if that is asked for."""
+    if query.emit is not None:
+        return emit_empty(groups, query.emit, ties)
+    if of_nothing and not groups.keys and reads_all_rows(groups.input) and not is_never_empty(groups.input):
+        return with_empty_row(groups)
+    return as_events(groups)
 
 
 def _with_windows(windows: OverCalls, query: SelectQuery, grouped: bool, correlated: bool) -> Plan:

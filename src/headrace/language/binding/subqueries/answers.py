@@ -8,6 +8,7 @@ from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import (
     Distinct,
     Filter,
+    Join,
     OuterJoin,
     Plan,
     Project,
@@ -18,9 +19,12 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
+from headrace.algebra.properties import is_constant
+from headrace.algebra.streams import so_far
 from headrace.expressions.functions.functions import make_case, resolve
-from headrace.expressions.tree import Call, Column, Expression, Literal, transform_columns
+from headrace.expressions.tree import Call, Column, Expression, Literal, shift_columns, transform_columns
 from headrace.language.binding.columns import InnerColumn, SubqueryPlace, own_columns, places_in
+from headrace.language.binding.related import related
 from headrace.language.binding.subqueries.questions import (
     Matching,
     Single,
@@ -103,7 +107,18 @@ class _Rows:
 
     def _semi_join(self, part: SubqueryPart, tests: tuple[Expression, ...], *, anti: bool) -> Plan:
         equalities, residual = self._conditions(part, tests)
-        return SemiJoin(self.plan, part.plan, equalities, residual, anti)
+
+        def joined(kind: JoinKind, one: Plan, other: Plan, swapped: bool) -> Plan:
+            return SemiJoin(one, other, equalities, residual, kind is JoinKind.ANTI)
+
+        kind = JoinKind.ANTI if anti else JoinKind.SEMI
+        return related(kind, self.plan, part.plan, self._met(equalities, residual), joined)
+
+    def _met(self, equalities: Iterable[Equality], residual: Expression | None) -> list[Expression]:
+        """What holds for the rows and those of a subquery that match, whose columns follow."""
+        width = len(self.plan.schema)
+        equal = [Call("=", (one, shift_columns(other, width)), BOOLEAN) for one, other in equalities]
+        return [*equal, *([] if residual is None else conjuncts(residual))]
 
     def _conditions(
         self, part: SubqueryPart, tests: tuple[Expression, ...] = ()
@@ -140,12 +155,23 @@ class _Rows:
     def _with_value(self, part: Single) -> Plan:
         equalities, residual = self._conditions(part)
         names = tuple(unique_names([*self.plan.schema.names, *part.plan.schema.names]))
-        join = OuterJoin(self.plan, part.plan, equalities, residual, names, JoinKind.LEFT)
+
+        def joined(kind: JoinKind, one: Plan, other: Plan, swapped: bool) -> Plan:
+            if kind is JoinKind.ANTI:
+                return SemiJoin(one, other, equalities, residual, anti=True)
+            if kind is JoinKind.INNER:
+                return Join(one, other, equalities, residual, names)
+            return OuterJoin(one, other, equalities, residual, names, kind)
+
+        met = self._met(equalities, residual)
+        join = related(JoinKind.LEFT, self.plan, part.plan, met, joined)
         return _with_column(join, len(self.plan.schema), "value", self.over(part.value))
 
     def _with_truth(self, part: Matching, *, three_valued: bool) -> Plan:
         """The rows with TRUE, FALSE or NULL, which is asked once for each of the values that are read."""
         width = len(self.plan.schema)
+        if not is_constant(part.plan):
+            self.plan, self._original = so_far(self.plan), so_far(self._original)
         read = (own_columns(self.over(expression)) for expression in asked_of(part))
         columns = sorted(index for index in frozenset[int]().union(*read) if index < width)
         marks = self._marks(part, columns, three_valued=three_valued)

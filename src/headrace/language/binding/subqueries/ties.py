@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from headrace.algebra.failure import can_fail
 from headrace.algebra.nodes import Distinct, Join, Plan, Project, column, project
+from headrace.algebra.streams import so_far
 from headrace.errors import Position
 from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Call, Column, Expression, shift_columns, walk
@@ -47,7 +48,7 @@ class Around:
             return BoundTable(bound.plan, scope)
         check_domains(self.values, bound.plan, position)
         names = unique_names([*self.values.schema.names, *bound.plan.schema.names])
-        plan = Join(self.values, bound.plan, (), None, tuple(names))
+        plan = Join(self.values, so_far(bound.plan), (), None, tuple(names))
         return BoundTable(plan, scope.shifted(self.ties))
 
 
@@ -69,6 +70,7 @@ def around_values(scope: Scope, rows: Plan, columns: Sequence[int]) -> Around:
     def seen(outer: Column) -> Column:
         return replace(outer, index=places[outer.index])
 
+    rows = so_far(rows)
     items = tuple((rows.schema.names[index], column(rows, index)) for index in columns)
     return Around(Outer(scope, seen), Distinct(project(rows, items)))
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import Plan, TimeWindow
 from headrace.algebra.predicates import conjuncts
-from headrace.algebra.properties import timestamp_columns
+from headrace.algebra.properties import timestamp_columns, walk
 from headrace.errors import LanguageError, Position
 from headrace.expressions.tree import Expression
 from headrace.language.binding.distances import distances
@@ -69,9 +69,9 @@ def near_sides(
     """
     width = len(left.plan.schema)
     times = timestamp_columns(left.plan), {width + place for place in timestamp_columns(right.plan)}
-    if not all(times):
+    if not all(times) or _has_window(left.plan) or _has_window(right.plan):
         return None
-    parts = (part for node in nodes for part in _bound(node, pairs))
+    parts = (part for node in nodes for part in conditions_on(node, pairs))
     bounds = [bound for part in parts for bound in distances(part, times)]
     least = max((low for low, _ in bounds if low is not None), default=None)
     most = min((high for _, high in bounds if high is not None), default=None)
@@ -82,7 +82,12 @@ def near_sides(
     return Near(_remembered(left, before), _remembered(right, after), bool(before and after))
 
 
-def _bound(node: Scalar, pairs: Scope) -> Sequence[Expression]:
+def _has_window(plan: Plan) -> bool:
+    """Whether a window of one instant is written, so that its rows meet no others."""
+    return any(isinstance(node, TimeWindow) and node.is_chronon for node in walk(plan))
+
+
+def conditions_on(node: Scalar, pairs: Scope) -> Sequence[Expression]:
     """The conjuncts of a condition, as far as it is one on the pairs."""
     if node.find(Nested):
         return ()

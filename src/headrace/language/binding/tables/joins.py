@@ -11,19 +11,21 @@ from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import Istream, Join, OuterJoin, Plan, Project, SemiJoin, Union, column
 from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
+from headrace.algebra.streams import is_stream, so_far
 from headrace.errors import LanguageError, Position
 from headrace.expressions.functions import functions
 from headrace.expressions.tree import Call, Expression, Literal, shift_columns
 from headrace.language.binding.columns import own_columns
+from headrace.language.binding.related import related
 from headrace.language.binding.scalars.context import Context, located
 from headrace.language.binding.scalars.scalars import bind_condition
 from headrace.language.binding.scope import BoundTable, Outer, Scope, ScopeTable, check_domains
 from headrace.language.binding.subqueries.answers import keep
 from headrace.language.binding.subqueries.predicates import parts_asking, parts_of
 from headrace.language.binding.subqueries.questions import Nest, Nesting, asked_of
-from headrace.language.binding.tables.interval_joins import Near, near_sides
+from headrace.language.binding.tables.interval_joins import Near, conditions_on, near_sides
 from headrace.language.dialect import Nested, position_of
-from headrace.language.syntax import JoinedTable, Name, Scalar
+from headrace.language.syntax import JoinedTable, Name, NamedTable, Scalar
 from headrace.schema import BOOLEAN, unique_names
 
 
@@ -57,6 +59,13 @@ def crossed(left: BoundTable, right: BoundTable, position: Position, where: Sequ
         LanguageError: a table is in FROM twice.
     """
     pairs = product(left, right, position)
+    if is_stream(left.plan) or is_stream(right.plan):
+        conditions = [part for node in where for part in conditions_on(node, pairs.scope)]
+
+        def met(kind: JoinKind, one: Plan, other: Plan, swapped: bool) -> Plan:
+            return product(replace(left, plan=one), replace(right, plan=other), position).plan
+
+        return replace(pairs, plan=related(JoinKind.INNER, left.plan, right.plan, conditions, met))
     near = near_sides(JoinKind.INNER, left, right, pairs.scope, where, position)
     return pairs if near is None else _once(near, product(near.left, near.right, position))
 
@@ -88,11 +97,52 @@ def join(
     """
     on = [] if item.condition is None else parts_of(item.condition)
     nodes = [*on, *(where if item.kind is JoinKind.INNER else ())]
+    if _looks_up(item):
+        return _joined(item, left, right, nest, outer)
+    if is_stream(left.plan) or is_stream(right.plan):
+        return _of_streams(item, left, right, nest, outer, nodes)
     scope = product(left, right, item.position).scope
-    near = None if item.as_of else near_sides(item.kind, left, right, scope, nodes, item.position)
+    near = near_sides(item.kind, left, right, scope, nodes, item.position)
     if near is None:
         return _joined(item, left, right, nest, outer)
     return _once(near, _joined(item, near.left, near.right, nest, outer))
+
+
+def _looks_up(item: JoinedTable) -> bool:
+    """Whether each row of a stream is joined with what holds at its instant."""
+    return item.as_of or (isinstance(item.right, NamedTable) and item.right.as_of is not None)
+
+
+def _of_streams(
+    item: JoinedTable,
+    left: BoundTable,
+    right: BoundTable,
+    nest: Nest,
+    outer: Outer | None,
+    nodes: Sequence[Scalar],
+) -> BoundTable:
+    """A join of streams with all their rows so far, as far as its conditions ask for them."""
+    if item.condition is not None and item.condition.find(Nested):
+        left, right = (replace(side, plan=so_far(side.plan)) for side in (left, right))
+        return _joined(item, left, right, nest, outer)
+    scope = product(left, right, item.position).scope
+    conditions = [part for node in nodes for part in conditions_on(node, scope)]
+    for name in _common(item, left.scope, right.scope) if item.natural else item.using:
+        one, other = left.scope.column(None, name), right.scope.column(None, name)
+        conditions.append(Call("=", (one, shift_columns(other, len(left.plan.schema))), BOOLEAN))
+
+    def joined(kind: JoinKind, one: Plan, other: Plan, swapped: bool) -> Plan:
+        scopes = (right.scope, left.scope) if swapped else (left.scope, right.scope)
+        sides = (BoundTable(one, scopes[0]), BoundTable(other, scopes[1]))
+        plan = _joined(replace(item, kind=kind), *sides, nest, outer).plan
+        return plan.input if isinstance(plan, Project) else plan
+
+    meant = _joined(item, left, right, nest, outer)
+    plan = related(item.kind, left.plan, right.plan, conditions, joined)
+    if isinstance(meant.plan, Project):
+        # FULL JOIN USING has the columns of both sides as one.
+        plan = Project(plan, meant.plan.items)
+    return replace(meant, plan=plan)
 
 
 def _joined(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from headrace.algebra.nodes import NO_OFFSET, Plan, SessionWindow, TimeWindow, WindowBounds
+from headrace.algebra.nodes import NO_OFFSET, Plan, Project, SessionWindow, TimeWindow, WindowBounds, column
 from headrace.algebra.properties import timestamp_columns
 from headrace.errors import LanguageError
 from headrace.expressions.tree import Column
+from headrace.language.binding.ages import exact_ages, moved_by
 from headrace.language.binding.granules import refuse_between_granules
 from headrace.language.binding.scalars.context import located
 from headrace.language.binding.scope import Scope
@@ -40,6 +41,8 @@ def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
     table = chronons(plan, function.position)
     for length, position in function.durations.values():
         refuse_between_granules(length, plan, _interval, position)
+    _check_descriptor(function, plan, scope)
+    age = _age_of(function, plan, scope)
     with located(function.position):
         windows: Plan
         if function.function == "SESSION":
@@ -50,10 +53,29 @@ def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
             size = lengths["SIZE"]
             slide = lengths.get("SLIDE", size)
             _check_lengths(function, size, slide)
-            offset = _end(size, slide, lengths.get("OFFSET", NO_OFFSET))
+            offset = _end(size, slide, lengths.get("OFFSET", NO_OFFSET), age)
             windows = WindowBounds(TimeWindow(table, size, slide, offset), size, slide, offset)
-    _check_descriptor(function, plan, scope)
-    return windows
+    return _younger(windows, age)
+
+
+def _younger(windows: Plan, age: int) -> Plan:
+    """Windows over a column that is so much younger than its row's instant, with bounds that are, too."""
+    if not age:
+        return windows
+    last = len(windows.schema) - 2
+    items = [
+        (field.name, found if place < last else moved_by(found, -age))
+        for place, field in enumerate(windows.schema)
+        for found in (column(windows, place),)
+    ]
+    return Project(windows, tuple(items))
+
+
+def _age_of(function: WindowFunction, plan: Plan, scope: Scope) -> int:
+    """How long before the instants of rows the column lies that the descriptor names (instants)."""
+    if function.time is None or not plan.is_chronon:
+        return 0
+    return exact_ages(plan).get(scope.column(None, function.time).index, 0)
 
 
 def _other_column(function: WindowFunction, plan: Plan, scope: Scope) -> Column | None:
@@ -86,9 +108,9 @@ def _check_bounds(function: WindowFunction, plan: Plan) -> None:
         )
 
 
-def _end(size: Duration, slide: Duration, start: Duration) -> Duration:
+def _end(size: Duration, slide: Duration, start: Duration, age: int) -> Duration:
     """By how much windows end after multiples of their slide, from how much they start after them."""
-    length = (size.length + start.length) % slide.length
+    length = (size.length + start.length + age) % slide.length
     units = [part.unit for part in (size, slide, start) if part.unit is not None]
     return Duration(length, min(units, key=MICROSECONDS.__getitem__, default=None))
 
@@ -97,7 +119,8 @@ def _check_descriptor(function: WindowFunction, plan: Plan, scope: Scope) -> Non
     if function.time is None:
         return
     known = timestamp_columns(plan)
-    if scope.column(None, function.time).index in known:
+    place = scope.column(None, function.time).index
+    if place in known or (plan.is_chronon and function.function != "CUMULATE" and place in exact_ages(plan)):
         return
     columns = [plan.schema[place].name for place in sorted(known)]
     names = columns if function.grouped else [f"DESCRIPTOR({name})" for name in columns]

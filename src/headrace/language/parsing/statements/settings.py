@@ -7,7 +7,7 @@ from typing import Final
 from sqlglot.tokens import TokenType
 
 from headrace.errors import Position
-from headrace.language.defaults import Defaults
+from headrace.language.defaults import INITIAL, Defaults
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.quoted_names import DIALECT
 from headrace.language.statements.catalog import Option, SetOption
@@ -69,11 +69,11 @@ def parse_set(cursor: Cursor, position: Position) -> SetDialect | SetOption:
 
 def _dialect(cursor: Cursor, position: Position) -> SetDialect:
     token = cursor.peek()
-    written = "write SET dialect = 'pipes', 'cql' or 'ansi'"
+    written = "write SET dialect = 'sql', 'pipes', 'cql' or 'ansi'"
     if token is None:
         raise cursor.error(f"a dialect is missing, before {cursor.shown()}", written)
     text = str(token.text).lower()
-    known = {defaults.value: defaults for defaults in Defaults} | {DIALECT: Defaults.PIPES}
+    known = {defaults.value: defaults for defaults in Defaults} | {DIALECT: INITIAL}
     if text not in known:
         raise cursor.error(f"there is no dialect {cursor.shown()}", did_you_mean(text, known) or written)
     cursor.index += 1

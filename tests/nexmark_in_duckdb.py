@@ -20,10 +20,9 @@ from headrace.workloads.nexmark.queries import SIDE_INPUT
 _EVENT: Final = "ts, ts + 1"
 _SLIDE: Final = 2_000_000
 _SIZE: Final = 10_000_000
-_FOREVER: Final = f"ts, {INFINITY}"
 _SO_FAR: Final = "ts <= instant"
 _TEN: Final = f"(ts // {_SIZE} + 1) * {_SIZE}"
-_HELD: Final = f"finish - 1, finish - 1 + {_SIZE}"
+_ENDED: Final = "finish - 1, finish"
 _DAY: Final = "strftime(make_timestamp(ts), '%Y-%m-%d')"
 _DAYS: Final = f"(SELECT *, {_DAY} AS day FROM instants JOIN bid ON {_SO_FAR})"
 _PRICES: Final = ("price >= 0", "price < 100", "price >= 100 AND price < 10000", "price >= 10000")
@@ -38,7 +37,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "q1": f"SELECT auction, bidder, 0.908 * price, ts, extra, {_EVENT} FROM bid",
     "q2": f"SELECT auction, price, {_EVENT} FROM bid WHERE auction % 123 = 0",
     "q3": f"""
-        SELECT name, city, state, a.id, greatest(a.ts, p.ts), {INFINITY}
+        SELECT name, city, state, a.id, greatest(a.ts, p.ts), greatest(a.ts, p.ts) + 1
         FROM auction a JOIN person p ON seller = p.id
         WHERE category = 10 AND state IN ('OR', 'ID', 'CA')""",
     "q4": f"""
@@ -55,7 +54,7 @@ TEXTS: Final[Mapping[str, str]] = {
                 SELECT (ts // {_SLIDE} + place) * {_SLIDE} AS finish
                 FROM range(1, {_SIZE // _SLIDE + 1}) windows(place))
             GROUP BY auction, finish)
-        SELECT auction, num, finish - 1, finish - 1 + {_SLIDE}
+        SELECT auction, num, {_ENDED}
         FROM counts QUALIFY num = max(num) OVER (PARTITION BY finish)""",
     "q6": """
         WITH sold AS (
@@ -67,11 +66,11 @@ TEXTS: Final[Mapping[str, str]] = {
             QUALIFY row_number() OVER (PARTITION BY instant, seller ORDER BY ts DESC, id DESC) <= 10)
         SELECT seller, avg(price), instant, following FROM latest GROUP BY instant, following, seller""",
     "q7": f"""
-        SELECT auction, bidder, price, ts, extra, {_HELD}
-        FROM (SELECT *, {_TEN} AS finish FROM bid)
-        QUALIFY price = max(price) OVER (PARTITION BY finish)""",
+        SELECT auction, b.price, bidder, ts, extra, greatest(ts, finish - 1), greatest(ts, finish - 1) + 1
+        FROM bid b JOIN (SELECT max(price) AS price, {_TEN} AS finish FROM bid GROUP BY finish) w
+            ON b.price = w.price AND ts BETWEEN finish - {_SIZE} AND finish""",
     "q8": f"""
-        SELECT DISTINCT id, name, finish - {_SIZE}, {_HELD}
+        SELECT DISTINCT id, name, finish - {_SIZE}, {_ENDED}
         FROM (SELECT *, {_TEN} AS finish FROM person)
         JOIN (SELECT seller AS id, {_TEN} AS finish FROM auction) USING (id, finish)""",
     "q9": f"""
@@ -93,10 +92,10 @@ TEXTS: Final[Mapping[str, str]] = {
             SELECT *, sum(begins::INT) OVER (
                 PARTITION BY bidder ORDER BY ts ROWS UNBOUNDED PRECEDING) AS session
             FROM cut)
-        SELECT bidder, count(*), min(ts), max(ts) + {_SIZE}, max(ts) + {_SIZE} - 1, max(ts) + 2 * {_SIZE} - 1
+        SELECT bidder, count(*), min(ts), max(ts) + {_SIZE}, max(ts) + {_SIZE} - 1, max(ts) + {_SIZE}
         FROM numbered GROUP BY bidder, session""",
     "q12": f"""
-        SELECT bidder, count(*), finish - {_SIZE}, finish, {_HELD}
+        SELECT bidder, count(*), finish - {_SIZE}, finish, {_ENDED}
         FROM (SELECT bidder, {_TEN} AS finish FROM arriving) GROUP BY bidder, finish""",
     "q13": f"""
         SELECT auction, bidder, price, ts, value, {_EVENT}
@@ -132,8 +131,8 @@ TEXTS: Final[Mapping[str, str]] = {
         WHERE place <= 10""",
     "q20": """
         SELECT auction, bidder, price, channel, url, b.ts, b.extra, item, description, initial_bid, reserve,
-            a.ts, expires, seller, category, a.extra, b.ts, b.ts + 1
-        FROM bid b JOIN auction a ON auction = id AND a.ts <= b.ts WHERE category = 10""",
+            a.ts, expires, seller, category, a.extra, greatest(a.ts, b.ts), greatest(a.ts, b.ts) + 1
+        FROM bid b JOIN auction a ON auction = id WHERE category = 10""",
     "q21": f"""
         SELECT auction, bidder, price, channel, number, {_EVENT}
         FROM (

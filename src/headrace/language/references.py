@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from sqlglot import exp
 
 from headrace.language.dialect import Nested
-from headrace.language.syntax import NamedTable, QuerySyntax, WithQuery
+from headrace.language.syntax import NamedTable, QuerySyntax, WindowClause, WithQuery
 
 
 def streams_named(query: QuerySyntax) -> frozenset[str]:
@@ -40,3 +40,16 @@ def _named(part: object, defined: frozenset[str]) -> Iterator[NamedTable]:
         case _ if is_dataclass(part):
             for field in fields(part):
                 yield from _named(getattr(part, field.name), defined)
+
+
+def writes_window(part: object) -> bool:
+    """Whether a query writes a window after a table, in FROM or in a query there."""
+    match part:
+        case WindowClause(frame=frame):
+            return frame is not None
+        case tuple():
+            return any(map(writes_window, part))
+        case _ if is_dataclass(part):
+            return any(writes_window(getattr(part, field.name)) for field in fields(part))
+        case _:
+            return False

@@ -258,7 +258,7 @@ def test_show_lists_functions(db: hr.Database) -> None:
 
 def test_the_dialect_holds_for_what_follows(db: hr.Database) -> None:
     pipes, _, shown_first, cql, shown_then, _ = db.execute(
-        "SELECT k FROM s; EXPLAIN SELECT k FROM s; SHOW DIALECT; SET dialect = 'cql';"
+        "SET dialect = 'pipes'; SELECT k FROM s; EXPLAIN SELECT k FROM s; SHOW DIALECT; SET dialect = 'cql';"
         "SELECT COUNT(*) AS n FROM s; SHOW DIALECT; EXPLAIN SELECT k FROM s"
     )
     assert isinstance(pipes, hr.Query)

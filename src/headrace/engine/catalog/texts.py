@@ -250,6 +250,11 @@ def listed_by(definition: Definition) -> str | None:
             return None
 
 
+def has_reading(definition: Definition) -> bool:
+    """Whether a definition may have a query in it, which the dialect says how to read."""
+    return definition.kind in (CatalogKind.STREAM.value, CatalogKind.QUERY.value)
+
+
 def catalog_text(definitions: Iterable[Definition]) -> str:
     """A script that defines everything again; what SQL cannot say is named in comments."""
     lines: list[str] = []
@@ -258,7 +263,7 @@ def catalog_text(definitions: Iterable[Definition]) -> str:
         if one.text is None:
             lines.append(f"-- {one.title}: {one.lacks}")
         else:
-            if one.dialect != dialect:
+            if has_reading(one) and one.dialect != dialect:
                 lines.append(f"SET dialect = '{one.dialect}';")
                 dialect = one.dialect
             lines.append(f"{one.text};")

@@ -9,7 +9,7 @@ from typing import assert_never
 import pyarrow as pa
 
 from headrace.engine.catalog.definitions import Definitions
-from headrace.engine.catalog.texts import sink_query
+from headrace.engine.catalog.texts import has_reading, sink_query
 from headrace.engine.shown.status import Status, instant_text
 from headrace.errors import LanguageError
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
@@ -47,7 +47,8 @@ def created(record: Definition) -> str:
     """The statement that defines something again, with what is said of it."""
     if record.text is None:
         return f"-- {record.title}: {record.lacks}"
-    dialect = "" if record.dialect == INITIAL.value else f"SET dialect = '{record.dialect}';\n"
+    is_plain = record.dialect == INITIAL.value or not has_reading(record)
+    dialect = "" if is_plain else f"SET dialect = '{record.dialect}';\n"
     return f"{dialect}{record.text};"
 
 

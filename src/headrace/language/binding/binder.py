@@ -56,7 +56,7 @@ from headrace.language.binding.tables.unnest import unnest
 from headrace.language.binding.windows import windowed
 from headrace.language.catalog import Catalog, DerivedStream, RelationInfo, StreamInfo
 from headrace.language.defaults import Defaults, answer_of, yields_stream
-from headrace.language.references import streams_named
+from headrace.language.references import streams_named, writes_window
 from headrace.language.syntax import (
     DerivedTable,
     FromItem,
@@ -113,7 +113,13 @@ def bind(query: QuerySyntax, catalog: Catalog) -> Plan:
 def _whole(query: QuerySyntax, catalog: Catalog) -> Plan:
     """The plan of a whole query, in which streams are still told from contents."""
     timed = replace(catalog, domain=_domain(query, catalog))
-    return answer_of(_query(query, timed), catalog.defaults)
+    plan = _query(query, timed)
+    return _answered(plan, query) if catalog.defaults is Defaults.SQL else answer_of(plan, catalog.defaults)
+
+
+def _answered(plan: Plan, query: QuerySyntax) -> Plan:
+    """A query by SQL's reading: what only grows is a stream of events, unless the text writes a window."""
+    return plan if writes_window(query) else answer_of(plan, Defaults.SQL)
 
 
 def _domain(query: QuerySyntax, catalog: Catalog) -> TimeDomain:
@@ -291,7 +297,7 @@ def _with(definitions: tuple[tuple[Name, QuerySyntax], ...], catalog: Catalog) -
         defined.add(name.text.lower())
         plan = _query(query, catalog)
         if catalog.defaults is Defaults.SQL:
-            plan = answer_of(plan, Defaults.SQL)
+            plan = _answered(plan, query)
         entry = DerivedStream(name.text, plan, yields_stream(plan, catalog.defaults))
         catalog = replace(catalog, entries=MappingProxyType({**catalog.entries, name.text.lower(): entry}))
     return catalog
@@ -365,6 +371,8 @@ def _from_item(
         case DerivedTable(query=query, alias=alias, window=window):
             with located(item.position):
                 plan = _query(query, catalog, around)
+            if catalog.defaults is Defaults.SQL:
+                plan = _answered(plan, query)
             first = None if alias else _first_table(query)
             scope = _scope(plan, alias.text if alias else None, first, catalog)
             window, scope = with_present(plan, window, scope, where)

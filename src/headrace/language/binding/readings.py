@@ -41,7 +41,7 @@ def table_under(
         streams: whether it is a stream; None for a query in FROM, of which that is seen.
     """
     frame = None if window is None else window.frame
-    if streams is None and (defaults is Defaults.SQL or window is not None or bare):
+    if streams is None and defaults is Defaults.CQL and (window is not None or bare):
         plan = answer_of(plan, defaults)
     if streams is None:
         streams = is_stream(plan)

@@ -5,9 +5,9 @@ FROM (
   SELECT MAX(W.price) AS final, W.category
   FROM (
     SELECT A.id, A.category, B.price
-    FROM auction A WINDOW(RANGE UNBOUNDED), bid B
+    FROM auction A, bid B
     WHERE A.id = B.auction AND B.ts BETWEEN A.ts AND A.expires
-  ) W WINDOW(RANGE UNBOUNDED)
+  ) W
   GROUP BY W.id, W.category
 ) Q
 GROUP BY Q.category;

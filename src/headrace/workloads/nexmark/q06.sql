@@ -4,7 +4,7 @@
 -- any auction's life from nine events per second on, so that bids and auctions need not be kept for ever.
 CREATE STREAM sold AS
 SELECT A.id, A.seller, P.price
-FROM closed C,
+FROM closed [NOW] C,
      auction A WINDOW(RANGE 2 HOURS),
      (SELECT auction, MAX(price) AS price FROM bid WINDOW(RANGE 2 HOURS) GROUP BY auction) P
 WHERE C.id = A.id AND C.id = P.auction;

@@ -6,8 +6,8 @@ FROM (
   SELECT *, ROW_NUMBER() OVER (PARTITION BY id ORDER BY price DESC, bid_ts ASC) AS rownum
   FROM (
     SELECT A.*, B.auction, B.bidder, B.price, B.ts AS bid_ts, B.extra AS bid_extra
-    FROM auction A WINDOW(RANGE UNBOUNDED), bid B
+    FROM auction A, bid B
     WHERE A.id = B.auction AND B.ts BETWEEN A.ts AND A.expires
-  ) WINDOW(RANGE UNBOUNDED)
+  )
 )
 WHERE rownum <= 1;

@@ -13,5 +13,5 @@ SELECT DATE_FORMAT(ts, 'yyyy-MM-dd') AS day,
   COUNT(DISTINCT auction) FILTER (WHERE price < 100) AS rank1_auctions,
   COUNT(DISTINCT auction) FILTER (WHERE price >= 100 AND price < 10000) AS rank2_auctions,
   COUNT(DISTINCT auction) FILTER (WHERE price >= 10000) AS rank3_auctions
-FROM bid WINDOW(RANGE UNBOUNDED)
+FROM bid
 GROUP BY DATE_FORMAT(ts, 'yyyy-MM-dd');

@@ -13,5 +13,5 @@ SELECT channel, DATE_FORMAT(ts, 'yyyy-MM-dd') AS day, MAX(DATE_FORMAT(ts, 'HH:mm
   COUNT(DISTINCT auction) FILTER (WHERE price < 100) AS rank1_auctions,
   COUNT(DISTINCT auction) FILTER (WHERE price >= 100 AND price < 10000) AS rank2_auctions,
   COUNT(DISTINCT auction) FILTER (WHERE price >= 10000) AS rank3_auctions
-FROM bid WINDOW(RANGE UNBOUNDED)
+FROM bid
 GROUP BY channel, DATE_FORMAT(ts, 'yyyy-MM-dd');

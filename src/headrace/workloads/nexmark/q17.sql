@@ -6,5 +6,5 @@ SELECT auction, DATE_FORMAT(ts, 'yyyy-MM-dd') AS day,
   COUNT(*) FILTER (WHERE price >= 100 AND price < 10000) AS rank2_bids,
   COUNT(*) FILTER (WHERE price >= 10000) AS rank3_bids,
   MIN(price) AS min_price, MAX(price) AS max_price, AVG(price) AS avg_price, SUM(price) AS sum_price
-FROM bid WINDOW(RANGE UNBOUNDED)
+FROM bid
 GROUP BY auction, DATE_FORMAT(ts, 'yyyy-MM-dd');

@@ -3,6 +3,6 @@
 SELECT auction, bidder, price, channel, url, ts, extra
 FROM (
   SELECT *, ROW_NUMBER() OVER (PARTITION BY bidder, auction ORDER BY ts DESC) AS rank_number
-  FROM bid WINDOW(RANGE UNBOUNDED)
+  FROM bid
 )
 WHERE rank_number <= 1;

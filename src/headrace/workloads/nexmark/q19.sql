@@ -3,6 +3,6 @@
 SELECT *
 FROM (
   SELECT *, ROW_NUMBER() OVER (PARTITION BY auction ORDER BY price DESC) AS rank_number
-  FROM bid WINDOW(RANGE UNBOUNDED)
+  FROM bid
 )
 WHERE rank_number <= 10;

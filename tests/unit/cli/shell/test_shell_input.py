@@ -87,7 +87,7 @@ def test_bounded_streams_are_answered_by_run(tmp_path: Path) -> None:
 def test_ends_with_the_first_error_and_its_place(tmp_path: Path) -> None:
     code, lines, errors = typed("SHOW DIALECT;\n-- why\nSELECT 1 FROM\n  nothing; SHOW DIALECT;\n")
     assert code == 2
-    assert lines[2:] == ["pipes", "(1 row)"]
+    assert lines[2:] == ["sql", "(1 row)"]
     assert errors.startswith("<stdin>:4:3: there is no stream nothing")
     file = tmp_path / "a.sql"
     file.write_text("\\timing\n\\timing\n\nSELECT 1 FROM nothing")

@@ -308,7 +308,7 @@ def test_dialects_are_remembered(tmp_path: Path) -> None:
         db.stop()
     with connected(tmp_path) as db:
         assert db["q"].plan == plan
-        assert str(db.execute("SHOW DIALECT")[0]).endswith("pipes\n(1 row)")
+        assert str(db.execute("SHOW DIALECT")[0]).endswith("sql\n(1 row)")
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ QUERIES = {
 def kept(text: str) -> float:
     """The rows of state of a query between epochs, half-way through its input."""
     seen: list[int] = []
-    with hr.connect(runner="inline", epoch_rows=5_000, keep_results=False) as db:
+    with hr.connect(runner="inline", dialect="pipes", epoch_rows=5_000, keep_results=False) as db:
         db.execute(f"{STREAM.format('bid', 7)}; {STREAM.format('auction', 7)}")
         db.query(text)
         db.run(lambda progress: seen.append(sum(part.state_rows for part in db.status.operators)))
@@ -52,7 +52,7 @@ def kept(text: str) -> float:
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_the_rows_that_a_query_keeps_are_expected_within_a_factor_of_two(name: str) -> None:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         # Not the rows that are run.
         db.execute(f"{STREAM.format('bid', 1)}; {STREAM.format('auction', 1)}")
         text = str(db.execute(f"EXPLAIN COST {QUERIES[name]}")[0])
@@ -95,7 +95,7 @@ def yields(text: str) -> float:
         result = db.status.graph.node_of(db.status.graph.outputs[0][1])
         seen.append((newest, operators[result].rows_out))
 
-    with hr.connect(runner="inline", epoch_rows=3_000, keep_results=False) as db:
+    with hr.connect(runner="inline", dialect="pipes", epoch_rows=3_000, keep_results=False) as db:
         db.execute(f"{STREAM.format('bid', 7)}; {STREAM.format('auction', 7)}")
         db.query(text)
         db.run(look)
@@ -105,7 +105,7 @@ def yields(text: str) -> float:
 
 @pytest.mark.parametrize("name", RATES)
 def test_the_rates_of_results_are_expected_within_a_factor_of_two(name: str) -> None:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         # Not the rows that are run.
         db.execute(f"{STREAM.format('bid', 1)}; {STREAM.format('auction', 1)}")
         text = str(db.execute(f"EXPLAIN COST {RATES[name]}")[0])
@@ -118,7 +118,7 @@ TAKES = re.compile(r"; takes [\d.,e-]+ s$")
 
 def explained(rows: Any, query: str) -> list[str]:
     """The lines of a query that is explained, without the seconds of operators."""
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         db.stream("s", rows, timestamp="ts")
         lines = str(db.execute(f"EXPLAIN COST {query}")[0]).splitlines()
     assert all(TAKES.search(line) for line in lines if line.startswith("       "))
@@ -127,7 +127,7 @@ def explained(rows: Any, query: str) -> list[str]:
 
 def test_the_seconds_of_operators_add_up_and_are_a_part_of_a_processor() -> None:
     query = "SELECT auction, COUNT(*) AS n FROM bid [RANGE 20 SECONDS] GROUP BY auction"
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         db.execute(STREAM.format("bid", 1))
         text = str(db.execute(f"EXPLAIN COST {query}")[0])
     operators = [float(part) for part in re.findall(r"; takes ([\d.e-]+) s$", text, re.MULTILINE)]
@@ -147,7 +147,7 @@ def test_smaller_epochs_take_more() -> None:
     query = "EXPLAIN COST SELECT auction, COUNT(*) AS n FROM bid [RANGE 20 SECONDS] GROUP BY auction"
 
     def taken(epoch_rows: int | None) -> float:
-        with hr.connect(runner="inline", epoch_rows=epoch_rows) as db:
+        with hr.connect(runner="inline", dialect="pipes", epoch_rows=epoch_rows) as db:
             db.execute(STREAM.format("bid", 1))
             lines = str(db.execute(query)[0]).splitlines()
         return float(lines[-2].split()[2])
@@ -177,7 +177,7 @@ def test_rates_lifetimes_and_state_follow_each_operator() -> None:
 
 
 def test_a_relation_is_shown_by_its_rows_not_by_a_rate() -> None:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         db.stream("s", pa.table({"k": [1, 2, 1], "ts": [1, 2, 3]}), timestamp="ts")
         db.relation("names", pa.table({"k": [1, 2], "name": ["a", "b"]}))
         text = str(db.execute("EXPLAIN COST SELECT name FROM s, names WHERE s.k = names.k")[0])
@@ -190,7 +190,7 @@ def test_a_relation_is_shown_by_its_rows_not_by_a_rate() -> None:
 @pytest.mark.parametrize("query", QUERIES.values())
 def test_streams_without_rows_are_explained(query: str) -> None:
     ts = pa.array([], pa.timestamp("us", "UTC"))
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         for name, columns in (("bid", ("auction", "price", "bidder")), ("auction", ("id", "seller"))):
             rows = pa.table({column: pa.array([], pa.int64()) for column in columns} | {"ts": ts})
             db.stream(name, rows, timestamp="ts")
@@ -206,7 +206,7 @@ def test_a_stream_without_rows_or_with_disorder_is_explained() -> None:
 
 
 def test_streams_that_never_end_or_have_no_timestamps_are_refused() -> None:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         db.execute("CREATE STREAM p (k BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
         with pytest.raises(LanguageError, match=r"1:1: .*the stream p never ends.*EXPLAIN ANALYZE"):
             db.execute("EXPLAIN COST SELECT k FROM p")

@@ -17,7 +17,7 @@ BEYOND = 300_000_000_000_000_000
 
 @pytest.fixture
 def db() -> Iterator[headrace.Database]:
-    with headrace.connect(runner="inline", epoch_rows=1) as database:
+    with headrace.connect(runner="inline", dialect="pipes", epoch_rows=1) as database:
         yield database
 
 
@@ -66,7 +66,7 @@ def test_values_that_json_has_no_number_for_and_long_ones(db: headrace.Database)
 
 def test_an_array_in_a_failing_row() -> None:
     table = pa.table({"ts": [0] * 3 + [1] * 10_001, "d": days(*[2**31 - 1] * 10_004)})
-    with headrace.connect(runner="inline") as db:
+    with headrace.connect(runner="inline", dialect="pipes") as db:
         db.stream("s", table, timestamp="ts")
         db.query("SELECT 1 / (n - n) AS x, d FROM (SELECT ARRAY_AGG(d) AS d, COUNT(*) AS n FROM s) AS a")
         db.run()

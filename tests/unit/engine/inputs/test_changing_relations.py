@@ -42,7 +42,7 @@ LOOK_UP = "SELECT o.n, c.segment FROM orders o LEFT JOIN customer FOR SYSTEM_TIM
 
 @pytest.fixture
 def db() -> Iterator[Database]:
-    with hr.connect(runner="inline") as database:
+    with hr.connect(runner="inline", dialect="pipes") as database:
         yield database
 
 
@@ -218,14 +218,14 @@ def test_a_query_that_is_added_later_sees_all_changes_of_a_file(db: Database) ->
 
 def test_a_run_goes_on_with_what_was_changed(tmp_path: Path) -> None:
     text = f"{PUSHED}; CREATE QUERY q AS {LOOK_UP}"
-    with hr.connect(runner="inline", storage=tmp_path) as db:
+    with hr.connect(runner="inline", dialect="pipes", storage=tmp_path) as db:
         db.execute(text)
         db.start()
         db.push("customer", {"op": "i", "id": 1, "segment": "new", "ts": 1})
         db.push("orders", {"ts": 4, "id": 1, "n": 1})
         db.push("customer", {"op": "i", "id": 2, "segment": "gold", "ts": 6})
         db.stop()
-    with hr.connect(runner="inline", storage=tmp_path) as db:
+    with hr.connect(runner="inline", dialect="pipes", storage=tmp_path) as db:
         db.execute(text)
         db.start()
         assert not db.differences
@@ -233,7 +233,7 @@ def test_a_run_goes_on_with_what_was_changed(tmp_path: Path) -> None:
         db.push("orders", rows)
         assert db["q"].stream().column("segment").to_pylist() == ["new", "gold", "new"]
         db.stop()
-    with hr.connect(runner="inline", storage=tmp_path) as db:
+    with hr.connect(runner="inline", dialect="pipes", storage=tmp_path) as db:
         other = text.replace("KEY (id)", "KEY (segment)")
         with pytest.raises(LanguageError, match="the store has another relation customer"):
             db.execute(other)

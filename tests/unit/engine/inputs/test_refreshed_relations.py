@@ -31,7 +31,7 @@ def rates(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def db() -> Iterator[Database]:
-    with hr.connect(runner="inline") as database:
+    with hr.connect(runner="inline", dialect="pipes") as database:
         yield database
 
 
@@ -169,7 +169,7 @@ def test_rows_that_cannot_be_read_are_dead_letters(db: Database, rates: Path) ->
 
 def test_by_the_clock(rates: Path) -> None:
     clock = Clock()
-    with hr.connect(runner="inline", clock=clock) as db:
+    with hr.connect(runner="inline", dialect="pipes", clock=clock) as db:
         declare(db, rates, "EVERY 5 MINUTES")
         query = db.query(LOOK_UP)
         db.start()
@@ -294,7 +294,7 @@ def test_a_refresh_that_is_killed_counts_or_does_not(
         if reached.count(point) == number and name == point:
             raise Killed
 
-    with hr.connect(runner="inline", storage=store) as db:
+    with hr.connect(runner="inline", dialect="pipes", storage=store) as db:
         declare(db, rates)
         db.query(LOOK_UP, name="q")
         db.start()
@@ -307,7 +307,7 @@ def test_a_refresh_that_is_killed_counts_or_does_not(
             with pytest.raises(Killed):
                 db.stop()
     rates.write_text("cur,rate\neur,9\n")
-    with hr.connect(runner="inline", storage=store) as db:
+    with hr.connect(runner="inline", dialect="pipes", storage=store) as db:
         declare(db, rates)
         query = db.query(LOOK_UP, name="q")
         db.start()

@@ -25,7 +25,7 @@ PUSHED = "CREATE STREAM reading (id BIGINT, v BIGINT, ts BIGINT) FROM push TIMES
 
 @pytest.fixture
 def db() -> Iterator[Database]:
-    with hr.connect(runner="inline") as database:
+    with hr.connect(runner="inline", dialect="pipes") as database:
         yield database
 
 
@@ -159,7 +159,7 @@ def test_relations_are_read_first_and_whole(db: Database) -> None:
     """A million rows beside ten that are read one by one: one epoch, and no row of the stream is kept."""
     many = pa.table({"id": pa.array(range(1_000_000)), "x": pa.array(range(1_000_000))})
     few = pa.table({"id": range(10), "ts": range(10)})
-    with hr.connect(runner="inline", epoch_rows=1) as small:
+    with hr.connect(runner="inline", dialect="pipes", epoch_rows=1) as small:
         small.relation("many", many, key="id")
         small.stream("few", few, timestamp="ts")
         query = small.query("SELECT x FROM few JOIN many ON many.id = few.id")
@@ -218,13 +218,13 @@ def test_a_run_goes_on_with_the_relation_that_it_has_read(tmp_path: Path) -> Non
     file, store = tmp_path / "sensors.csv", tmp_path / "store"
     file.write_text("id,room\n1,hall\n2,roof\n")
     text = f"{PUSHED}; CREATE RELATION sensor FROM csv OPTIONS (path '{file}'); CREATE QUERY q AS {LOOK_UP}"
-    with hr.connect(runner="inline", storage=store) as db:
+    with hr.connect(runner="inline", dialect="pipes", storage=store) as db:
         db.execute(text)
         db.start()
         db.push("reading", {"id": 2, "v": 10, "ts": 5})
         db.execute(f"CREATE QUERY later AS {LOOK_UP}")
         db.stop()
-    with hr.connect(runner="inline", storage=store) as db:
+    with hr.connect(runner="inline", dialect="pipes", storage=store) as db:
         db.execute(f"{text}; CREATE QUERY later AS {LOOK_UP}")
         db.start()
         assert not db.differences
@@ -234,7 +234,7 @@ def test_a_run_goes_on_with_the_relation_that_it_has_read(tmp_path: Path) -> Non
         assert db["later"].stream().column("room").to_pylist() == ["hall", "roof"]
         db.stop()
     file.write_text("id,room\n1,hall\n2,attic\n")
-    with hr.connect(runner="inline", storage=store) as db:
+    with hr.connect(runner="inline", dialect="pipes", storage=store) as db:
         db.execute(text)
         with pytest.raises(StoreError, match="the input of sensor has changed"):
             db.start()
@@ -244,14 +244,14 @@ def test_a_relation_that_nobody_reads_may_change(tmp_path: Path) -> None:
     file, store = tmp_path / "sensors.csv", tmp_path / "store"
     file.write_text("id,room\n1,hall\n2,roof\n")
     text = f"{PUSHED}; CREATE RELATION sensor FROM csv OPTIONS (path '{file}')"
-    with hr.connect(runner="inline", storage=store) as db:
+    with hr.connect(runner="inline", dialect="pipes", storage=store) as db:
         db.execute(f"{text}; CREATE QUERY q AS {LOOK_UP}; CREATE QUERY n AS SELECT COUNT(*) FROM reading")
         db.start()
         db.push("reading", {"id": 2, "v": 10, "ts": 5})
         db.execute("DROP QUERY q")
         db.stop()
     file.write_text("id,room\n1,hall\n2,attic\n")
-    with hr.connect(runner="inline", storage=store) as db:
+    with hr.connect(runner="inline", dialect="pipes", storage=store) as db:
         db.execute(f"{text}; CREATE QUERY n AS SELECT COUNT(*) FROM reading; CREATE QUERY p AS {LOOK_UP}")
         db.start()
         db.push("reading", {"id": 2, "v": 10, "ts": 6})

@@ -24,7 +24,7 @@ def pushed(db: hr.Database, first: int, last: int) -> None:
 
 
 def begun(query: str, folder: Path | None = None) -> hr.Database:
-    db = hr.connect(runner="inline", storage=folder)
+    db = hr.connect(runner="inline", dialect="pipes", storage=folder)
     db.execute(STREAM)
     db.query(query, "q")
     db.start()
@@ -77,7 +77,7 @@ def test_the_new_answer_is_exact_at_once_and_after_a_restart(
         if db["q"] is not before:
             assert contents(before, 0, 9) == told(old, 0, 9)
         db.stop()
-    with hr.connect(runner="inline", storage=tmp_path / "store") as db:
+    with hr.connect(runner="inline", dialect="pipes", storage=tmp_path / "store") as db:
         db.start()
         assert not db.differences
         pushed(db, 16, 24)
@@ -108,7 +108,7 @@ def test_a_row_for_which_the_new_query_fails_is_named_and_nothing_changes() -> N
 
 
 def test_rows_that_it_lacked_are_lacking_still() -> None:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         db.execute(STREAM)
         db.query("SELECT k FROM s", "other"), db.query(GROUPS, "q")
         db.start()
@@ -152,7 +152,7 @@ def test_one_that_looks_at_other_instants_starts_anew() -> None:
 def test_operators_that_are_further_than_the_answer_start_anew() -> None:
     """What they have said below the instant up to which they have come is no longer in their state."""
     both = f"SELECT n FROM ({GROUPS}) AS g UNION ALL SELECT COUNT(*) AS n FROM t [RANGE UNBOUNDED]"
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         db.execute(f"{STREAM}; {STREAM.replace('STREAM s', 'STREAM t')}")
         db.query(both, "q")
         db.start()

@@ -23,7 +23,7 @@ OPEN = "SELECT MAX(v) AS top FROM s [RANGE UNBOUNDED]"
 
 @pytest.fixture
 def db() -> Any:
-    with hr.connect(runner="inline") as made:
+    with hr.connect(runner="inline", dialect="pipes") as made:
         made.stream("s", ROWS, timestamp="ts")
         yield made
 
@@ -109,7 +109,7 @@ def test_the_latest_answer_after_a_run_is_that_of_the_newest_row(db: hr.Database
 
 
 def test_the_latest_answer_of_a_live_run_is_final() -> None:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         db.execute("CREATE STREAM s (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 3")
         query = db.query("SELECT MAX(v) AS top FROM s [RANGE 100]")
         with pytest.raises(UserError, match="has no answer yet"):
@@ -128,7 +128,7 @@ def test_the_latest_answer_of_a_live_run_is_final() -> None:
 
 
 def test_the_latest_answer_without_rows_is_empty() -> None:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         db.stream("s", ROWS.slice(0, 0), timestamp="ts")
         query = db.query("SELECT k FROM s [RANGE 5]")
         db.run()
@@ -156,7 +156,7 @@ def test_texts_say_how_far_a_query_is(db: hr.Database) -> None:
 
 
 def test_a_time_in_a_text_is_readable() -> None:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         db.execute("CREATE STREAM s (v BIGINT, ts TIMESTAMP) FROM push TIMESTAMP BY ts")
         query = db.query("SELECT v FROM s [RANGE 1 MINUTE]", name="q")
         db.start()
@@ -169,7 +169,7 @@ def test_a_time_in_a_text_is_readable() -> None:
 
 
 def test_notebooks_show_escaped_tables() -> None:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         texts = ["<b>", None, "x" * 300]
         db.stream("s", pa.table({"<k>": texts, "ts": [1, 2, 3]}), timestamp="ts")
         query = db.query("SELECT `<k>` FROM s", name="<q>")
@@ -190,7 +190,7 @@ def test_notebooks_show_escaped_tables() -> None:
 
 
 def test_notebooks_show_the_first_rows_of_long_answers() -> None:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", dialect="pipes") as db:
         db.stream("s", pa.table({"ts": list(range(50))}), timestamp="ts")
         query = db.query("SELECT ts FROM s")
         db.run()

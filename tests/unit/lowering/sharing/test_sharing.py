@@ -19,7 +19,7 @@ from headrace.optimizer import optimize
 
 def plans_of(*texts: str) -> dict[str, Plan]:
     rows = pa.table({"a": [1], "b": [1], "c": [1], "name": ["x"], "ts": [1]})
-    with headrace.connect(runner="inline") as db:
+    with headrace.connect(runner="inline", dialect="pipes") as db:
         for name in ("r", "s", "t"):
             db.stream(name, rows, timestamp="ts")
         for text in texts:

@@ -65,7 +65,7 @@ def test_a_table_is_the_content_at_the_heartbeat(server: Path) -> None:
             super().write(change)
             seen.append((change.heartbeat, rows(server, "SELECT * FROM windows")))
 
-    with connect(runner="inline", epoch_rows=1) as db:
+    with connect(runner="inline", dialect="pipes", epoch_rows=1) as db:
         db.stream("s", INPUT, timestamp="ts")
         query = db.query("SELECT k, COUNT(*) AS n, MAX(v) AS most FROM s WINDOW(RANGE 3) GROUP BY k")
         query.deliver(Watched(lambda: opened(server), "public.windows", marker="%s"))
@@ -78,7 +78,7 @@ def test_a_table_is_the_content_at_the_heartbeat(server: Path) -> None:
 
 
 def test_values_of_all_types(server: Path) -> None:
-    with connect(runner="inline") as db:
+    with connect(runner="inline", dialect="pipes") as db:
         db.stream("s", pa.table({"ts": [1], "k": ["it's"], "v": [1]}), timestamp="ts")
         query = db.query(
             "SELECT v, v > 0 AS b, v / 4.0e0 AS d, DATE '2024-05-01' AS day, "
@@ -93,7 +93,7 @@ def test_values_of_all_types(server: Path) -> None:
 
 
 def test_a_key_whose_name_has_the_marker_in_it(server: Path) -> None:
-    with connect(runner="inline", epoch_rows=1) as db:
+    with connect(runner="inline", dialect="pipes", epoch_rows=1) as db:
         db.stream("s", INPUT, timestamp="ts")
         query = db.query("SELECT k AS `50 %s`, SUM(v) AS n FROM s WINDOW(RANGE UNBOUNDED) GROUP BY k")
         query.deliver(TableSink(lambda: opened(server), "named", marker="%s"))
@@ -104,7 +104,7 @@ def test_a_key_whose_name_has_the_marker_in_it(server: Path) -> None:
 def test_a_sink_of_sql_keeps_a_table(server: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HEADRACE_SECRET_DB", f"postgresql://{USER}:sesame@/postgres?host={server.parent}")
     for _ in range(2):
-        with connect(runner="inline", epoch_rows=2, storage=tmp_path / "store") as db:
+        with connect(runner="inline", dialect="pipes", epoch_rows=2, storage=tmp_path / "store") as db:
             db.stream("s", INPUT, timestamp="ts")
             db.execute(f"""
                 CREATE QUERY totals AS {TOTALS};
@@ -114,7 +114,7 @@ def test_a_sink_of_sql_keeps_a_table(server: Path, tmp_path: Path, monkeypatch: 
             db.run()
             assert "public.present at SECRET 'db'" in str(db.execute("SHOW SINKS")[0])
     assert rows(server, "SELECT k, total FROM present") == [["a", 3], ["b", 5], [None, 7]]
-    with connect(runner="inline") as db:
+    with connect(runner="inline", dialect="pipes") as db:
         db.stream("s", INPUT, timestamp="ts")
         db.execute(f"""
             CREATE QUERY totals AS {TOTALS};
@@ -147,7 +147,7 @@ class Mortal(pg8000.dbapi.Connection):
 def opened():
     return Mortal(user="postgres", unix_sock=socket, database="postgres")
 
-with connect(runner="inline", epoch_rows=2, storage=f"{folder}/store") as db:
+with connect(runner="inline", dialect="pipes", epoch_rows=2, storage=f"{folder}/store") as db:
     columns = {"ts": [1, 2, 3, 4, 6], "k": ["a", "b", "a", None, None], "v": [1, 5, 2, 3, 4]}
     db.stream("s", pa.table(columns), timestamp="ts")
     query = db.query("SELECT k, SUM(v) AS total FROM s WINDOW(RANGE UNBOUNDED) GROUP BY k", name="totals")
@@ -162,7 +162,7 @@ def test_a_process_that_is_killed_around_a_commit_goes_on(server: Path, tmp_path
     command = [sys.executable, "-c", KILLED, str(tmp_path), str(server), side, table]
     killed = warm_processes.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
-    with connect(runner="inline", epoch_rows=2, storage=tmp_path / "store") as db:
+    with connect(runner="inline", dialect="pipes", epoch_rows=2, storage=tmp_path / "store") as db:
         db.stream("s", INPUT, timestamp="ts")
         query = db.query(TOTALS, name="totals")
         query.deliver(TableSink(lambda: opened(server), table, marker="%s"))
@@ -182,7 +182,7 @@ def test_a_relation_is_read_from_a_query_and_read_again(server: Path) -> None:
         schema = pa.schema([("id", pa.int64()), ("name", pa.string()), ("since", pa.date32())])
         return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in found], schema)
 
-    with connect(runner="inline") as db:
+    with connect(runner="inline", dialect="pipes") as db:
         db.relation("customer", customers, "id", refresh="on demand")
         db.execute("CREATE STREAM orders (id BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
         query = db.query("SELECT o.ts AS t, c.name FROM orders o LEFT JOIN customer c ON c.id = o.id")

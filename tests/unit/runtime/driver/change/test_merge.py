@@ -35,7 +35,7 @@ FIFTY = SHAPES * 4 + tuple(shape.replace("< 11", "< 9") for shape in SHAPES)
 
 
 def database(storage: Path | None = None) -> hr.Database:
-    db = hr.connect(runner="inline", storage=storage)
+    db = hr.connect(runner="inline", dialect="pipes", storage=storage)
     db.execute(TABLES)
     db.relation("names", pa.table({"k": [0, 1, 2], "name": ["a", "b", "c"]}))
     return db

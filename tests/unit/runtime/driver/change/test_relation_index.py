@@ -20,7 +20,7 @@ CREATE QUERY names AS SELECT s.n, p.name FROM sold s JOIN part p ON p.id = s.id;
 
 @pytest.fixture
 def db() -> Iterator[hr.Database]:
-    with hr.connect(runner="inline", buckets=2) as made:
+    with hr.connect(runner="inline", dialect="pipes", buckets=2) as made:
         made.execute(CREATED)
         made.start()
         for id_, name, price in ((1, "bolt", 0), (2, "nut", 3), (3, "gear", 20), (4, "cog", 9)):

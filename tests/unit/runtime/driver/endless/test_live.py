@@ -34,7 +34,7 @@ CREATE QUERY plain AS SELECT k, ts FROM s;
 
 
 def database(storage: Path | None = None, **options: Any) -> hr.Database:
-    db = hr.connect(runner="inline", storage=storage, **options)
+    db = hr.connect(runner="inline", dialect="pipes", storage=storage, **options)
     db.execute(TEXT)
     return db
 
@@ -244,7 +244,7 @@ def test_many_pushes_become_few_epochs_and_none_is_lost(db: hr.Database) -> None
 
 
 def test_pushed_and_bounded_streams_run_together(tmp_path: Path) -> None:
-    with hr.connect(runner="inline", storage=tmp_path / "store", epoch_rows=10) as db:
+    with hr.connect(runner="inline", dialect="pipes", storage=tmp_path / "store", epoch_rows=10) as db:
         db.execute(TEXT)
         db.stream("b", pa.table({"k": ["a"] * 50, "ts": range(50)}), timestamp="ts")
         both = db.query("SELECT b.ts, s.ts AS at FROM b, s WHERE b.k = s.k")
@@ -458,7 +458,7 @@ def test_a_run_stops_in_time_while_a_function_hangs(tmp_path: Path) -> None:
         return values
 
     def database() -> hr.Database:
-        db = hr.connect(runner="inline", storage=tmp_path / "store")
+        db = hr.connect(runner="inline", dialect="pipes", storage=tmp_path / "store")
         db.function("hangs", hangs, arguments=["BIGINT"], returns="BIGINT", version="1")
         db.execute("CREATE STREAM s (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
         db.query("SELECT hangs(v) AS v FROM s", name="q")

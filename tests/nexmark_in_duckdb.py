@@ -36,7 +36,7 @@ TEXTS: Final[Mapping[str, str]] = {
     "q0": f"SELECT auction, bidder, price, ts, extra, {_EVENT} FROM bid",
     "q1": f"SELECT auction, bidder, 0.908 * price, ts, extra, {_EVENT} FROM bid",
     "q2": f"SELECT auction, price, {_EVENT} FROM bid WHERE auction % 123 = 0",
-    "q3": f"""
+    "q3": """
         SELECT name, city, state, a.id, greatest(a.ts, p.ts), greatest(a.ts, p.ts) + 1
         FROM auction a JOIN person p ON seller = p.id
         WHERE category = 10 AND state IN ('OR', 'ID', 'CA')""",

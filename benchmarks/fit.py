@@ -73,7 +73,7 @@ FITTED: Final[Mapping[str, str]] = {
     "smallest of all": "SELECT MIN(price) AS least, MAX(price) AS most FROM bid WINDOW(RANGE 5 SECONDS)",
     "bidders": "SELECT auction, COUNT(DISTINCT bidder) AS n FROM bid WINDOW(RANGE 20 SECONDS) "
     "GROUP BY auction",
-    "left join": "SELECT b.price, a.seller FROM bid b LEFT JOIN auction WINDOW(RANGE 5 SECONDS) a "
+    "left join": "SELECT b.price, a.seller FROM bid [NOW] b LEFT JOIN auction WINDOW(RANGE 5 SECONDS) a "
     "ON b.auction = a.id",
     "self join": "SELECT a.price, b.price AS other FROM bid WINDOW(RANGE 5 MILLISECONDS) a "
     "JOIN bid WINDOW(RANGE 5 MILLISECONDS) b ON a.auction = b.auction",

@@ -26,7 +26,7 @@ from headrace.runtime.spark.startup.ahead import session_settings
 from processes import Usage, forget_peaks
 
 PROJECT = "SELECT auction, price * 0.908 AS euro, bidder FROM bid WHERE price > 100"
-JOIN = "SELECT auction, price, seller FROM bid, auction WINDOW(RANGE 60 SECONDS) a WHERE auction = a.id"
+JOIN = "SELECT auction, price, seller FROM bid [NOW], auction WINDOW(RANGE 60 SECONDS) a WHERE auction = a.id"
 ONE_OF = (
     "SELECT COUNT(*) AS n FROM bid WINDOW(RANGE 10 SECONDS SLIDE 10 SECONDS) WHERE MOD(auction, {0}) = {1}"
 )

@@ -20,7 +20,7 @@ WHERE auction = 1007 OR auction = 1020 OR auction = 2001 OR auction = 2019 OR au
 CREATE QUERY short_auctions AS
 SELECT A.id, A.item, A.seller
 FROM auction A WINDOW(RANGE 10 MINUTES),
-     closed C
+     closed [NOW] C
 WHERE A.id = C.id;
 
 -- Closing price: the highest bid, or the initial one where there was none, at the instant an auction closed.
@@ -29,7 +29,7 @@ SELECT P.id, P.price, A.seller
 FROM (SELECT auction AS id, price FROM bid WINDOW(RANGE 2 HOURS)
       UNION ALL
       SELECT id, initial_bid AS price FROM auction WINDOW(RANGE 2 HOURS)) P,
-     closed C,
+     closed [NOW] C,
      auction A WINDOW(RANGE 2 HOURS)
 WHERE P.id = C.id AND C.id = A.id;
 

@@ -84,7 +84,7 @@ def test_its_tables_are_right(executed: Any) -> None:
 
 
 def test_its_texts_are_right(executed: Any) -> None:
-    assert "reading has no window: only rows of the same microsecond" in after(executed, "lonely =").text
+    assert "reading has no window: what is remembered of it grows" in after(executed, "lonely =").text
     assert "there is no column celcius (hint: did you mean celsius?)" in after(executed, "try:").text
     printing = next(cell for cell in executed if cell.source.startswith("print(pd"))
     # What is printed may come in several parts.

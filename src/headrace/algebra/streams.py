@@ -73,6 +73,12 @@ def is_stream(plan: Plan) -> bool:
             return not isinstance(plan, _WINDOWS) and all(map(is_stream, inputs_of(plan)))
 
 
+def events_of(plan: Plan) -> Plan:
+    """The stream of which a content has all rows so far; another one as it is."""
+    stream = without_unbounded_window(plan)
+    return plan if stream is None else stream
+
+
 def so_far(plan: Plan) -> Plan:
     """All rows of a stream up to each instant; a content that changes is left as it is."""
     if not is_stream(plan):

@@ -192,10 +192,9 @@ class _Reader:
         listed = [item.expression for item in query.items if isinstance(item, ScalarItem)]
         conditions = [part for part in (query.where, query.having) if part is not None]
         self._note_quotes(query, [*listed, *conditions, *query.group_by])
-        parts = [self._item(item, defined) for item in query.tables]
-        if query.where is not None and asks_clock(query.where):
-            # Conditions on the present are windows.
-            parts = []
+        # Conditions on the present are windows.
+        present = query.where is not None and asks_clock(query.where)
+        parts = [] if present else [self._item(item, defined) for item in query.tables]
         bare = self._together(_MEET, parts, conditions)
         for node in (*listed, *conditions):
             for nested in node.find_all(Nested):
@@ -219,7 +218,7 @@ class _Reader:
             case JoinedTable(left=left, right=right, condition=condition, using=using, natural=natural):
                 parts = self._item(left, defined), self._item(right, defined)
                 times = {name.text.lower() for name in using}
-                if natural or any(times & one.times for part in parts for one in part):
+                if item.as_of or natural or any(times & one.times for part in parts for one in part):
                     return (*parts[0], *parts[1])
                 return self._together(_MEET, parts, [] if condition is None else [condition])
             case UnnestedTable(left=left):

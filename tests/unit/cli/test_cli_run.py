@@ -269,7 +269,8 @@ def test_explain_and_show_beside_a_query_go_to_standard_error(folder: Path) -> N
 def test_what_a_query_without_windows_does_is_said_once(folder: Path) -> None:
     text = STREAM + "SELECT COUNT(*) AS n FROM bid;\nSELECT COUNT(DISTINCT price) AS n FROM bid;\n"
     done = run(text, "--head", "0")
-    note = "q.sql:4:40: note: bid has no window: what is remembered of it grows for as long as the query runs\nhint: "
+    grows = "bid has no window: what is remembered of it grows for as long as the query runs"
+    note = f"q.sql:4:40: note: {grows}\nhint: "
     assert done.stderr.startswith(note)
     assert done.stderr.count("note: ") == 1
     assert done.exit_code == 0

@@ -130,6 +130,18 @@ def test_a_text_like_an_earlier_one_has_its_notes_at_its_own_places() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT Bid.itemID FROM Bid ASOF JOIN OpenAuction O ON Bid.itemID = O.itemID AND Bid.ts >= O.ts",
+        "SELECT a.itemID FROM Bid a JOIN OpenAuction b ON a.itemID = b.itemID "
+        "WHERE a.ts > NOW() - INTERVAL '5' MINUTE AND b.ts > NOW() - INTERVAL '5' MINUTE",
+    ],
+)
+def test_what_has_windows_by_its_conditions_has_no_note(text: str) -> None:
+    assert lines(text) == []
+
+
+@pytest.mark.parametrize(
     ("text", "named"),
     [
         ("SELECT item, COUNT(*) AS n FROM bid GROUP BY item", ["bid"]),

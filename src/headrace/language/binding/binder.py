@@ -25,7 +25,7 @@ from headrace.algebra.nodes import (
     with_inputs,
 )
 from headrace.algebra.properties import is_deeper, is_untimed
-from headrace.algebra.streams import is_stream, settled, so_far
+from headrace.algebra.streams import events_of, is_stream, settled, so_far
 from headrace.errors import LanguageError, Position
 from headrace.expressions.functions import functions
 from headrace.expressions.tree import Column
@@ -48,7 +48,7 @@ from headrace.language.binding.subqueries.questions import Inner
 from headrace.language.binding.subqueries.reading import Selected, reading_of
 from headrace.language.binding.subqueries.ties import Around, around_values, columns_around, moved_out
 from headrace.language.binding.tables.as_of import as_of_join
-from headrace.language.binding.tables.joins import crossed, join
+from headrace.language.binding.tables.joins import crossed, join, looks_up
 from headrace.language.binding.tables.letters import refuse_letters
 from headrace.language.binding.tables.relations import check_as_of, refuse_window, relation_plan, stream_plan
 from headrace.language.binding.tables.table_functions import window_function
@@ -383,6 +383,9 @@ def _from_item(
             left = _from_item(item.left, catalog, around, bare, held[0])
             right = _from_item(item.right, catalog, around, bare, held[1])
             outer = None if around is None else around.outer
+            if catalog.defaults is Defaults.CQL and looks_up(item):
+                # The window that it has by itself: each of its rows is looked at.
+                left, right = (replace(side, plan=events_of(side.plan)) for side in (left, right))
             check_as_of(item, left, right, catalog)
             with located(item.position):
                 meant, right = as_of_join(item, left, right, catalog)

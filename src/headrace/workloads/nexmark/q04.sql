@@ -1,5 +1,5 @@
 -- Average price for a category: the mean of the highest bids of its auctions so far.
--- A bid meets its auction when it comes, so that no bids are kept. AVG is a DOUBLE.
+-- As printed. AVG is a DOUBLE.
 SELECT Q.category, AVG(Q.final) AS final
 FROM (
   SELECT MAX(W.price) AS final, W.category

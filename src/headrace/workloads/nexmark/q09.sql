@@ -1,5 +1,5 @@
 -- Winning bids: the highest bid of each auction so far.
--- A bid meets its auction when it comes, so that no bids are kept but the highest ones.
+-- As printed.
 SELECT id, item, description, initial_bid, reserve, ts, expires, seller, category, extra,
   auction, bidder, price, bid_ts, bid_extra
 FROM (

@@ -187,9 +187,11 @@ def test_the_clock_alone_closes_windows_and_then_nothing_is_done(clock: Clock) -
     [
         "SELECT COUNT(*) AS n FROM s [RANGE 10 SECONDS SLIDE 4 SECONDS]",
         "SELECT a FROM s [RANGE 5 SECONDS SLIDE 9 SECONDS]",
-        "SELECT SUM(a) AS n FROM SESSION(TABLE s, DESCRIPTOR(arrival), INTERVAL '3' SECONDS) GROUP BY window_end",
+        """SELECT SUM(a) AS n FROM SESSION(TABLE s, DESCRIPTOR(arrival), INTERVAL '3' SECONDS)
+           GROUP BY window_end""",
         """SELECT a, COUNT(*) AS n
-           FROM SESSION(TABLE s PARTITION BY a, DESCRIPTOR(arrival), INTERVAL '3' SECONDS) GROUP BY a, window_end""",
+           FROM SESSION(TABLE s PARTITION BY a, DESCRIPTOR(arrival), INTERVAL '3' SECONDS)
+           GROUP BY a, window_end""",
     ],
 )
 def test_windows_that_slide_and_sessions_follow_the_clock(query: str, clock: Clock) -> None:

@@ -97,7 +97,7 @@ def join(
     """
     on = [] if item.condition is None else parts_of(item.condition)
     nodes = [*on, *(where if item.kind is JoinKind.INNER else ())]
-    if _looks_up(item):
+    if looks_up(item):
         return _joined(item, left, right, nest, outer)
     if is_stream(left.plan) or is_stream(right.plan):
         return _of_streams(item, left, right, nest, outer, nodes)
@@ -108,7 +108,7 @@ def join(
     return _once(near, _joined(item, near.left, near.right, nest, outer))
 
 
-def _looks_up(item: JoinedTable) -> bool:
+def looks_up(item: JoinedTable) -> bool:
     """Whether each row of a stream is joined with what holds at its instant."""
     return item.as_of or (isinstance(item.right, NamedTable) and item.right.as_of is not None)
 

@@ -35,7 +35,7 @@ MEDIAN(a.v) AS middle"""
 
 FROM = {
     "a filter": "a [RANGE 3] WHERE v > 2",
-    "a filter that lets nothing through": "a WHERE v > 9",
+    "a filter that lets nothing through": "a [NOW] WHERE v > 9",
     "a window that slides": "a [RANGE 4 SLIDE 4]",
     "a granularity": "a [RANGE 4] GRANULARITY(3)",
     "a join": "a [RANGE 3], b [RANGE 3] WHERE a.v = b.v",

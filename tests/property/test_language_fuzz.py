@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from auctions import CATALOG, STREAMS, define
 from golden.case import CASES, load
 from headrace.errors import LanguageError
 from headrace.language.catalog import Catalog
+from headrace.language.defaults import Defaults
 from headrace.language.printer import to_sql
 from headrace.optimizer import optimize
 
@@ -104,7 +106,7 @@ def error_of(text: str, catalog: Catalog) -> LanguageError | None:
     except LanguageError as error:
         return error
     for plan in plans:
-        assert define(to_sql(plan), catalog)[1] == [plan]
+        assert define(to_sql(plan), replace(catalog, defaults=Defaults.PIPES))[1] == [plan]
         assert optimize(plan).schema == plan.schema
     return None
 

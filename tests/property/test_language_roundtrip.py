@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from golden.case import CASES, load
 from headrace.algebra.nodes import Filter, Plan, Project, Source
 from headrace.expressions.tree import Expression
 from headrace.language.catalog import Catalog, StreamInfo
+from headrace.language.defaults import Defaults
 from headrace.language.printer import to_sql
 from headrace.optimizer import optimize
 from headrace.reference.operators import evaluate
@@ -59,17 +62,18 @@ def test_any_condition(expression: Expression) -> None:
 @pytest.mark.parametrize("name", [path.stem for path in sorted(CASES.glob("*.txt"))])
 def test_every_golden_query(name: str) -> None:
     case = load(CASES / f"{name}.txt")
-    assert bound(to_sql(case.plan), case.catalog) == case.plan
+    catalog = replace(case.catalog, defaults=Defaults.PIPES)
+    assert bound(to_sql(case.plan), catalog) == case.plan
     # Columns inside an optimized plan may get other names.
-    again = optimize(bound(to_sql(optimize(case.plan)), case.catalog))
+    again = optimize(bound(to_sql(optimize(case.plan)), catalog))
     assert again.schema == case.plan.schema
-    assert optimize(bound(to_sql(again), case.catalog)) == again
+    assert optimize(bound(to_sql(again), catalog)) == again
 
 
 @examples(17)
 @given(cases(depth=4))
 def test_any_plan(case: Case) -> None:
-    catalog = Catalog()
+    catalog = Catalog(defaults=Defaults.PIPES)
     for stream in case.streams:
         catalog = catalog.define(StreamInfo(stream.name, stream.schema, "ts", TimeDomain.INTEGER))
     plan = bound(to_sql(case.plan), catalog)
@@ -81,7 +85,7 @@ def test_any_plan(case: Case) -> None:
 @examples(17)
 @given(cases(depth=4))
 def test_any_optimized_plan(case: Case) -> None:
-    catalog = Catalog()
+    catalog = Catalog(defaults=Defaults.PIPES)
     for stream in case.streams:
         catalog = catalog.define(StreamInfo(stream.name, stream.schema, "ts", TimeDomain.INTEGER))
     plan = bound(to_sql(optimize(case.plan)), catalog)

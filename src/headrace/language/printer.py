@@ -1,4 +1,4 @@
-"""Plans back to text, such that the text means the plan.
+"""Plans back to text, such that the text means the plan by PIPES' reading, which adds nothing to it.
 
 A bound plan comes back as itself. Columns are always listed, never `*`, so that the text of an optimized
 plan, whose sources read fewer columns than the streams have, means the same as well. Samples and windows of

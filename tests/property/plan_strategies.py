@@ -489,7 +489,10 @@ class _Builder:
         return transform_columns(condition, lambda one: columns[one.index])
 
     def _session(self, below: Plan) -> Plan:
-        return SessionWindow(below, self._multiple(below, 3, 2, 5, 1), self._partition(below))
+        gap = self._multiple(below, 3, 2, 5, 1)
+        longest = self.draw(st.sampled_from((None, 1, 2, 3)))
+        most = None if longest is None else replace(gap, length=longest * gap.length)
+        return SessionWindow(below, gap, self._partition(below), most)
 
     def _union(self, depth: int) -> Plan:
         return Union(self._alike(depth))

@@ -468,6 +468,8 @@ WINDOWS: dict[str, Plan] = {
     "sessions by a float": SessionWindow(LEFT, Duration(2), (X, V)),
     "sessions of all": SessionWindow(LEFT, Duration(4)),
     "sessions of an instant": SessionWindow(LEFT, Duration(1), (K,)),
+    "sessions of a longest length": SessionWindow(LEFT, Duration(3), (K,), Duration(5)),
+    "sessions as long as their gap": SessionWindow(LEFT, Duration(2), (), Duration(2)),
 }
 ALL_TIME = TimeWindow(LEFT, Duration(INFINITY))
 BEGUN = Project(ALL_TIME, (("begun", literal(True)),))

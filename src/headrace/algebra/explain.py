@@ -53,7 +53,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import is_insert_only
 from headrace.expressions.render import render, render_call, render_sort_key
-from headrace.expressions.tree import AggregateCall, Expression, columns_of, shift_columns
+from headrace.expressions.tree import AggregateCall, Column, Expression, columns_of, shift_columns
 from headrace.schema import Schema, quote
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant, format_length
 
@@ -206,9 +206,8 @@ def _window(
             partition = f"PARTITION BY {', '.join(_text(key, plan.schema) for key in keys)} " if keys else ""
             live = f" WHERE {_text(plan.live, plan.schema)}" if isinstance(plan, LiveRow) else ""
             return f"RowWindow {partition}ROWS {rows}" + (f" SLIDE {every}" if every > 1 else live)
-        case SessionWindow(gap=gap, keys=keys):
-            by = ", ".join(_text(key, plan.input.schema) for key in keys)
-            return f"SessionWindow GAP {gap}" + (f" BY {by}" if by else "")
+        case SessionWindow(keys=keys):
+            return f"SessionWindow {_sessions(plan, keys)}"
         case Sample(percent=percent):
             return f"Sample {percent:f} percent"
         case Granularity(granule=granule):
@@ -222,6 +221,12 @@ def _window(
             return f"Remember {_memory(plan)}"
         case _:
             assert_never(plan)
+
+
+def _sessions(plan: SessionWindow, keys: tuple[Column, ...]) -> str:
+    by = ", ".join(_text(key, plan.input.schema) for key in keys)
+    longest = "" if plan.longest is None else f" MAX {plan.longest}"
+    return f"GAP {plan.gap}{longest}" + (f" BY {by}" if by else "")
 
 
 def _memory(plan: Remember) -> str:

@@ -722,17 +722,26 @@ class RelationIndex(LiveRow):
 class SessionWindow(Unary):
     """Every row with the start and the end of its session as two columns more.
 
-    The rows of a key are cut into sessions where `gap` or more lies between one and the next; a session is
-    the interval `[start, end)` from its first row's instant to `gap` after its last row's. A row is valid
-    from its session's last instant on for `gap`, that is, for as long as no two sessions of a key can meet.
+    A session is an interval `[start, end)` from its first row's instant to `gap` after its last row's, or to
+    `longest` after its first row's where that is sooner. In the order of time, a row of the key that lies in
+    the session so far belongs to it, and the next one begins another session. A row is valid from its
+    session's last instant on for `gap`, that is, for as long as no two sessions of a key can meet.
+
+    Attributes:
+        gap: so long after a last row a session ends.
+        keys: the columns by which sessions are told apart.
+        longest: so long is a session at most, `gap` or more; None for any length.
     """
 
     gap: Duration
     keys: tuple[Column, ...] = ()
+    longest: Duration | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.gap.length < INFINITY:
             raise PlanError("a session's gap must be at least 1, and not UNBOUNDED")
+        if self.longest is not None and self.longest.length < self.gap.length:
+            raise PlanError("a session's longest length must be at least its gap")
         for key in self.keys:
             require_columns(key, len(self.input.schema))
         _require_chronon(self.input, "a session window")

@@ -296,9 +296,10 @@ def _leaf(plan: Plan) -> str:
             return _hop(window)
         case WindowBounds():
             return _leaf(_above_window(plan))
-        case SessionWindow(keys=keys, gap=gap):
+        case SessionWindow(keys=keys, gap=gap, longest=longest):
             names = ", ".join(quoted_name(plan.input.schema[key.index].name) for key in keys)
-            return _table_function("SESSION", plan.input, f" PARTITION BY ({names})" if keys else "", [gap])
+            lengths = [gap] if longest is None else [gap, longest]
+            return _table_function("SESSION", plan.input, f" PARTITION BY ({names})" if keys else "", lengths)
         case Istream() | Dstream() | Rstream():
             return _query(plan)
         case _:

@@ -10,6 +10,7 @@ from headrace.algebra.nodes import (
     Match,
     Plan,
     Remember,
+    SessionWindow,
     inputs_of,
 )
 from headrace.algebra.properties import (
@@ -86,13 +87,16 @@ def _digest(plan: Plan, inputs: Sequence[str]) -> str:
 def named_by(plan: Plan) -> tuple[object, ...]:
     """The parameters of a node that say which one it is: predicates that are matched are data.
 
-    A memory that is a length of time is named as it was when there were no others.
+    A memory that is a length of time is named as it was when there were no others, and a session of any
+    length as when there was none of a longest length.
     """
     match plan:
         case Match(number=number):
             return (number,)
         case Remember(length=length, unit=Unit.TIME, floor=floor) if floor == BEGINNING:
             return (length,)
+        case SessionWindow(gap=gap, keys=keys, longest=None):
+            return gap, keys
         case _:
             return parameters_of(plan)
 

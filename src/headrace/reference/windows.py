@@ -11,6 +11,7 @@ from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.nodes import LiveRow, Over, Plan, RowWindow, SessionWindow, WindowBounds, instant_type
 from headrace.reference.contents import Content, Payload, order
 from headrace.schema import BIGINT
+from headrace.time import INFINITY
 
 PastContents = Mapping[int, Content]
 """The content of a stream of chronons at every instant at which it is not empty, up to some instant."""
@@ -82,35 +83,42 @@ def _row_window_content(plan: RowWindow, past: PastContents) -> Content:
 
 def _session_content(plan: SessionWindow, instant: int, past: PastContents) -> Content:
     """The rows of the sessions that ended at this instant or less than a gap before it."""
-    gap = plan.gap.length
+    gap, longest = plan.gap.length, _longest(plan)
     by_key: dict[Payload, dict[int, Content]] = defaultdict(lambda: defaultdict(Counter))
     for then, rows in past.items():
         for row, count in rows.items():
             by_key[tuple(row[key.index] for key in plan.keys)][then][row] = count
     content: Content = Counter()
     for contents in by_key.values():
-        for session in _sessions(sorted(contents), gap):
-            if session[-1] + gap - 1 <= instant < session[-1] + 2 * gap - 1:
-                bounds = instant_value(session[0], plan), instant_value(session[-1] + gap, plan)
+        for session in _sessions(sorted(contents), gap, longest):
+            end = min(session[-1] + gap, session[0] + longest)
+            if end - 1 <= instant < end - 1 + gap:
+                bounds = instant_value(session[0], plan), instant_value(end, plan)
                 rows = sum((contents[then] for then in session), Counter())
                 content.update({row + bounds: count for row, count in rows.items()})
     return content
 
 
-def _sessions(instants: list[int], gap: int) -> list[list[int]]:
-    """The instants of rows cut where the gap or more lies between two."""
+def _sessions(instants: list[int], gap: int, longest: int) -> list[list[int]]:
+    """The instants of rows cut where the gap or more lies between two, and where a session gets too long."""
     sessions: list[list[int]] = []
     for instant in instants:
-        if sessions and instant - sessions[-1][-1] < gap:
+        if sessions and instant < min(sessions[-1][-1] + gap, sessions[-1][0] + longest):
             sessions[-1].append(instant)
         else:
             sessions.append([instant])
     return sessions
 
 
-def session_changes(plan: SessionWindow, instant: int) -> tuple[int, int]:
-    """When a session whose last row is of an instant is there, and when it goes."""
-    return instant + plan.gap.length - 1, instant + 2 * plan.gap.length - 1
+def _longest(plan: SessionWindow) -> int:
+    return INFINITY if plan.longest is None else plan.longest.length
+
+
+def session_changes(plan: SessionWindow, instant: int) -> Iterator[int]:
+    """When a session is there, and when it goes, whose last row is of an instant, or whose first one is."""
+    lengths = (plan.gap, plan.longest)
+    for end in (instant + length.length for length in lengths if length is not None):
+        yield from (end - 1, end - 1 + plan.gap.length)
 
 
 def instant_value(instant: int, plan: Plan) -> object:

@@ -52,6 +52,16 @@ WINDOWS = [
         f"PARTITION BY item, DESCRIPTOR(ts), {_HOUR}) GROUP BY item, window_start, window_end",
     ),
     (
+        f"SELECT SESSION_END(ts, {_HOUR}, INTERVAL '1' DAY) AS e FROM bid "
+        f"GROUP BY SESSION(ts, {_HOUR}, INTERVAL '1' DAY)",
+        "SELECT window_end AS e FROM "
+        f"SESSION(DATA => TABLE bid, GAP => {_HOUR}, MAX => INTERVAL '1' DAY) {_BY}",
+    ),
+    (
+        "SELECT COUNT(*) AS n FROM bid GROUP BY session_window(ts, '1 hour', '1 day')",
+        f"SELECT COUNT(*) AS n FROM SESSION(TABLE bid, DESCRIPTOR(ts), {_HOUR}, INTERVAL '1' DAY) {_BY}",
+    ),
+    (
         "SELECT session_window.end FROM bid GROUP BY session_window(ts, '1 hour')",
         f"SELECT window_end AS `end` FROM SESSION(TABLE bid, DESCRIPTOR(ts), {_HOUR}) {_BY}",
     ),

@@ -88,3 +88,16 @@ def test_sessions_end_a_gap_after_their_last_row() -> None:
         ("a", 5, 14, 0, 24),
         ("b", 6, 30, 30, 40),
     ]
+
+
+def test_a_session_of_a_longest_length_ends_and_the_next_row_begins_another_one() -> None:
+    rows = [("a", 1, 0), ("a", 2, 4), ("a", 3, 8), ("a", 4, 11), ("a", 5, 12), ("a", 6, 20)]
+    longest = SessionWindow(BID, Duration(5), (), Duration(12))
+    assert history(longest, rows) == [
+        ("a", 1, 0, 0, 12, 11, 16),
+        ("a", 2, 4, 0, 12, 11, 16),
+        ("a", 3, 8, 0, 12, 11, 16),
+        ("a", 4, 11, 0, 12, 11, 16),
+        ("a", 5, 12, 12, 17, 16, 21),
+        ("a", 6, 20, 20, 25, 24, 29),
+    ]

@@ -8,12 +8,14 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import SessionWindow, instant_type
-from headrace.elements import Batch, BoolArray, Int64Array, concat, integers, record_batch, take_rows
+from headrace.elements import Batch, Int64Array, concat, integers, record_batch, take_rows
+from headrace.kernels.instants.sessions import number_sessions
 from headrace.kernels.instants.timeline import net_points
 from headrace.operators.contract import OperatorProgress
 from headrace.operators.state.keys import encode_keys, hash_rows, normalise, order_by
 from headrace.operators.state.runs import HASH, TIME, WEIGHT
 from headrace.operators.state.sweep_area import Layout, SweepArea
+from headrace.time import INFINITY
 
 _INSTANT = "__instant"
 
@@ -25,32 +27,34 @@ class _Rows:
     Attributes:
         payload: n normalised rows.
         ts, w: int64[n], instants and positive multiplicities.
-        start, last: int64[n], the first and the last instant of the row's session.
-        due: bool[n], whether the row has reached the end it was stored with.
+        start, end: int64[n], where the row's session begins and ends.
+        stored: int64[n], the last instant of the row's session as it was when the row was stored.
     """
 
     payload: pa.RecordBatch
     ts: Int64Array
     w: Int64Array
     start: Int64Array
-    last: Int64Array
-    due: BoolArray
+    end: Int64Array
+    stored: Int64Array
 
 
 class SessionOperator:
     """Session windows (a family of its own; on sweep areas).
 
     Definition:
-        The rows of a key are cut into sessions where `gap` or more lies between one and the next. At t,
-        every row of the sessions `[start, last + gap)` with `last + gap - 1 <= t < last + 2 * gap - 1`, and
-        `start` and `last + gap`.
+        The rows of a key are cut into sessions `[start, end)`: where `gap` or more lies between one and the
+        next, and where the next would be `longest` or more after the first. `end` is `gap` after the last
+        row, or `longest` after the first one. At t, every row of the sessions with
+        `end - 1 <= t < end - 1 + gap`, and `start` and `end`.
 
     Retractions:
         Cancel their row while it waits. A session is answered once, when the heartbeat has passed its end.
 
     State:
         The rows of sessions that are not over, each with the end that its session had when it was stored. At
-        that end it goes, with its session, or is stored again with the session's new end.
+        that end it goes, with its session, or is stored again with the session's new end. A row of a session
+        that ended by its length goes with a second row that cancels it.
 
     Example:
         Gap 5, heartbeat 20:
@@ -67,7 +71,7 @@ class SessionOperator:
 
     def __init__(self, node: SessionWindow) -> None:
         self._node = node
-        self._gap = node.gap.length
+        self._gap, self._longest = lengths_of(node)
         self._payload = tuple(f"p{place}" for place in range(len(node.input.schema)))
         keys = tuple(self._payload[key.index] for key in node.keys)
         self._area = SweepArea(Layout(keys, (*self._payload, _INSTANT), (WEIGHT,)))
@@ -118,9 +122,10 @@ class SessionOperator:
         first, w = first[sums[:, 0] > 0], sums[sums[:, 0] > 0, 0]
         first, w = _by_key(codes, times, first, w, keys)
         ts = times[first]
-        start, last = _bounds(codes[first], ts, self._gap)
-        due_now = integers(rows.column(TIME))[first] < heartbeat
-        return _Rows(take_rows(payload, first), ts, w, start, last, due_now)
+        numbers = number_sessions(codes[first], ts, ts, self._gap, self._longest)
+        start, end = session_bounds(numbers, ts, ts, (self._gap, self._longest))
+        stored_with = integers(rows.column(TIME))[first]
+        return _Rows(take_rows(payload, first), ts, w, start[numbers], end[numbers], stored_with)
 
     def _stored(self, due: pa.RecordBatch) -> tuple[int, Int64Array, pa.RecordBatch]:
         """The number of keys with something due, and all rows of these keys with the number of each's key."""
@@ -133,18 +138,20 @@ class SessionOperator:
         return len(codes), places, rows
 
     def _answer(self, rows: _Rows, heartbeat: int) -> Batch:
-        over = np.flatnonzero(rows.last + self._gap - 1 < heartbeat)
-        start, end = rows.start[over], rows.last[over] + self._gap
+        over = np.flatnonzero(rows.end <= heartbeat)
+        start, end = rows.start[over], rows.end[over]
         bounds = [pa.array(instants).cast(instant_type(self._node)) for instants in (start, end)]
         columns = [*take_rows(rows.payload, over).columns, *bounds]
         payload = record_batch(columns, self._node.schema, len(over))
         return Batch(payload, end - 1, end - 1 + self._gap, rows.w[over])
 
     def _keep(self, rows: _Rows, heartbeat: int) -> None:
-        """Store what is due but goes on, with the end its session has now."""
-        end = rows.last + self._gap - 1
-        on = np.flatnonzero(rows.due & (end >= heartbeat))
-        self._store(take_rows(rows.payload, on), rows.ts[on], end[on], rows.w[on])
+        """Store what is due but goes on, with the end its session has now; cancel what is over too soon."""
+        due, over = rows.stored < heartbeat, rows.end <= heartbeat
+        on = np.flatnonzero(due & ~over)
+        self._store(take_rows(rows.payload, on), rows.ts[on], rows.end[on] - 1, rows.w[on])
+        cut = np.flatnonzero(over & ~due)
+        self._store(take_rows(rows.payload, cut), rows.ts[cut], rows.stored[cut], -rows.w[cut])
 
 
 def _by_key(
@@ -155,13 +162,22 @@ def _by_key(
     return rows[order], w[order]
 
 
-def _bounds(codes: Int64Array, ts: Int64Array, gap: int) -> tuple[Int64Array, Int64Array]:
-    """The first and the last instant of each row's session; rows are sorted by key and time."""
-    if not len(ts):
-        return ts, ts
-    fresh = np.ones(len(ts), dtype=np.bool_)
-    fresh[1:] = (np.diff(codes) != 0) | (np.diff(ts) >= gap)
-    session = np.cumsum(fresh) - 1
-    opening = np.flatnonzero(fresh)
-    closing = np.append(opening[1:], len(ts)) - 1
-    return ts[opening][session], ts[closing][session]
+def lengths_of(node: SessionWindow) -> tuple[int, int]:
+    """The gap and the longest length of a node's sessions (instants), INFINITY where there is none."""
+    return node.gap.length, INFINITY if node.longest is None else node.longest.length
+
+
+def session_bounds(
+    numbers: Int64Array, first: Int64Array, last: Int64Array, lengths: tuple[int, int]
+) -> tuple[Int64Array, Int64Array]:
+    """Where each session begins and ends.
+
+    Args:
+        numbers, first, last: as `number_sessions` takes and returns them.
+        lengths: the gap and the longest length (instants).
+    """
+    gap, longest = lengths
+    opening = np.flatnonzero(np.diff(numbers, prepend=-1))
+    start = first[opening]
+    end = last[np.append(opening[1:], len(numbers)) - 1] + gap if len(opening) else start
+    return start, np.minimum(end, start + longest) if longest < INFINITY else end

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from headrace.algebra.nodes import NO_OFFSET, Plan, Project, SessionWindow, TimeWindow, WindowBounds, column
 from headrace.algebra.properties import timestamp_columns
 from headrace.errors import LanguageError
@@ -46,7 +48,8 @@ def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
     with located(function.position):
         windows: Plan
         if function.function == "SESSION":
-            windows = SessionWindow(table, lengths["GAP"], keys)
+            _check_longest(function, lengths)
+            windows = SessionWindow(table, lengths["GAP"], keys, lengths.get("MAX"))
         elif function.function == "CUMULATE":
             windows = cumulated(function, table)
         else:
@@ -95,6 +98,17 @@ def _check_lengths(function: WindowFunction, size: Duration, slide: Duration) ->
     if min(size.length, slide.length) < 1:
         message, position = "a window's size and slide must be at least 1", function.position
         raise LanguageError(message, position=position, hint="write longer ones")
+
+
+def _check_longest(function: WindowFunction, lengths: Mapping[str, Duration]) -> None:
+    """Refuse a longest length that no session could have."""
+    gap, longest = lengths["GAP"], lengths.get("MAX")
+    if longest is not None and longest.length < gap.length:
+        raise LanguageError(
+            f"the longest session, {longest}, is shorter than the gap, {gap}",
+            position=function.durations["MAX"][1],
+            hint="the gap comes first: a session lasts for a gap after its only row",
+        )
 
 
 def _check_bounds(function: WindowFunction, plan: Plan) -> None:

@@ -19,9 +19,12 @@ DURATIONS: Final[dict[str, tuple[str, ...]]] = {
     "TUMBLE": ("SIZE", "OFFSET"),
     "HOP": ("SLIDE", "SIZE", "OFFSET"),
     "CUMULATE": ("STEP", "SIZE", "OFFSET"),
-    "SESSION": ("GAP",),
+    "SESSION": ("GAP", "MAX"),
 }
-"""The functions, and their durations in their order; the offset may be left out."""
+"""The functions, and their durations in their order."""
+
+_OPTIONAL: Final = ("OFFSET", "MAX")
+"""The durations that may be left out."""
 
 WRITTEN: Final[dict[str, str]] = {
     "TUMBLE": "write TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '10' SECONDS)",
@@ -73,7 +76,7 @@ def _function(cursor: Cursor, table: Callable[[Cursor], FromItem]) -> WindowFunc
             f"{name} is partitioned twice", position=described[0].position, hint=WRITTEN[name]
         )
     for wanted in DURATIONS[name]:
-        if wanted not in durations and wanted != "OFFSET":
+        if wanted not in durations and wanted not in _OPTIONAL:
             raise cursor.error(
                 f"the {wanted.lower()} of {name} is missing, before {cursor.shown()}", WRITTEN[name]
             )

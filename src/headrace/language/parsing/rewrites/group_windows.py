@@ -32,21 +32,25 @@ from headrace.time import Duration, make_duration, parse_duration
 
 @dataclass(frozen=True)
 class _Spelling:
-    """A function of GROUP BY: which one of FROM it is, its lengths in their order, and an example."""
+    """A function of GROUP BY: which one of FROM it is, its lengths in their order, and an example.
+
+    The first `least` lengths have to be given.
+    """
 
     function: str
     lengths: tuple[str, ...]
     written: str
+    least: int = 1
 
 
 _FLINK: Final = {
     "TUMBLE": _Spelling("TUMBLE", ("SIZE",), "TUMBLE(ts, INTERVAL '10' MINUTE)"),
-    "HOP": _Spelling("HOP", ("SLIDE", "SIZE"), "HOP(ts, INTERVAL '5' MINUTE, INTERVAL '10' MINUTE)"),
-    "SESSION": _Spelling("SESSION", ("GAP",), "SESSION(ts, INTERVAL '5' MINUTE)"),
+    "HOP": _Spelling("HOP", ("SLIDE", "SIZE"), "HOP(ts, INTERVAL '5' MINUTE, INTERVAL '10' MINUTE)", 2),
+    "SESSION": _Spelling("SESSION", ("GAP", "MAX"), "SESSION(ts, INTERVAL '5' MINUTE)"),
 }
 _SPARK: Final = {
     "WINDOW": _Spelling("HOP", ("SIZE", "SLIDE", "OFFSET"), "window(ts, '10 minutes', '5 minutes')"),
-    "SESSION_WINDOW": _Spelling("SESSION", ("GAP",), "session_window(ts, '5 minutes')"),
+    "SESSION_WINDOW": _Spelling("SESSION", ("GAP", "MAX"), "session_window(ts, '5 minutes')"),
 }
 _FUNCTIONS: Final[Mapping[str, _Spelling]] = {**_FLINK, **_SPARK}
 _BOUNDS: Final = {"START": "window_start", "END": "window_end"}
@@ -107,9 +111,9 @@ def _filtered(query: SelectQuery, table: NamedTable | DerivedTable) -> DerivedTa
 def _function(call: Any, table: NamedTable | DerivedTable, keys: tuple[Scalar, ...]) -> WindowFunction:
     spelling, place = _FUNCTIONS[_name(call)], position_of(call)
     (time, *lengths), function = call.expressions or [None], spelling.function
-    least = len(spelling.lengths) if _name(call) in _FLINK else 1
-    if not isinstance(time, exp.Column) or not least <= len(lengths) <= len(spelling.lengths):
-        message = f"{_name(call)} takes the timestamp and {'a length' if least == 1 else 'two lengths'}"
+    if not isinstance(time, exp.Column) or not spelling.least <= len(lengths) <= len(spelling.lengths):
+        needed = "a length" if spelling.least == 1 else "two lengths"
+        message = f"{_name(call)} takes the timestamp and {needed}"
         raise LanguageError(message, position=place, hint=f"write {spelling.written}")
     _check_table(time, table)
     durations = {

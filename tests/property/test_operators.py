@@ -35,6 +35,7 @@ from headrace.algebra.nodes import (
     Project,
     RowWindow,
     Sample,
+    SessionAggregate,
     SessionWindow,
     SetOperation,
     Source,
@@ -429,6 +430,23 @@ def framed(keys: tuple[Column, ...], frames: dict[Frame, tuple[tuple[str, Aggreg
 
 FLAGGED = Project(LEFT, (("k", K), ("x", X), ("live", resolve(">", (V, literal(0)))), ("v", V)))
 FLOAT = column(FLAGGED, 1)
+SESSIONS = SessionWindow(LEFT, Duration(3), (K,))
+BOUNDS = tuple(column(SESSIONS, len(LEFT.schema) + place) for place in range(2))
+
+
+def sessions(
+    keys: tuple[Column, ...],
+    calls: tuple[tuple[str, AggregateCall], ...],
+    condition: Expression | None = None,
+    by: tuple[Column, ...] = (K,),
+    longest: Duration | None = None,
+) -> SessionAggregate:
+    """Groups of sessions."""
+    named = tuple((f"k{place}", key) for place, key in enumerate(keys))
+    calls = tuple((f"a{place}", call) for place, (_, call) in enumerate(calls))
+    return SessionAggregate(LEFT, Duration(3), by, longest, condition, named, calls)
+
+
 EVER, LAST = RangeFrame(Duration(INFINITY)), RangeFrame(Duration(3))
 WINDOWS: dict[str, Plan] = {
     "last row": RowWindow(LEFT, 1),
@@ -468,6 +486,13 @@ WINDOWS: dict[str, Plan] = {
     "sessions by a float": SessionWindow(LEFT, Duration(2), (X, V)),
     "sessions of all": SessionWindow(LEFT, Duration(4)),
     "sessions of an instant": SessionWindow(LEFT, Duration(1), (K,)),
+    "counts of sessions": sessions((K, *BOUNDS), EXACT),
+    "ends of sessions": sessions((K, BOUNDS[1]), (*ENDS, *EXTREMES, *EXACT)),
+    "sums of sessions by more columns": sessions((X, K, BOUNDS[0], V), FLOATS, longest=Duration(6)),
+    "counts of sessions of a longest length": sessions((K, *BOUNDS), (*EXACT, *ENDS), longest=Duration(4)),
+    "pairs of sessions": sessions((K,), (*PAIRS, *POPULATIONS)),
+    "some rows of sessions": sessions((K, *BOUNDS), (*EXACT, *EXTREMES), POSITIVE),
+    "all rows of sessions of all": sessions((), (*EXACT, *ONE_VALUE), by=()),
     "sessions of a longest length": SessionWindow(LEFT, Duration(3), (K,), Duration(5)),
     "sessions as long as their gap": SessionWindow(LEFT, Duration(2), (), Duration(2)),
 }

@@ -32,6 +32,7 @@ from headrace.algebra.nodes import (
     Plan,
     Remember,
     SemiJoin,
+    SessionAggregate,
     SetOperation,
     TimeWindow,
     TopK,
@@ -92,11 +93,12 @@ WITHOUT_TEXT: dict[str, Callable[[Plan], Plan]] = {
     "NestedAggregate": lambda below: _nested(
         next(part for part in walk(below) if isinstance(part, TimeWindow))
     ),
+    "SessionAggregate": lambda below: _of_sessions(next(part for part in walk(below) if part.is_chronon)),
 }
 """Nodes that only the optimizer, sharing and levels of consistency make; the first ones print as their input.
 
-Coalesce changes no content; neither do the Clips of a migration, together. NestedAggregate and Match print as
-what they are short for.
+Coalesce changes no content; neither do the Clips of a migration, together. NestedAggregate, SessionAggregate
+and Match print as what they are short for.
 """
 
 UNWRITTEN = {Clip, Early, Match, NestedAggregate, Remember}
@@ -118,6 +120,13 @@ def _nested(window: TimeWindow) -> Plan:
     kind = column(window, window.schema.names.index("kind"))
     count = resolve_aggregate("COUNT", None)
     return NestedAggregate(window, (Duration(2),), (("kind", kind),), (("n", count),), "window")
+
+
+def _of_sessions(rows: Plan) -> Plan:
+    kind = column(rows, rows.schema.names.index("kind"))
+    most = resolve_aggregate("MAX", column(rows, 0))
+    lengths = Duration(2), (kind,), Duration(4)
+    return SessionAggregate(rows, *lengths, _over(rows, 1), (("kind", kind),), (("most", most),))
 
 
 NAMES = [node.__name__ for node in get_args(Plan)]
@@ -158,7 +167,7 @@ def test_text_to_plan_to_text(name: str) -> None:
             assert again == plan.input
         case TimeWindow(input=Remember(input=below)):
             assert again == replace(plan, input=below)
-        case NestedAggregate() | Match():
+        case NestedAggregate() | SessionAggregate() | Match():
             assert again == plan.written_out
         case _:
             assert again == plan

@@ -50,6 +50,7 @@ from headrace.algebra.nodes import (
     Rstream,
     Sample,
     SemiJoin,
+    SessionAggregate,
     SessionWindow,
     SetOperation,
     Source,
@@ -169,6 +170,14 @@ TABLE: dict[str, Line] = {
     ),
     "session": Line(
         lambda one, two: SessionWindow(Split(one), Duration(2), ()), never, Ends.ENFORCED, always
+    ),
+    "groups of sessions": Line(
+        lambda one, two: SessionAggregate(
+            Split(one), Duration(2), (), None, None, (("e", column(one, 0)),), COUNT
+        ),
+        never,
+        Ends.ENFORCED,
+        always,
     ),
     "sample": Line(lambda one, two: Sample(one, Decimal(99)), first, Ends.DESTROYED, first),
     "unnest": Line(

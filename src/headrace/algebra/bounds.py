@@ -31,6 +31,7 @@ from headrace.algebra.nodes import (
     Rstream,
     Sample,
     SemiJoin,
+    SessionAggregate,
     SessionWindow,
     SetOperation,
     Source,
@@ -53,15 +54,26 @@ def has_unbounded_state(plan: Plan) -> bool:
 
     A row window keeps the last rows of every partition there ever was, and so does a frame of rows; an
     aggregation of elements that live for ever keeps every group, and the values that its MIN and MAX chose
-    from.
+    from. A session without a longest length keeps its rows, or groups, for as long as rows bridge its gap.
     """
     return any(map(_grows, walk(plan)))
+
+
+def bounded_by(plan: Plan) -> str | None:
+    """The clause that would keep a plan's state from growing, where a node of it has one of its own."""
+    endless = any(_grows(node) for node in walk(plan) if isinstance(node, SessionWindow | SessionAggregate))
+    return "a longest length in SESSION, MAX => ..., bounds it" if endless else None
 
 
 def _grows(node: Plan) -> bool:
     match node:
         case RowWindow(keys=keys) if keys:
             return True
+        case SessionWindow(gap=gap, longest=None):
+            return gap.length > 1
+        case SessionAggregate(gap=gap, longest=None, by=by, keys=keys):
+            columns = [key for place, (_, key) in enumerate(keys) if place not in node.bounds]
+            return gap.length > 1 and not set(columns) <= set(by)
         case Over(keys=keys, aggregates=aggregates):
             ever = tuple(call for _, call, frame in aggregates if _reaches_back_for_ever(frame, keys != ()))
             return ever != () and (keys != () or not _are_sums(ever))
@@ -101,7 +113,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             return plan.fixed is not None and plan.fixed <= limit
         case WindowBounds(input=below, slide=slide):
             return slide.length <= limit or lasts_at_most(below, limit)
-        case SessionWindow(gap=gap):
+        case SessionWindow(gap=gap) | SessionAggregate(gap=gap):
             return gap.length <= limit
         case RowWindow():
             return False
@@ -158,7 +170,7 @@ def settles_within(plan: Plan) -> int:
         case Lifetime(shift=shift):
             begun = max(below - 1 + shift, 0)
             return INFINITY if plan.fixed is None else begun + (1 if plan.fixed == INFINITY else plan.fixed)
-        case SessionWindow(gap=gap):
+        case SessionWindow(gap=gap) | SessionAggregate(gap=gap):
             return below + 2 * gap.length
         case Granularity(granule=granule):
             return below + granule.length

@@ -17,6 +17,7 @@ from headrace.algebra.nodes import (
     Project,
     Relation,
     RowWindow,
+    SessionAggregate,
     SessionWindow,
     Source,
     TimeWindow,
@@ -62,7 +63,7 @@ def looks_back(plan: Plan) -> int:
             return granule.length - 1
         case Istream() | Dstream():
             return 1
-        case Lifetime(fixed=None) | SessionWindow() | RowWindow():
+        case Lifetime(fixed=None) | SessionWindow() | SessionAggregate() | RowWindow():
             return INFINITY
         case Lifetime(fixed=fixed, shift=shift):
             return INFINITY if fixed == INFINITY else max((fixed or 0) - 1 + shift, 0)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final, assert_never
 
 from headrace.algebra.arrival import Unit
-from headrace.algebra.bounds import has_unbounded_state
+from headrace.algebra.bounds import bounded_by, has_unbounded_state
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
@@ -39,6 +39,7 @@ from headrace.algebra.nodes import (
     Rstream,
     Sample,
     SemiJoin,
+    SessionAggregate,
     SessionWindow,
     SetOperation,
     Source,
@@ -86,7 +87,8 @@ def _properties(plan: Plan) -> list[str]:
     if not is_insert_only(plan):
         notes.append("corrected")
     if has_unbounded_state(plan) and not any(has_unbounded_state(below) for below in inputs_of(plan)):
-        notes.append("state grows without bound")
+        bounding = bounded_by(plan)
+        notes.append("state grows without bound" + (f": {bounding}" if bounding else ""))
     return notes
 
 
@@ -120,7 +122,7 @@ def describe(plan: Plan) -> str:
             return f"SetOperation {kind.value}"
         case Join() | OuterJoin() | SemiJoin():
             return _join(plan)
-        case Aggregate() | NestedAggregate():
+        case Aggregate() | NestedAggregate() | SessionAggregate():
             return _aggregate(plan)
         case TopK():
             return _top_k(plan)
@@ -223,7 +225,7 @@ def _window(
             assert_never(plan)
 
 
-def _sessions(plan: SessionWindow, keys: tuple[Column, ...]) -> str:
+def _sessions(plan: SessionWindow | SessionAggregate, keys: tuple[Column, ...]) -> str:
     by = ", ".join(_text(key, plan.input.schema) for key in keys)
     longest = "" if plan.longest is None else f" MAX {plan.longest}"
     return f"GAP {plan.gap}{longest}" + (f" BY {by}" if by else "")
@@ -288,11 +290,14 @@ _JOINS: Final[dict[JoinKind | SetKind, str]] = {
 }
 
 
-def _aggregate(plan: Aggregate | NestedAggregate) -> str:
-    schema = plan.input.schema
+def _aggregate(plan: Aggregate | NestedAggregate | SessionAggregate) -> str:
+    schema = plan.written_out.input.schema if isinstance(plan, SessionAggregate) else plan.input.schema
     keys = ", ".join(_item(name, key, schema) for name, key in plan.keys)
     calls = ", ".join(_named(name, _call(call, schema)) for name, call in plan.aggregates)
-    if isinstance(plan, Aggregate):
+    if isinstance(plan, SessionAggregate):
+        rows = "" if plan.condition is None else f" WHERE {_text(plan.condition, schema)}"
+        how = f" OF SESSIONS {_sessions(plan, plan.by)}{rows}"
+    elif isinstance(plan, Aggregate):
         how = plan.settled * " WHEN SETTLED"
     else:
         how = f" ALSO OVER RANGE {', '.join(map(str, plan.shorter))}"

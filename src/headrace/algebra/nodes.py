@@ -1044,6 +1044,70 @@ class NestedAggregate(Unary):
         return False
 
 
+@dataclass(frozen=True)
+class SessionAggregate(Unary):
+    """The groups of a `SessionWindow`, each within one session.
+
+    At t, the groups that an `Aggregate` makes of the sessions' rows. Only the optimizer makes such nodes
+    (`aggregate_sessions`): they keep what the rows of a session add up to, in the place of its rows.
+
+    Attributes:
+        gap, by, longest: the sessions; `by` is among the keys.
+        condition: a predicate over the input's columns for the rows that are aggregated, or None for all. The
+            others prolong their session, too.
+        keys: names and expressions that make the groups, over the columns of the sessions.
+        aggregates: names and what is computed of each group: sums, and values at an end of an order.
+    """
+
+    gap: Duration
+    by: tuple[Column, ...]
+    longest: Duration | None
+    condition: Expression | None
+    keys: tuple[tuple[str, Expression], ...]
+    aggregates: tuple[tuple[str, AggregateCall], ...]
+
+    def __post_init__(self) -> None:
+        parts = [part for _, call in self.aggregates for part in expressions_of(call)]
+        parts += [] if self.condition is None else [self.condition]
+        parts += [key for place, (_, key) in enumerate(self.keys) if place not in self.bounds]
+        for part in parts:
+            require_columns(part, len(self.input.schema))
+        if not {key.index for key in self.by} <= {
+            key.index for _, key in self.keys if isinstance(key, Column)
+        }:
+            raise PlanError("the groups of sessions are within one session each")
+        if any(call.distinct and function_of(call).kept.is_sum for _, call in self.aggregates):
+            raise PlanError("no distinct values are aggregated within sessions")
+        _ = self.schema
+
+    @cached_property
+    def bounds(self) -> dict[int, int]:
+        """The keys that are a bound of the session, by place: 0 for its start and 1 for its end."""
+        width = len(self.input.schema)
+        found = ((place, key) for place, (_, key) in enumerate(self.keys))
+        return {
+            place: key.index - width for place, key in found if isinstance(key, Column) and key.index >= width
+        }
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The keys, then the aggregates."""
+        return self.written_out.schema
+
+    @cached_property
+    def written_out(self) -> Aggregate:
+        """The same with an operator for the sessions and one for the groups."""
+        rows: Plan = SessionWindow(self.input, self.gap, self.by, self.longest)
+        if self.condition is not None:
+            rows = Filter(rows, self.condition)
+        return Aggregate(rows, self.keys, self.aggregates)
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: those of the sessions are."""
+        return self.written_out.is_chronon
+
+
 # The union of all nodes.
 
 Stateless = (
@@ -1072,6 +1136,7 @@ Stateful = (
     | Join
     | Aggregate
     | NestedAggregate
+    | SessionAggregate
     | TopK
     | Distinct
     | Coalesce

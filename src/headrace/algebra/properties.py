@@ -34,6 +34,7 @@ from headrace.algebra.nodes import (
     Rstream,
     Sample,
     SemiJoin,
+    SessionAggregate,
     SessionWindow,
     SetOperation,
     Source,
@@ -135,7 +136,7 @@ def is_insert_only(plan: Plan) -> bool:
             return plan.is_chronon
         case Coalesce() | RowWindow() | Early():
             return False
-        case Istream() | Dstream() | SessionWindow() | Over():
+        case Istream() | Dstream() | SessionWindow() | SessionAggregate() | Over():
             return True
         case (
             Filter()

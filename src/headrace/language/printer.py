@@ -41,6 +41,7 @@ from headrace.algebra.nodes import (
     Rstream,
     Sample,
     SemiJoin,
+    SessionAggregate,
     SessionWindow,
     SetOperation,
     Source,
@@ -84,7 +85,7 @@ def _query(plan: Plan) -> str:
     match plan:
         case Union(inputs=inputs):
             return " UNION ALL ".join(map(_operand, inputs))
-        case NestedAggregate() | Match():
+        case NestedAggregate() | SessionAggregate() | Match():
             return _query(plan.written_out)
         case SetOperation(kind=kind, left=left, right=right):
             return f"{_operand(left)} {kind.value} {_operand(right)}"

@@ -90,7 +90,8 @@ def union_of(one: Aggregate, other: Aggregate) -> Aggregate | None:
     named = tuple((f"a{place}", call) for place, call in enumerate(calls))
     union = Aggregate(one.input, keys, named)
     form = Accumulation.of(union)
-    return union if not form.values or form.extremes is not None else None
+    one_order = form.extremes is not None and len(form.extremes.ends) == 1
+    return union if not form.values or one_order else None
 
 
 def _keys(plan: Aggregate) -> tuple[Expression, ...]:

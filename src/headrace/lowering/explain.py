@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from headrace.algebra.bounds import has_unbounded_state
+from headrace.algebra.bounds import bounded_by, has_unbounded_state
 from headrace.algebra.explain import describe
 from headrace.algebra.nodes import Aggregate, Distinct, Match, TopK, column, inputs_of
 from headrace.algebra.properties import is_stateful
@@ -67,7 +67,9 @@ def _node(node: Node) -> str:
     waits = "".join(f", waits for #{other}" for other in node.waits_for)
     unbounded = any(has_unbounded_state(below) for below in inputs_of(node.plan))
     grows = has_unbounded_state(node.plan) and not unbounded
-    return f"{text}  [{'state that grows without bound' if grows else 'state'}{waits}]"
+    bounding = bounded_by(node.plan) if grows else None
+    growth = " that grows without bound" * grows + (f": {bounding}" if bounding else "")
+    return f"{text}  [state{growth}{waits}]"
 
 
 def _edge(node: Node, port: int, edge: Edge) -> str:

@@ -37,6 +37,7 @@ from headrace.algebra.nodes import (
     Rstream,
     Sample,
     SemiJoin,
+    SessionAggregate,
     SessionWindow,
     SetOperation,
     Source,
@@ -386,10 +387,10 @@ class _Lowering:
                 raise AssertionError("semi- and outer joins are expanded before")
             case SetOperation(schema=schema):
                 return frozenset([tuple(range(len(schema)))])
-            case Aggregate(keys=keys) | NestedAggregate(keys=keys):
+            case Aggregate(keys=keys) | NestedAggregate(keys=keys) | SessionAggregate(keys=keys):
                 if len(producers) == 1 and self._suffices(plan, 0, producers):
                     return _mapped(below[0], [expression for _, expression in keys])
-                return frozenset([tuple(range(len(keys)))])
+                return frozenset([_places(plan, keys)])
             case (
                 RowWindow()
                 | SessionWindow()
@@ -424,6 +425,8 @@ def _required(plan: Plan, port: int) -> tuple[Expression, ...]:
             return tuple(expression for _, expression in keys)
         case RowWindow(keys=keys) | SessionWindow(keys=keys) | Over(keys=keys) | TopK(keys=keys):
             return keys
+        case SessionAggregate(by=by):
+            return by
         case Join(equalities=equalities):
             return tuple(pair[port] for pair in equalities)
         case Distinct(input=below):
@@ -432,6 +435,14 @@ def _required(plan: Plan, port: int) -> tuple[Expression, ...]:
         case _:
             below = inputs_of(plan)[port]
             return tuple(column(below, index) for index in range(len(below.schema)))
+
+
+def _places(plan: Plan, keys: tuple[tuple[str, Expression], ...]) -> tuple[int, ...]:
+    """The columns of groups by whose hash they have been spread."""
+    if not isinstance(plan, SessionAggregate):
+        return tuple(range(len(keys)))
+    found = [key.index if isinstance(key, Column) else None for _, key in keys]
+    return tuple(found.index(key.index) for key in plan.by)
 
 
 def _mapped(partitioning: Partitioning, items: list[Expression]) -> Partitioning:

@@ -16,6 +16,7 @@ from headrace.algebra.nodes import (
     Over,
     RowWindow,
     Sample,
+    SessionAggregate,
     SessionWindow,
     SetOperation,
     Stateful,
@@ -38,6 +39,7 @@ from headrace.operators.sample import SampleOperator
 from headrace.operators.top_k.top_k import TopKOperator
 from headrace.operators.windows.over import OverOperator
 from headrace.operators.windows.rows import RowWindowOperator
+from headrace.operators.windows.session_aggregates import SessionAggregateOperator
 from headrace.operators.windows.sessions import SessionOperator
 
 
@@ -66,6 +68,8 @@ def create_operator(plan: Stateful, reduced: bool, report: Report) -> Operator:
             return OverOperator(plan, report)
         case SessionWindow():
             return SessionOperator(plan)
+        case SessionAggregate():
+            return SessionAggregateOperator(plan, report)
         case _:
             assert_never(plan)
 

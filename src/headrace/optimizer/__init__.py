@@ -34,6 +34,7 @@ from headrace.optimizer.pushdown.push_filter_below_window import push_filter_bel
 from headrace.optimizer.pushdown.push_project_below_row_window import push_project_below_row_window
 from headrace.optimizer.pushdown.settle_below_bounds import settle_below_bounds
 from headrace.optimizer.rule import Rule, everywhere
+from headrace.optimizer.simplify.aggregate_sessions import aggregate_sessions
 from headrace.optimizer.simplify.distinct_before_union import distinct_before_union
 from headrace.optimizer.simplify.distinct_once import distinct_once
 from headrace.optimizer.simplify.filter_from_case import filter_from_case
@@ -94,12 +95,16 @@ RULES: Final[tuple[Rule, ...]] = (
 )
 """The rules, in the order in which they are tried; any order would end, and be right, after more rounds."""
 
-LAST_RULES: Final[tuple[Rule, ...]] = (everywhere(coalesce_below_join), everywhere(settle_below_bounds))
+LAST_RULES: Final[tuple[Rule, ...]] = (
+    everywhere(coalesce_below_join),
+    everywhere(settle_below_bounds),
+    everywhere(aggregate_sessions),
+)
 """Rules that are applied once, when no other has anything left to do.
 
 A filter does not pass a Coalesce, and the shape it is put on, a narrow project over an aggregate, is there
 only when lists have been merged and columns pruned. Bounds of windows that nobody reads are gone by then, so
-that an aggregate is settled only where they are read.
+that an aggregate is settled only where they are read. What sessions have become one with, no rule looks for.
 """
 
 CHOSEN_RULES: Final[tuple[Rule, ...]] = (

@@ -64,6 +64,7 @@ from headrace.algebra.nodes import (
     Rstream,
     Sample,
     SemiJoin,
+    SessionAggregate,
     SessionWindow,
     SetOperation,
     Source,
@@ -360,7 +361,7 @@ def _end_above(plan: Plan, end: int) -> int:
             if plan.fixed is None or plan.fixed == INFINITY:
                 return INFINITY
             return lifetime_start(end - 1, granule.length, shift) + plan.fixed
-        case SessionWindow(gap=gap):
+        case SessionWindow(gap=gap) | SessionAggregate(gap=gap):
             # A session ends a gap after its last row; from its last instant on it is shown for a gap.
             return end + 2 * (gap.length - 1)
         case Granularity(granule=granule):

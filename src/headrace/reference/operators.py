@@ -40,6 +40,7 @@ from headrace.algebra.nodes import (
     Rstream,
     Sample,
     SemiJoin,
+    SessionAggregate,
     SessionWindow,
     SetOperation,
     Source,
@@ -148,7 +149,7 @@ class _Evaluation:
                 return {change for instant in below for change in session_changes(plan, instant)}
             case WindowBounds():
                 return below.union(*(bound_changes(plan, *ends) for ends in self._filled(plan.input)))
-            case NestedAggregate() | Match():
+            case NestedAggregate() | SessionAggregate() | Match():
                 return set(self.instants(plan.written_out))
             case Istream() | Dstream():
                 return below | {instant + 1 for instant in below}
@@ -189,9 +190,17 @@ class _Evaluation:
                 return self._change(plan, instant)
             case Granularity() | Clip():
                 return self._at_some(plan, instant)
-            case Rstream() | Split() | Coalesce() | Early() | Remember() | NestedAggregate() | Match():
-                below = plan.written_out if isinstance(plan, NestedAggregate | Match) else plan.input
-                return self.content(below, instant)
+            case (
+                NestedAggregate()
+                | SessionAggregate()
+                | Match()
+                | Rstream()
+                | Split()
+                | Coalesce()
+                | Early()
+                | Remember()
+            ):
+                return self.content(_meant(plan), instant)
             case _:
                 assert_never(plan)
 
@@ -380,6 +389,15 @@ class _Evaluation:
         except RowError as error:
             self.errors[DeadLetter(node, row, error.reason)] = None
             return None
+
+
+def _meant(
+    plan: NestedAggregate | SessionAggregate | Match | Rstream | Split | Coalesce | Early | Remember,
+) -> Plan:
+    """The plan that has the same content: what a node is short for, or its input."""
+    if isinstance(plan, NestedAggregate | SessionAggregate | Match):
+        return plan.written_out
+    return plan.input
 
 
 def _counted(plan: Distinct | TopK | Finalize | Sample, below: Content, instant: int) -> Content:

@@ -591,3 +591,39 @@ def test_a_window_of_the_last_row_leaves_out_what_is_not_live() -> None:
     assert lines[1].startswith("RowWindow PARTITION BY kind ROWS 1 WHERE late")
     expected = plan_of(f"SELECT * FROM (SELECT * FROM {flagged} WHERE late) WHERE id > 1")
     assert explain(plan_of(to_sql(rewritten))) == explain(expected)
+
+
+_BY = "SESSION(tick PARTITION BY kind, DESCRIPTOR(at), 5) GROUP BY kind, window_start, window_end"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT kind, COUNT(*) AS n, MIN(id) AS a, MAX(at) AS b FROM {_BY}",
+        f"SELECT kind, AVG(price) AS n FROM {_BY.replace(' GROUP', ' WHERE id > 3 AND at < 9 GROUP')}",
+        f"SELECT window_end, kind, LAST(id ORDER BY at) AS l FROM {_BY}, id",
+        "SELECT SUM(id) AS n FROM SESSION(tick, 5)",
+    ],
+)
+def test_sessions_are_added_up_while_they_go_on(text: str) -> None:
+    """The node has no text of its own: it prints as the aggregate and the sessions."""
+    plan = optimize(plan_of(text))
+    assert [type(node).__name__ for node in walk(plan) if "Session" in type(node).__name__] == [
+        "SessionAggregate"
+    ]
+    assert optimize(plan_of(to_sql(plan))) == plan
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT MEDIAN(id) AS n FROM {_BY}",
+        f"SELECT COUNT(DISTINCT id) AS n FROM {_BY}",
+        f"SELECT SUM(at - window_start) AS n FROM {_BY}",
+        f"SELECT COUNT(*) AS n FROM {_BY.replace(' GROUP', ' WHERE window_end > 3 GROUP')}",
+        f"SELECT MAX(10 DIV id) AS n FROM {_BY}",
+        f"SELECT COUNT(*) AS n FROM {_BY.replace('BY kind, window', 'BY window')}",
+    ],
+)
+def test_sessions_are_not_added_up_where_that_takes_their_bounds_or_all_their_rows(text: str) -> None:
+    assert "OF SESSIONS" not in explain(optimize(plan_of(text)))

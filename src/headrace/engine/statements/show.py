@@ -8,7 +8,7 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
-from headrace.algebra.bounds import has_unbounded_state
+from headrace.algebra.bounds import bounded_by, has_unbounded_state
 from headrace.algebra.changes import Changes
 from headrace.algebra.events import Events
 from headrace.algebra.properties import names_read
@@ -230,7 +230,10 @@ def _queries(definitions: Definitions, status: Status | None) -> pa.Table:
     for query in definitions.queries.values():
         reads = ", ".join(names_read(query.plan))
         timed = "TIMESTAMP" if query.plan.domain is TimeDomain.TIMESTAMP else "BIGINT"
-        state = "grows without bound" if has_unbounded_state(definitions.plans[query.name]) else "bounded"
+        plan = definitions.plans[query.name]
+        bounding = bounded_by(plan)
+        state = "grows without bound" if has_unbounded_state(plan) else "bounded"
+        state += f": {bounding}" if bounding else ""
         told = known.get(query.name, ("",) * len(news))
         rows.append((query.name, reads, timed, state, *told, _columns(query.plan.schema)))
     for query, plan in definitions.paused.values():

@@ -16,7 +16,16 @@ import pyarrow as pa
 from headrace.algebra.arrival import Dial, Unit
 from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.memory import Memory
-from headrace.algebra.nodes import Clip, Filter, Granularity, Join, Plan, SessionWindow, TimeWindow
+from headrace.algebra.nodes import (
+    Clip,
+    Filter,
+    Granularity,
+    Join,
+    Plan,
+    SessionAggregate,
+    SessionWindow,
+    TimeWindow,
+)
 from headrace.algebra.properties import is_stateful, output_heartbeat
 from headrace.engine.shown.status import Status, instant_text
 from headrace.engine.why.filters import passing_nothing
@@ -376,7 +385,7 @@ def _window(status: Status, query: QueryStatus, needed: int) -> Iterator[Finding
             end = instant_text(link.heartbeat + 1, query.domain)
             yield Finding(f"the window that ends at {end} has not closed")
             return
-        if isinstance(plan, SessionWindow) and status.operators[link.node].state_rows:
+        if isinstance(plan, SessionWindow | SessionAggregate) and status.operators[link.node].state_rows:
             gap = format_length(plan.gap.length, query.domain)
             since = instant_text(link.heartbeat, query.domain)
             yield Finding(

@@ -446,9 +446,9 @@ def _sorted(parts: Iterable[Expression]) -> tuple[Expression, ...]:
 def _values(plan: Aggregate) -> tuple[tuple[Expression, ...], tuple[tuple[bool, bool], ...] | None]:
     """What an aggregation needs values of, and how they are sorted where the outermost are enough."""
     form = Accumulation.of(plan)
-    if form.extremes is None:
+    if form.extremes is None or len(form.extremes.ends) > 1:
         return tuple(sorted(form.values, key=repr)), None
-    ordering = form.extremes.ordering
+    ((ordering, _),) = form.extremes.ends
     return ordering.expressions, tuple((key.descending, key.nulls_first) for key in ordering.keys)
 
 

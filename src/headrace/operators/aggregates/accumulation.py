@@ -41,12 +41,10 @@ class Extremes:
     """The values of an insert-only input that can be the smallest or the largest.
 
     Attributes:
-        ordering: how they are sorted.
-        fractions: which ends matter: 0.0 the smallest, 1.0 the largest, or both.
+        ends: by how they are sorted, which ends matter: 0.0 the smallest, 1.0 the largest, or both.
     """
 
-    ordering: Ordering
-    fractions: tuple[float, ...]
+    ends: tuple[tuple[Ordering, tuple[float, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -163,23 +161,31 @@ class Accumulation:
         codes: Codes,
         sums: SumColumns,
     ) -> tuple[Int64Array, SumColumns]:
-        """For each code the row with the extreme value and all sums; where both ends matter, one row each."""
-        columns = [values[self.values.index(key.expression)] for key in extremes.ordering.keys]
-        rows = np.arange(len(codes.codes))
-        if extremes.ordering.needed is not None:
-            needed = values[self.values.index(extremes.ordering.needed)]
-            rows = np.flatnonzero(np.asarray(needed.is_valid().to_numpy(zero_copy_only=False)))
-        ranks = rank_rows(columns, extremes.ordering.keys)
-        ends = [ranks if fraction == 0.0 else ~ranks for fraction in extremes.fractions]
-        found = [smallest_rows(codes.codes, end, rows, len(codes)) for end in ends]
+        """For each code the row with the first extreme value and all sums; for each other one a row, too."""
+        found = [row for end in extremes.ends for row in self._ends(*end, values, codes)]
         first = np.where(found[0] < 0, codes.first, found[0])
-        other = np.flatnonzero(found[-1] != found[0])
-        # The other row counts for one of the rows that were added up, so that neither counts for none.
-        more = np.zeros_like(sums.values[other])
+        others = np.unique(np.concatenate(found))
+        others = others[others >= 0]
+        others = others[first[codes.codes[others]] != others]
+        # Each counts for one of the rows that were added up, so that none counts for none.
+        more = np.zeros((len(others), sums.values.shape[1]), dtype=np.int64)
         more[:, 0] = 1
-        sums.values[other, 0] -= 1
+        np.subtract.at(sums.values[:, 0], codes.codes[others], 1)
         sums = concat_sums([sums, SumColumns(more, sums.limbs)])
-        return np.concatenate([first, found[-1][other]]), sums
+        return np.concatenate([first, others]), sums
+
+    def _ends(
+        self, ordering: Ordering, fractions: tuple[float, ...], values: list[pa.Array], codes: Codes
+    ) -> list[Int64Array]:
+        """For each end that matters the row of each code that has its value, -1 where no row counts."""
+        columns = [values[self.values.index(key.expression)] for key in ordering.keys]
+        rows = np.arange(len(codes.codes))
+        if ordering.needed is not None:
+            needed = values[self.values.index(ordering.needed)]
+            rows = np.flatnonzero(np.asarray(needed.is_valid().to_numpy(zero_copy_only=False)))
+        ranks = rank_rows(columns, ordering.keys)
+        ends = [ranks if fraction == 0.0 else ~ranks for fraction in fractions]
+        return [smallest_rows(codes.codes, end, rows, len(codes)) for end in ends]
 
 
 def _intervals(ts: Int64Array, te: Int64Array) -> list[pa.Array]:
@@ -191,10 +197,15 @@ def _intervals(ts: Int64Array, te: Int64Array) -> list[pa.Array]:
 
 def _extremes_of(node: Aggregate, calls: tuple[AggregateCall, ...]) -> Extremes | None:
     """Which values are all that combining must keep; None where it has to keep every value."""
-    live = [call for call in calls if not is_invertible(call)]
-    orderings = {Ordering.of(call) for call in live}
+    ends: dict[Ordering, set[float]] = {}
+    for call in calls:
+        if is_invertible(call):
+            continue
+        place = function_of(call).place
+        if place is None:
+            return None
+        ends.setdefault(Ordering.of(call), set()).add(place)
     distinct = any(entry.distinct for entry in layout_of(calls).sums)
-    fractions = [function_of(call).place for call in live]
-    if distinct or len(orderings) != 1 or None in fractions or not is_insert_only(node.input):
+    if not ends or distinct or not is_insert_only(node.input):
         return None
-    return Extremes(orderings.pop(), tuple(sorted({part for part in fractions if part is not None})))
+    return Extremes(tuple((ordering, tuple(sorted(places))) for ordering, places in ends.items()))

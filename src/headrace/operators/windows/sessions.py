@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import SessionWindow, instant_type
+from headrace.algebra.nodes import SessionAggregate, SessionWindow, instant_type
 from headrace.elements import Batch, Int64Array, concat, integers, record_batch, take_rows
 from headrace.kernels.instants.sessions import number_sessions
 from headrace.kernels.instants.timeline import net_points
@@ -162,7 +162,7 @@ def _by_key(
     return rows[order], w[order]
 
 
-def lengths_of(node: SessionWindow) -> tuple[int, int]:
+def lengths_of(node: SessionWindow | SessionAggregate) -> tuple[int, int]:
     """The gap and the longest length of a node's sessions (instants), INFINITY where there is none."""
     return node.gap.length, INFINITY if node.longest is None else node.longest.length
 

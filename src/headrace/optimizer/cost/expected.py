@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import assert_never
+from typing import Final, assert_never
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from headrace.algebra.nodes import (
     Coalesce,
     Distinct,
     Dstream,
+    Filter,
     Finalize,
     Istream,
     Join,
@@ -36,6 +37,7 @@ from headrace.algebra.nodes import (
     RowWindow,
     Sample,
     SemiJoin,
+    SessionAggregate,
     SessionWindow,
     SetOperation,
     Source,
@@ -82,6 +84,8 @@ def expected(plan: Plan, inputs: Sequence[Flow], elapsed: float) -> Expectation:
             return Expectation(replace(below, lifetime=lasting(live, below.rate), is_open=True), live)
         case SessionWindow(gap=gap, keys=keys):
             return _sessions(below, length(gap), keys)
+        case SessionAggregate():
+            return _session_groups(plan, below, elapsed)
         case Over(keys=keys, aggregates=aggregates):
             reach = max(_reach(frame, below, keys, elapsed) for _, _, frame in aggregates)
             values = below.values + (ALL,) * len(aggregates)
@@ -132,6 +136,22 @@ def _sessions(flow: Flow, gap: float, keys: Sequence[Expression]) -> Expectation
     order = np.argsort(begins, kind="stable")
     valid = replace(sample, rows=rows.take(pa.array(order)), instants=begins[order])
     return Expectation(replace(flow, lifetime=gap, values=values, sample=valid), flow.rate * waits)
+
+
+_OLD_AND_NEW: Final = 2
+"""So many rows there are for one that is replaced whenever another row comes, until runs are merged."""
+
+
+def _session_groups(plan: SessionAggregate, flow: Flow, elapsed: float) -> Expectation:
+    """The groups of sessions: of each that goes on one row is kept, and the rows of the newest instants."""
+    sessions = _sessions(flow, length(plan.gap), plan.by)
+    rows = sessions.flow
+    if plan.condition is not None:
+        rows = passed(Filter(plan.written_out.input, plan.condition), [rows], elapsed)
+    found, kept = aggregated(plan.written_out, rows, elapsed)
+    groups = [key for place, (_, key) in enumerate(plan.keys) if place not in plan.bounds]
+    going_on = sum(flow.growth(keys).at(sessions.state) for keys in (groups, plan.by))
+    return Expectation(found, kept + _OLD_AND_NEW * going_on)
 
 
 def _session_bounds(

@@ -39,6 +39,7 @@ from headrace.algebra.nodes import (
     Rstream,
     Sample,
     SemiJoin,
+    SessionAggregate,
     SessionWindow,
     SetOperation,
     Source,
@@ -172,6 +173,8 @@ def work_of(plan: Plan, counts: NodeCounts) -> tuple[Work, ...]:
             return tuple(_aggregating(plan, counts))
         case NestedAggregate():
             return tuple(_aggregating(plan.widest, counts))
+        case SessionAggregate():
+            return *_aggregating(plan.written_out, counts), _every(WorkKind.SESSIONS, counts)
         case _:
             texts = _texts_in(plan.schema) if is_stateful(plan) else 0
             return _every(_kind_of(plan), counts), Work(WorkKind.CARRY_TEXT, counts.given * texts)
@@ -198,7 +201,9 @@ def _kind_of(plan: Plan) -> WorkKind:
             return WorkKind.LAST_ROWS
         case SessionWindow():
             return WorkKind.SESSIONS
-        case Filter() | Match() | Project() | Lifetime() | Aggregate() | NestedAggregate():
+        case (
+            Filter() | Match() | Project() | Lifetime() | Aggregate() | NestedAggregate() | SessionAggregate()
+        ):
             raise AssertionError("these do several things")
         case Source() | Relation() | OuterJoin() | SemiJoin():
             raise AssertionError("sources are read, and semi- and outer joins are expanded before")

@@ -36,6 +36,7 @@ from headrace.algebra.nodes import (
     Rstream,
     Sample,
     SemiJoin,
+    SessionAggregate,
     SessionWindow,
     SetOperation,
     Source,
@@ -96,6 +97,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
             | Sample()
             | Match()
             | NestedAggregate()
+            | SessionAggregate()
             | Distinct()
             | Finalize()
             | Istream()

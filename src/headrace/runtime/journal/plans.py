@@ -35,7 +35,7 @@ _CLASSES: Final[dict[str, type[Any]]] = {
         *(nodes.Lifetime, nodes.Match, nodes.NestedAggregate, nodes.LiveRow, nodes.RelationIndex),
         *(nodes.WindowBounds, nodes.RowWindow, nodes.SessionWindow, nodes.Over, nodes.Granularity),
         *(nodes.Clip, nodes.Split, nodes.Coalesce, nodes.Istream, nodes.Dstream, nodes.Rstream, nodes.Early),
-        nodes.Remember,
+        *(nodes.Remember, nodes.SessionAggregate),
         *(tree.Column, tree.Literal, tree.Call, tree.Cast, tree.Case, tree.SortKey, tree.AggregateCall),
         *(frames.RangeFrame, frames.RowsFrame, horizon.Horizon, Duration, Field, Schema),
     )

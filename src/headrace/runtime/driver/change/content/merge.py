@@ -24,6 +24,7 @@ from headrace.algebra.nodes import (
     Relation,
     RelationIndex,
     RowWindow,
+    SessionAggregate,
     SessionWindow,
     TimeWindow,
     inputs_of,
@@ -150,7 +151,7 @@ def reach_of(plan: Plan) -> int:
     match plan:
         case TimeWindow(size=size, slide=slide):
             return below + size.length + slide.length
-        case SessionWindow(gap=gap):
+        case SessionWindow(gap=gap) | SessionAggregate(gap=gap):
             return below + 2 * gap.length
         case Granularity(granule=granule):
             return below + granule.length

@@ -97,6 +97,9 @@ class Arrival:
     epoch: int
 
 
+EPOCHS = 4
+
+
 @st.composite
 def histories(
     draw: st.DrawFn,
@@ -146,6 +149,21 @@ def window_histories(draw: st.DrawFn, epochs: int) -> list[Arrival]:
     return arrivals
 
 
+@st.composite
+def rows_that_go_on(draw: st.DrawFn, epochs: int) -> list[Arrival]:
+    """Signed chronons that come about in order, in each epoch some, so that heartbeats pass a few of them."""
+    arrivals = []
+    for epoch in range(epochs):
+        for _ in range(draw(st.integers(0, 4))):
+            payload, ts = draw(payloads), 2 * epoch + draw(st.integers(0, 3))
+            arrivals.append(Arrival((payload, ts, ts + 1, draw(st.sampled_from([1, 1, 2]))), epoch))
+            if ts > 2 * epoch + 1 and draw(st.integers(0, 3)) == 0:
+                arrivals.append(
+                    Arrival((payload, ts, ts + 1, -1), draw(st.integers(epoch, min(epoch + 1, epochs - 1))))
+                )
+    return arrivals
+
+
 def heartbeats(arrivals: list[Arrival], epochs: int, slack: int) -> list[int]:
     """The best promise after each epoch, less some slack: no later element starts before it."""
     result = []
@@ -162,6 +180,7 @@ def check(
     *,
     chronons: bool = False,
     insert_only: bool = False,
+    count: int = EPOCHS,
 ) -> list[tuple[Batch, int]]:
     """The operator law for a plan over LEFT and RIGHT; what it emitted by what heartbeat.
 
@@ -171,19 +190,20 @@ def check(
         slack: how far the heartbeats stay behind what they could be.
         chronons: whether the operator knows that its input holds for one instant.
         insert_only: whether it knows that its input is never retracted.
+        count: how many epochs there are.
     """
     arriving = dict(zip((LEFT, RIGHT), inputs, strict=False))
     streams = {
         source.name: Stream(SCHEMA.names, [arrival.element for arrival in arrivals])
         for source, arrivals in arriving.items()
     }
-    hearts = {source.name: heartbeats(arrivals, EPOCHS, slack) for source, arrivals in arriving.items()}
+    hearts = {source.name: heartbeats(arrivals, count, slack) for source, arrivals in arriving.items()}
     epochs = [
         Arriving(
             {source.name: _of_epoch(arrivals, epoch) for source, arrivals in arriving.items()},
             {name: heart[epoch] for name, heart in hearts.items()},
         )
-        for epoch in range(EPOCHS)
+        for epoch in range(count)
     ]
     known = {
         source.name: standing_for(source, chronons=chronons, insert_only=insert_only) for source in arriving
@@ -199,7 +219,7 @@ def check(
         found.append(emitted)
         steps.append((emitted, heartbeat))
         assert_equal(concat(plan.schema, found), expected, heartbeat, f"after {len(found)} epochs")
-        if isinstance(whole, Aggregate | Distinct) and len(found) == EPOCHS - 1:
+        if isinstance(whole, Aggregate | Distinct) and len(found) == count - 1:
             said = held_from(concat(plan.schema, found), heartbeat)
             assert_equal(_held_by(whole, state[max(state)], heartbeat), said, INFINITY, "of what is to come")
     return steps
@@ -529,7 +549,6 @@ NESTED = {
     "slides": nested([9, 6, 3], 3, (K,), 1),
     "not whole slides": nested([7, 4], 3, (K,)),
 }
-EPOCHS = 4
 
 
 @pytest.mark.parametrize("name", UNARY)
@@ -608,6 +627,13 @@ def test_unary_operators_over_chronons(name: str, arrivals: list[Arrival], slack
 @given(arrivals=chronon_histories(EPOCHS), slack=st.integers(0, 3))
 def test_windows_over_chronons(name: str, arrivals: list[Arrival], slack: int) -> None:
     check(WINDOWS[name], [arrivals], slack, chronons=True)
+
+
+@pytest.mark.parametrize("name", [name for name in WINDOWS if "sessions" in name])
+@examples(20, 60)
+@given(arrivals=rows_that_go_on(2 * EPOCHS), slack=st.integers(0, 1))
+def test_sessions_that_go_on_for_epochs(name: str, arrivals: list[Arrival], slack: int) -> None:
+    check(WINDOWS[name], [arrivals], slack, chronons=True, count=2 * EPOCHS)
 
 
 LIFETIMES = {

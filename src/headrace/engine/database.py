@@ -91,14 +91,11 @@ class Database(UserCode):
         return self._core.definitions.find_query(name) or self.queries[name]
 
     def __repr__(self) -> str:
-        names = (
-            ", ".join(made) or "none"
-            for made in (self._core.definitions.inputs, self._core.definitions.queries)
-        )
-        streams, queries = names
-        return (
-            f"<Database {'running' if self.running else 'at rest'}; streams: {streams}; queries: {queries}>"
-        )
+        definitions = self._core.definitions
+        streams = ", ".join(definitions.inputs) or "none"
+        queries = [*definitions.queries, *(f"{name} (paused)" for name in definitions.paused)]
+        state = "running" if self.running else "at rest"
+        return f"<Database {state}; streams: {streams}; queries: {', '.join(queries) or 'none'}>"
 
     @property
     def _activity(self) -> str:

@@ -95,6 +95,22 @@ def test_a_run_needs_a_query(db: hr.Database) -> None:
         db.run()
 
 
+def test_a_run_says_which_queries_are_paused(db: hr.Database) -> None:
+    db.execute(
+        "CREATE STREAM p (k BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts; CREATE QUERY q AS SELECT k FROM p"
+    )
+    db.start()
+    db.execute("ALTER QUERY q PAUSE")
+    db.stop()
+    assert "queries: q (paused)>" in repr(db)
+    with pytest.raises(UserError, match="there is no query to run: the query q is paused") as caught:
+        db.start()
+    assert caught.value.hint == "ALTER QUERY q RESUME lets it go on"
+    db.execute("ALTER QUERY q RESUME")
+    db.start()
+    assert "queries: q>" in repr(db)
+
+
 def test_views_of_one_answer(db: hr.Database) -> None:
     query = db.query("SELECT k, COUNT(*) AS n FROM s [RANGE 5] GROUP BY k")
     db.run()

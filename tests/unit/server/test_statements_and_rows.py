@@ -170,6 +170,11 @@ def test_resources_are_listed_shown_and_dropped(client: httpx.Client) -> None:
     assert "CREATE QUERY gone" in client.get("/catalog").json()["text"]
     assert client.get("/why/gone").json()["query"] == "gone"
     assert "== physical ==" in client.get("/explain", params={"query": "gone"}).json()["text"]
+    stages = (
+        client.get("/explain", params={"query": "gone", "stage": "physical"[:n] + "PHYSICAL"[n:]})
+        for n in (0, 1, 8)
+    )
+    assert len({stage.json()["text"] for stage in stages}) == 1
     assert client.get("/status").json()["running"] is True
     assert client.get("/relations").json() == {"relations": []}
     assert client.get("/sinks").json() == {"sinks": []}

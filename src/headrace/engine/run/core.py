@@ -652,6 +652,16 @@ class Core:
             raise UserError(f"the format {format} needs Spark", hint="use the runner spark")
         return runner
 
+    def _nothing_to_run(self) -> UserError:
+        """The error where there is no query, or none that is not paused."""
+        paused = sorted(self.definitions.paused)
+        if not paused:
+            hint = "write a SELECT, or CREATE QUERY name AS SELECT ..."
+            return UserError("there is no query to run", hint=hint)
+        names = f"{'the query' if len(paused) == 1 else 'the queries'} {', '.join(paused)}"
+        message = f"there is no query to run: {names} {'is' if len(paused) == 1 else 'are'} paused"
+        return UserError(message, hint=f"ALTER QUERY {paused[0]} RESUME lets it go on")
+
     def new_execution(self, *, adapt: bool) -> Execution:
         """A run of all queries, in the place of the last one.
 
@@ -675,9 +685,7 @@ class Core:
             warn("\n".join(reasons))
         self._check_sinks()
         if not (self.definitions.queries or self.definitions.keeping_input):
-            raise UserError(
-                "there is no query to run", hint="write a SELECT, or CREATE QUERY name AS SELECT ..."
-            )
+            raise self._nothing_to_run()
         if not adapt and self._replaced:
             raise UserError(
                 f"{next(iter(self._replaced))} is replaced by a query over the rows that arrive from then on",

@@ -234,7 +234,7 @@ class ResultReader:
         if instant < self.boundary:
             raise self._no_longer_kept(instant)
         if instant >= max(self.heartbeat, self.horizon):
-            raise self._not_final(instant)
+            raise self._not_said(instant)
 
     def _no_longer_kept(self, instant: int) -> UserError:
         asked, kept = (format_instant(at, self.domain) for at in (instant, self.boundary))
@@ -250,6 +250,18 @@ class ResultReader:
         below = format_instant(self.heartbeat, self.domain)
         return UserError(
             f"the answer at {asked} is not final yet, only below {below}",
+            hint="ask for an instant before that, or for latest()",
+        )
+
+    def _not_said(self, instant: int) -> UserError:
+        """The error for an instant of which nothing is said, not even what may still be corrected."""
+        if self.horizon <= self.heartbeat:
+            return self._not_final(instant)
+        asked, said = (format_instant(at, self.domain) for at in (instant, self.horizon))
+        final = f"final below {format_instant(self.heartbeat, self.domain)}"
+        return UserError(
+            f"nothing is said of the answer at {asked} yet, only below {said}, "
+            f"{'of which nothing is final' if self.heartbeat == BEGINNING else final}",
             hint="ask for an instant before that, or for latest()",
         )
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Request
+from pydantic import BeforeValidator
 from starlette.responses import Response
 
 from headrace.engine.catalog.listed_sinks import ListedSink
@@ -139,8 +140,14 @@ async def why(name: str, context: Ctx, caller: By) -> dict[str, Any]:
     }
 
 
+OneStage = Annotated[
+    Stage | None, BeforeValidator(lambda given: given.upper() if isinstance(given, str) else given)
+]
+"""A stage by its name, in small letters or in capitals."""
+
+
 @router.get("/explain", tags=["status"])
-async def explain(query: str, context: Ctx, caller: By, stage: Stage | None = None) -> dict[str, str]:
+async def explain(query: str, context: Ctx, caller: By, stage: OneStage = None) -> dict[str, str]:
     """The plan of a query, given by its name: as written, optimized and as it runs; or one of them."""
     found = context.session.query(query, caller)
     check_inputs("the plan", found, caller)

@@ -53,6 +53,25 @@ def test_an_epoch_is_named_by_its_number_or_by_the_clock() -> None:
             query.snapshot(4, as_of=2)
 
 
+def test_what_is_not_said_yet_is_said_so_by_its_horizon() -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute("CREATE STREAM s (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 3")
+        db.execute("CREATE QUERY q CONSISTENCY MIDDLE AS SELECT v FROM s [RANGE 5]")
+        query = db["q"]
+        db.start()
+        for ts in range(3, 11):
+            db.push("s", {"v": ts, "ts": ts})
+        epoch = query.epochs().to_pylist()[-1]["epoch"]
+        assert (query.epochs().to_pylist()[-1]["heartbeat"], query.epochs().to_pylist()[-1]["horizon"]) == (
+            7,
+            11,
+        )
+        assert query.snapshot(10, as_of=epoch).num_rows == 5
+        said = "nothing is said of the answer at 11 yet, only below 11, final below 7"
+        with pytest.raises(hr.UserError, match=said):
+            query.snapshot(11, as_of=epoch)
+
+
 def test_what_became_known_between_two_epochs() -> None:
     with three_epochs() as db:
         query = db["counted"]

@@ -20,8 +20,15 @@ from headrace.language.syntax import (
     WindowedTable,
 )
 
-_FORM = "write BEGIN (NOW - 10 SECONDS) END (NOW), with a bare number for integer timestamps"
-_FIXED = "write WINDOW(RANGE UNBOUNDED) after the streams, and conditions on their timestamps"
+_FORM = (
+    "write BEGIN (NOW - 10 SECONDS) END (NOW), with a bare number for integer timestamps; for what a query q "
+    "answered between two instants, ask SELECT ... FROM HISTORY OF q BEGIN 5 END 12"
+)
+_FIXED = (
+    "for all rows since then write WINDOW(RANGE UNBOUNDED) after the streams, and conditions on their "
+    "timestamps; for what a query q answered between two instants, "
+    "ask SELECT ... FROM HISTORY OF q BEGIN 5 END 12"
+)
 
 
 def parse_span(cursor: Cursor, tables: tuple[FromItem, ...]) -> tuple[FromItem, ...]:

@@ -304,6 +304,12 @@ class CreateSkew:
     position: Position
     estimation: EstimationClause | None = None
 
+    @property
+    def is_with_itself(self) -> bool:
+        """Whether the bounds are of one stream with itself: FROM a TO a."""
+        names = [tuple(name.text.lower() for name in side) for side in (self.firsts, self.seconds)]
+        return not self.both and len(self.firsts) == 1 and names[0] == names[1]
+
 
 def is_topic(format: str, options: Iterable[tuple[str, str]]) -> bool:
     """Whether a format, in lower case, with its options is a Kafka topic that our own source reads.

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.errors import LanguageError
 from headrace.heartbeats.skew import Bound
+from headrace.heartbeats.timeline import Arrival, timeline
 from headrace.heartbeats.timing import Follow
+from headrace.reference.generation import figure_2
 from headrace.runtime.driver.clock.timekeeper import rules_of
+from headrace.time import MICROSECONDS
+from how_many import examples
 
+SECOND = MICROSECONDS["SECOND"]
 THREE = Bound(4)
 """Up to 3 behind."""
 
@@ -149,3 +157,45 @@ def test_a_window_of_an_estimate_fits_the_streams(db: hr.Database) -> None:
     db.execute("CREATE SKEW BETWEEN a AND b ESTIMATED (WINDOW 100)")
     with pytest.raises(LanguageError, match="WINDOW"):
         db.execute("CREATE SKEW BETWEEN a AND b ESTIMATED (WINDOW 100 SECONDS)")
+
+
+ITSELF = st.lists(st.tuples(st.integers(0, 3), st.none() | st.integers(0, 4)), min_size=1, max_size=3)
+COMING = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 12)), min_size=1, max_size=8)
+
+
+@examples(20)
+@given(pairs=ITSELF, disorder=st.integers(0, 4), rows=COMING)
+def test_bounds_of_a_stream_with_itself_are_those_of_figure_2(
+    pairs: list[tuple[int, int | None]], disorder: int, rows: list[tuple[int, int]]
+) -> None:
+    """`B_ii` as a set (Srivastava and Widom, sections 3.1 and 4.2): what holds at once, and after waits."""
+    listed = ", ".join(f"({wait} SECONDS, {'STRICT' if by is None else by})" for wait, by in pairs)
+    with hr.connect(runner="inline") as db:
+        db.execute(f"CREATE STREAM a (ts BIGINT) FROM push TIMESTAMP BY ts DISORDER {disorder}")
+        db.execute(f"CREATE SKEW FROM A TO a {listed}")
+        timings = db.timings
+    rules = replace(rules_of(timings, [frozenset(timings)]), granule=SECOND)
+    found = timeline(rules, timings, [Arrival(when * SECOND, 0, instant) for when, instant in rows])
+    bounds = {(0, 0): [(0, disorder + 1), *((wait, 0 if by is None else by + 1) for wait, by in pairs)]}
+    came = sorted((when, 0, instant) for when, instant in rows)
+    for now in range(14):
+        (tau,) = figure_2(bounds, [0], [row for row in came if row[0] <= now], now)
+        moved = [move.heartbeat for move in found.moves if move.clock <= now * SECOND]
+        assert moved[-1:] == ([] if tau is None else [tau + 1])
+
+
+def follows_itself(db: hr.Database) -> list[Follow]:
+    return [follow for follow in db.timings["a"].follows if follow.streams == ("a",)]
+
+
+def test_a_stream_is_bounded_by_itself_until_that_is_dropped(db: hr.Database) -> None:
+    db.execute("CREATE SKEW FROM a TO a (2 SECONDS, STRICT); CREATE SKEW FROM a TO b (0 SECONDS, 3)")
+    assert follows_itself(db) == [Follow(("a",), (Bound(0, 2 * SECOND),))]
+    assert rules_of({"a": db.timings["a"]}, []).matrix.matrix.stalling() == ()
+    (found,) = db.execute("SHOW SKEWS")
+    assert "a     a   2 SECONDS  strict" in str(found)
+    db.execute("DROP SKEW FROM a TO A")
+    assert not follows_itself(db)
+    assert follows(db)["b"] == {("a", THREE)}
+    db.execute("CREATE SKEW FROM a TO a (2 SECONDS, STRICT); DROP STREAM a")
+    assert "2 SECONDS" not in str(db.execute("SHOW SKEWS")[0])

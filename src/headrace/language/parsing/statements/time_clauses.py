@@ -116,11 +116,16 @@ def parse_create_skew(cursor: Cursor, position: Position) -> CreateSkew:
         LanguageError: it is malformed.
     """
     skew = parse_drop_skew(cursor, position)
-    if cursor.accept("ESTIMATED"):
+    if cursor.at("ESTIMATED"):
+        _refuse_with_itself(skew, cursor.position, "ESTIMATED after TIMESTAMP BY says that of one stream")
+        cursor.accept("ESTIMATED")
         return replace(skew, **_estimated(cursor, between=True))
-    pairs = [_skew_pair(cursor)]
-    while cursor.accept(","):
+    pairs = list[SkewPair]()
+    while not pairs or cursor.accept(","):
+        place = cursor.position
         pairs.append(_skew_pair(cursor))
+        if pairs[-1].rows:
+            _refuse_with_itself(skew, place, "DISORDER n ROWS says that of one stream")
     return replace(skew, pairs=tuple(pairs))
 
 
@@ -175,7 +180,16 @@ def _listed_names(names: Sequence[Name]) -> str:
     return ", ".join(name.text for name in names)
 
 
+def _refuse_with_itself(skew: CreateSkew, position: Position, hint: str) -> None:
+    if skew.is_with_itself:
+        name = skew.firsts[0].text
+        message = f"the bound of {name} with itself is a wait and how far it is behind"
+        raise LanguageError(message, position=position, hint=hint)
+
+
 def _refuse_twice(skew: CreateSkew) -> None:
+    if skew.is_with_itself:
+        return
     known: set[str] = set()
     for name in (*skew.firsts, *skew.seconds):
         if name.text.lower() in known:

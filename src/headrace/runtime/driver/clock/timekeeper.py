@@ -232,7 +232,7 @@ def rules_of(timings: Mapping[str, Timing], together: Iterable[frozenset[str]]) 
     """
     places = {name: place for place, name in enumerate(timings)}
     latencies = [timing.latency for timing in timings.values()]
-    own = [own_bounds(timing) for timing in timings.values()]
+    own = [own_bounds(name, timing) for name, timing in timings.items()]
     skews = skews_of(timings)
     matrix = GroupedMatrix.of(latencies, own, skews)
     if skews:
@@ -248,7 +248,7 @@ def skews_of(timings: Mapping[str, Timing]) -> list[Skew]:
     seconds: dict[Follow, list[int]] = {}
     for name, timing in timings.items():
         for follow in timing.follows:
-            if follow.bounds:
+            if follow.bounds and follow.streams != (name,):
                 seconds.setdefault(follow, []).append(places[name])
     found = []
     for follow, followers in seconds.items():
@@ -258,14 +258,16 @@ def skews_of(timings: Mapping[str, Timing]) -> list[Skew]:
     return found
 
 
-def own_bounds(timing: Timing) -> tuple[Bound, ...]:
+def own_bounds(name: str, timing: Timing) -> tuple[Bound, ...]:
     """The bounds of a stream with itself: how far its rows are out of order, unless each value has its own.
 
-    `DISORDER d` allows rows that are exactly `d` behind, so that it is the paper's `delta = d + 1`.
+    Those of CREATE SKEW FROM the stream TO itself hold as well. `DISORDER d` allows rows that are exactly `d`
+    behind, so that it is the paper's `delta = d + 1`.
     """
     found = []
     if timing.disorder is not None and timing.per is None:
         found.append(Bound(timing.disorder + 1))
     if timing.rows is not None:
         found.append(Bound(1, rows=timing.rows))
-    return tuple(found)
+    itself = (follow.bounds for follow in timing.follows if follow.streams == (name,))
+    return (*found, *(bound for bounds in itself for bound in bounds))

@@ -116,9 +116,8 @@ def parse_create_skew(cursor: Cursor, position: Position) -> CreateSkew:
         LanguageError: it is malformed.
     """
     skew = parse_drop_skew(cursor, position)
-    if cursor.at("ESTIMATED"):
-        _refuse_with_itself(skew, cursor.position, "ESTIMATED after TIMESTAMP BY says that of one stream")
-        cursor.accept("ESTIMATED")
+    if cursor.accept("ESTIMATED"):
+        _refuse_with_itself(skew, position, "ESTIMATED after TIMESTAMP BY says that of one stream")
         return replace(skew, **_estimated(cursor, between=True))
     pairs = list[SkewPair]()
     while not pairs or cursor.accept(","):
@@ -182,9 +181,8 @@ def _listed_names(names: Sequence[Name]) -> str:
 
 def _refuse_with_itself(skew: CreateSkew, position: Position, hint: str) -> None:
     if skew.is_with_itself:
-        name = skew.firsts[0].text
-        message = f"the bound of {name} with itself is a wait and how far it is behind"
-        raise LanguageError(message, position=position, hint=hint)
+        what = f"the bound of {skew.firsts[0].text} with itself"
+        raise LanguageError(f"{what} is a wait and how far it is behind", position=position, hint=hint)
 
 
 def _refuse_twice(skew: CreateSkew) -> None:

@@ -72,6 +72,7 @@ def generate(
     if rules.timed.steps.kinds:
         _apply_timed(rules, after, news, caught_up)
     if rules.has_policies:
+        _follow_clock(rules, after, clocks)
         _apply_policies(rules, after, caught_up)
     return after
 
@@ -186,20 +187,58 @@ def _begun(rules: Rules, state: State, news: Int64Array, caught_up: BoolArray) -
     return replace(state, counting=tuple(map(tuple, counting)))
 
 
+def _follow_clock(rules: Rules, state: State, clocks: DrainedClocks) -> None:
+    """Let the clock move the streams whose rows are never far behind it; writes to the state's heartbeats.
+
+    What has come when the clock was read is taken, of those that are caught up, and what comes later is bound
+    by a later reading.
+    """
+    if clocks.reading is not None:
+        moved = (rules.behind < INFINITY) & clocks.caught_up & (state.heartbeats < INFINITY)
+        reached = np.maximum(state.heartbeats, clocks.reading - np.where(moved, rules.behind, 0))
+        state.heartbeats[moved] = reached[moved]
+
+
 def _apply_policies(rules: Rules, state: State, caught_up: BoolArray) -> None:
-    """Timeouts, then streams that are idle; writes to the state's heartbeats. Rows that wait are no
-    silence."""
+    """Silence of all streams that are read together, then streams that are idle; writes to the state's
+    heartbeats. Rows that wait are no silence."""
     heartbeats = state.heartbeats
     ended = heartbeats == INFINITY
     quiet = np.where(caught_up | ended, _quiet(state), -1)
-    silent = ~ended & (rules.meeting.least(quiet) >= rules.timeouts)
-    if silent.any():
-        newest = rules.meeting.largest(state.latest)
-        timed_out = silent & (newest > BEGINNING)
-        heartbeats[timed_out] = np.maximum(heartbeats, newest + 1)[timed_out]
     idle = ~ended & (quiet >= rules.idle_after)
+    silent = ~ended & (rules.meeting.least(quiet) >= rules.timeouts)
+    silent |= ~ended & _all_idle(rules, idle, ended)
+    if silent.any():
+        _finish(rules, state, silent)
     if idle.any():
         active = ~ended & ~idle
         followed = rules.meeting.least(np.where(active, heartbeats, INFINITY))
         followers = idle & (followed < INFINITY)
         heartbeats[followers] = np.maximum(heartbeats, followed)[followers]
+
+
+def _all_idle(rules: Rules, idle: BoolArray, ended: BoolArray) -> BoolArray:
+    """Whether each stream and those that are read with it are idle, one of them at least by IDLE AFTER; one
+    that follows others at once says nothing."""
+    says = idle & (rules.idle_after > 0)
+    if not says.any():
+        return says
+    everybody = rules.meeting.least((idle | ended).astype(np.int64)) > 0
+    found: BoolArray = everybody & (rules.meeting.largest(says.astype(np.int64)) > 0)
+    return found
+
+
+def _finish(rules: Rules, state: State, silent: BoolArray) -> None:
+    """Let the heartbeats of silent streams pass the rows that came, and the windows that hold them; writes to
+    the state's heartbeats."""
+    heartbeats = state.heartbeats
+    newest = rules.meeting.largest(state.latest)
+    passing = silent & (newest > BEGINNING)
+    heartbeats[passing] = np.maximum(heartbeats, newest + 1)[passing]
+    for places, endings in rules.awaited:
+        if any(silent[place] for place in places.values()):
+            latest = {name: int(state.latest[place]) for name, place in places.items()}
+            for name, needed in endings.heartbeats(latest).items():
+                place = places[name]
+                if silent[place]:
+                    heartbeats[place] = max(int(heartbeats[place]), needed)

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from headrace.algebra.endings import Endings
 from headrace.elements import BoolArray, Int64Array
 from headrace.heartbeats.counting import Counting
 from headrace.heartbeats.groups import GroupedMatrix
@@ -24,12 +25,28 @@ class SilencePolicy:
     Attributes:
         idle_after: after how long without rows it no longer holds others back (microseconds of counted time):
             its heartbeat then is the smallest of the streams read with it that are not idle. None: never.
+        behind: how far the timestamp of a row may be behind the clock when the row comes (microseconds).
+            None: any.
         timeout: after how long without rows on it and all the streams read with it its heartbeat passes all
-            rows that came on them (microseconds of counted time; section 3.4). None: never.
+            rows that came on them (microseconds of counted time; section 3.4), and the windows that hold
+            them. None: never. The same holds once all of them are idle.
     """
 
     idle_after: int | None = None
     timeout: int | None = None
+    behind: int | None = None
+
+
+class Awaited(NamedTuple):
+    """The windows and sessions of a query, which a silence of all its streams ends.
+
+    Attributes:
+        places: the numbers of the streams, by name.
+        endings: what their rows wait for.
+    """
+
+    places: dict[str, int]
+    endings: Endings
 
 
 class TimedBounds(NamedTuple):
@@ -68,6 +85,7 @@ class Rules:
         matrix: the bounds, with what follows from them if that is wanted.
         policies: of each stream.
         together: the numbers of the streams that each query reads.
+        awaited: of queries with windows or sessions that end.
         granule: promises that are due later hold at a multiple of this (microseconds of counted time): a
             larger one costs less memory and up to that much time (section 5.1).
         follows_on: whether promises that are not timestamps of rows, such as heartbeats that a source
@@ -79,6 +97,7 @@ class Rules:
     granule: int
     follows_on: bool = True
     together: tuple[tuple[int, ...], ...] = ()
+    awaited: tuple[Awaited, ...] = ()
 
     @cached_property
     def timed(self) -> TimedBounds:
@@ -109,7 +128,7 @@ class Rules:
     @cached_property
     def has_policies(self) -> bool:
         """Whether anything is assumed of streams that send nothing."""
-        return any(policy.idle_after is not None or policy.timeout is not None for policy in self.policies)
+        return any(policy != SilencePolicy() for policy in self.policies)
 
     @cached_property
     def needs_clocks(self) -> bool:
@@ -125,6 +144,11 @@ class Rules:
     def timeouts(self) -> Int64Array:
         """int64[streams] (microseconds), INFINITY for never."""
         return _or_never(policy.timeout for policy in self.policies)
+
+    @cached_property
+    def behind(self) -> Int64Array:
+        """int64[streams] (microseconds), INFINITY for any."""
+        return _or_never(policy.behind for policy in self.policies)
 
 
 def _or_never(lengths: Iterable[int | None]) -> Int64Array:

@@ -95,8 +95,10 @@ class Timing:
         latency: for how long a row may be under way, so that those after it overtake it (wall-clock).
         idle_after: without rows for so long, the stream follows those that are read with it (wall-clock).
         timeout: if none of the streams that are read with it has rows for so long, all of them are taken to
-            have reached the newest row of any (wall-clock).
+            have reached the newest row of any, and the end of the windows that hold rows (wall-clock).
         ahead: how far a timestamp may be ahead of the clock (microseconds), or None.
+        behind: how far the timestamp of a row may be behind the clock when the row comes (microseconds), so
+            that the clock alone moves the heartbeat while nothing waits to be taken; or None.
         heartbeats: the column with the heartbeats that the source sends, or None: no later row is below it.
         by_cti: whether heartbeats are among the rows of a physical stream of CEDR, and nothing else is said.
         counts: the column with the counts of external CTIs, or None without such.
@@ -114,6 +116,7 @@ class Timing:
     idle_after: int | None = None
     timeout: int | None = None
     ahead: int | None = None
+    behind: int | None = None
     heartbeats: str | None = None
     by_cti: bool = False
     counts: str | None = None

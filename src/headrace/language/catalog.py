@@ -401,6 +401,7 @@ _WITH_ARRIVAL = {
     "per": ("PER", _IN_ORDER),
     "latency": ("LATENCY", "how long a row was under way does not matter"),
     "ahead": ("AT MOST", "no row is ahead of the clock"),
+    "behind": ("AT MOST", _BY_CLOCK),
     "heartbeats": ("HEARTBEATS FROM", _BY_CLOCK),
     "idle_after": ("IDLE AFTER", _BY_CLOCK),
     "timeout": ("TIMEOUT", _BY_CLOCK),

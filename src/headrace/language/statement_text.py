@@ -180,6 +180,7 @@ def _time(clauses: TimeClauses) -> Iterator[str]:
         ("IDLE AFTER {}", clauses.idle_after),
         ("TIMEOUT {}", clauses.timeout),
         ("AT MOST {} AHEAD", clauses.ahead),
+        ("AT MOST {} BEHIND", clauses.behind),
     ):
         if length is not None:
             yield words.format(length)

@@ -118,22 +118,37 @@ def test_an_idle_stream_follows_the_slowest_of_those_beside_it() -> None:
     assert driven.epoch(22) == [40, 40, 50]
 
 
-def test_streams_that_are_all_idle_wait_for_the_timeout() -> None:
+def test_streams_that_are_all_idle_pass_what_came_and_do_not_wait_for_the_timeout() -> None:
     matrix = SkewMatrix((0, 0), {(place, place): (within(5),) for place in range(2)})
     policies = (SilencePolicy(10, 30), SilencePolicy(10))
     driven = Driven(rules_of(matrix, policies=policies, together=[(0, 1)]))
     assert driven.epoch(0, [(0, 100), (1, 50)]) == [95, 45]
+    assert driven.epoch(9) == [95, 45]
+    assert driven.epoch(10) == [101, 101]
+    # Without IDLE AFTER of both, only the timeout of the first counts.
+    driven = Driven(rules_of(matrix, policies=(policies[0], SilencePolicy()), together=[(0, 1)]))
+    assert driven.epoch(0, [(0, 100), (1, 50)]) == [95, 45]
     assert driven.epoch(20) == [95, 45]
     assert driven.epoch(30) == [101, 45]
+
+
+def test_one_that_follows_others_at_once_does_not_say_that_all_is_there() -> None:
+    matrix = SkewMatrix((0, 0), {(place, place): (within(5),) for place in range(2)})
+    policies = (SilencePolicy(0), SilencePolicy(10))
+    driven = Driven(rules_of(matrix, policies=policies, together=[(0,), (0, 1)]))
+    assert driven.epoch(0, [(0, 100)]) == [95, BEGINNING]
+    assert driven.epoch(9, [(1, 50)]) == [95, 45]
+    assert driven.epoch(19) == [101, 101]
 
 
 def test_a_stream_that_has_ended_is_followed_by_nobody() -> None:
     matrix = SkewMatrix((0, 0), {(place, place): (within(0),) for place in range(2)})
     driven = Driven(rules_of(matrix, policies=(SilencePolicy(10, 30), SilencePolicy()), together=[(0, 1)]))
     assert driven.epoch(0, [(0, 5), (1, 9)], {1: INFINITY}) == [5, INFINITY]
-    assert driven.epoch(20) == [5, INFINITY]
-    assert driven.epoch(30) == [10, INFINITY]
-    driven = Driven(driven.rules)
+    assert driven.epoch(9) == [5, INFINITY]
+    # The one that is left is idle, so that all that came is all there is.
+    assert driven.epoch(10) == [10, INFINITY]
+    driven = Driven(rules_of(matrix, policies=(SilencePolicy(None, 30), SilencePolicy()), together=[(0, 1)]))
     driven.epoch(0, [(0, 5), (1, 9)])
     driven.epoch(7, (), {1: INFINITY})
     assert next_due(driven.rules, driven.state, EVERYBODY[: driven.rules.matrix.size]) == 23

@@ -67,11 +67,12 @@ def timing_of(clauses: TimeClauses, info: StreamInfo, *, comes_now: bool, in_bat
             hint="read files with one of the formats parquet, csv, json or arrow, or push the rows",
         )
     is_timestamp = info.domain is TimeDomain.TIMESTAMP
-    if clauses.ahead is not None and not is_timestamp:
-        raise LanguageError(
-            "AT MOST ... AHEAD compares with the clock, and the stream is timed by an integer",
-            hint="leave it out, or time the stream by a TIMESTAMP",
-        )
+    for word, length in (("AHEAD", clauses.ahead), ("BEHIND", clauses.behind)):
+        if length is not None and not is_timestamp:
+            raise LanguageError(
+                f"AT MOST ... {word} compares with the clock, and the stream is timed by an integer",
+                hint="leave it out, or time the stream by a TIMESTAMP",
+            )
     ahead = _length(clauses.ahead)
     if ahead is None and comes_now and is_timestamp:
         ahead = AHEAD
@@ -90,6 +91,7 @@ def timing_of(clauses: TimeClauses, info: StreamInfo, *, comes_now: bool, in_bat
         idle_after=_length(clauses.idle_after),
         timeout=_length(clauses.timeout),
         ahead=ahead,
+        behind=_length(clauses.behind),
         heartbeats=None if by_cti else _heartbeats(clauses, info),
         by_cti=by_cti,
         counts=_counts(clauses, info, in_batches=in_batches),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from headrace.engine.shown.status import instant_text
 from headrace.heartbeats import bounded
-from headrace.runtime.driver.facts.status import SlowestValue, StreamStatus
+from headrace.runtime.driver.facts.status import StreamStatus
 from headrace.time import BEGINNING, MAX_INSTANT, TimeDomain, format_length
 
 
@@ -31,9 +31,22 @@ def ways_on(stream: StreamStatus, needed: int, said: str = "DISORDER") -> Iterat
         yield f"wait until the clock has passed {instant_text(needed, stream.domain)}"
     elif needed == BEGINNING or stream.disorder is None:
         yield f"send {row}"
+        yield from _by_clock(stream, needed)
     else:
         at = instant_text(min(needed + stream.disorder, MAX_INSTANT), stream.domain)
         yield f"send {row} at {at} or later{_bound(stream, stream.disorder, said)}"
+        yield from _by_clock(stream, needed)
+
+
+def _by_clock(stream: StreamStatus, needed: int) -> Iterator[str]:
+    """The use of AT MOST ... BEHIND."""
+    if stream.behind is None:
+        return
+    if needed == BEGINNING:
+        yield f"wait: it declares AT MOST {_seconds(stream.behind)} BEHIND"
+    else:
+        at = instant_text(min(needed + stream.behind, MAX_INSTANT), stream.domain)
+        yield f"wait until the clock has passed {at}: it declares AT MOST {_seconds(stream.behind)} BEHIND"
 
 
 def _bound(stream: StreamStatus, disorder: int, said: str) -> str:
@@ -48,54 +61,41 @@ def _bound(stream: StreamStatus, disorder: int, said: str) -> str:
 
 
 def ways_without(
-    stream: StreamStatus, needed: int, others: Iterable[StreamStatus], *, alone: bool
+    stream: StreamStatus, needed: int, beside: Iterable[StreamStatus], finished: int
 ) -> Iterator[str]:
     """What would let a query go on without further rows of a stream: alternatives, each as an order.
 
-    No time counts for one that was given up, so that it is never idle.
+    Only what would move the heartbeat far enough is said: a silent stream follows those beside it, and once
+    all of them are silent their heartbeats go to the end of the windows that hold rows, and no further. No
+    time counts for one that was given up, so that it is never idle.
 
     Args:
         stream: the stream.
         needed: the heartbeat that it must reach (instant); BEGINNING if any will do.
-        others: the streams that are read in the same run.
-        alone: whether the query reads no other stream.
+        beside: the other streams that the query reads.
+        finished: the heartbeat that the stream reaches when all of them are silent (instant), BEGINNING if
+            none.
     """
     never_ends, given_up = stream.share is None, stream.problem is not None
     if given_up or not never_ends or stream.by_arrival or stream.waits is not None:
         return
-    if stream.idle_after is not None and alone and stream.slowest is not None:
-        yield _when_values_are_idle(stream, stream.slowest, stream.idle_after, needed, others)
-    elif stream.idle_after is not None and not alone:
-        yield f"wait: it declares IDLE AFTER {_seconds(stream.idle_after)}"
-    elif stream.idle_after is None and (not alone or stream.slowest is not None):
+    least, others = max(needed, BEGINNING + 1), [one for one in beside if one.idle_after != 0]
+    ends, values = finished >= least, stream.slowest.reaches if stream.slowest else BEGINNING
+    follows = max((values, *map(_heartbeat, others))) >= least
+    if stream.idle_after is not None:
+        if follows or (ends and all(one.idle_after is not None for one in others)):
+            yield f"wait: it declares IDLE AFTER {_seconds(stream.idle_after)}"
+    elif (others or stream.slowest is not None) and (follows or ends):
         yield f"write ALTER STREAM {stream.name} IDLE AFTER 30 SECONDS"
-    if not alone or stream.heartbeat > stream.latest:
-        return
-    if stream.timeout is None:
-        yield f"write ALTER STREAM {stream.name} TIMEOUT 30 SECONDS"
-    else:
+    if stream.timeout is not None and ends:
         yield f"wait: it declares TIMEOUT {_seconds(stream.timeout)}"
+    elif stream.timeout is None and ends and not others and stream.idle_after is None:
+        yield f"write ALTER STREAM {stream.name} TIMEOUT 30 SECONDS"
 
 
-def _when_values_are_idle(
-    stream: StreamStatus, slowest: SlowestValue, idle_after: int, needed: int, others: Iterable[StreamStatus]
-) -> str:
-    """The use of IDLE AFTER where each value of a column has a bound of its own.
-
-    Values become idle one after the other, and each lets the stream go on to the next one. When the last one
-    is idle, it stays where it is, unless another stream is ahead, which it follows.
-    """
-    length = _seconds(idle_after)
-    ahead = (one.heartbeat for one in others if one.name != stream.name and not one.idle)
-    if max((slowest.reaches, *ahead)) >= max(needed, BEGINNING + 1):
-        return f"wait: it declares IDLE AFTER {length}"
-    # A row that is newer than all is not late for any value.
-    at = max(stream.latest, needed + (stream.disorder or 0) if needed > BEGINNING else BEGINNING)
-    when = f" at {instant_text(min(at, MAX_INSTANT), stream.domain)} or later" if at > BEGINNING else ""
-    return (
-        f"when no {slowest.column} has brought a row for {length} (IDLE AFTER), send a row of {stream.name} "
-        f"with any {slowest.column}{when}"
-    )
+def _heartbeat(stream: StreamStatus) -> int:
+    """How far a stream is that others may follow; an idle one is followed by nobody."""
+    return BEGINNING if stream.idle else stream.heartbeat
 
 
 def _seconds(length: int) -> str:

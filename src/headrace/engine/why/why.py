@@ -14,6 +14,7 @@ from typing import Final
 import pyarrow as pa
 
 from headrace.algebra.arrival import Dial, Unit
+from headrace.algebra.endings import Endings
 from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import (
@@ -245,7 +246,7 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
     slowest = [
         one for one in read if one.heartbeat == stream.heartbeat and (one is stream or one.idle_after != 0)
     ]
-    alone = len(query.reads) == 1
+    finished = _finished(status, query)
     memory = _memory_of(status, query, stream.name)
     said = "DISORDER" if memory is None or memory.dial is not None else "REMEMBER"
     orders = [
@@ -253,7 +254,7 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
             (
                 *ways_on(one, needed, said),
                 *_ways_by(status, query, one),
-                *ways_without(one, needed, status.streams, alone=alone),
+                *ways_without(one, needed, [other for other in read if other is not one], finished[one.name]),
             )
         )
         for one in slowest
@@ -269,6 +270,15 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
     if held:
         yield Finding(f"its operators keep {count(held, 'row')}")
     yield from _held_back(status, query)
+
+
+def _finished(status: Status, query: QueryStatus) -> dict[str, int]:
+    """How far the streams of a query go once all of them are silent (instants), BEGINNING for nowhere."""
+    newest = {name: status.stream(name).latest for name in query.reads}
+    last = max(newest.values())
+    ends = Endings.of(status.graph.nodes[query.chain[0].node].plan).heartbeats(newest)
+    passed = BEGINNING if last == BEGINNING else last + 1
+    return {name: max(passed, ends.get(name, BEGINNING)) for name in newest}
 
 
 def _as_read(status: Status, query: QueryStatus, name: str) -> StreamStatus:
@@ -303,19 +313,21 @@ def _ways_by(status: Status, query: QueryStatus, stream: StreamStatus) -> Iterat
 
 def _held_back(status: Status, query: QueryStatus) -> Iterator[Finding]:
     """The operators in which rows wait that could be used already, with what lets them go."""
+    finished = _finished(status, query)
     for number in sorted(status.graph.below(query.chain[0].node)):
         operator = status.operators[number]
         if operator.waiting_since is None:
             continue
         streams = [status.stream(name) for name in status.graph.streams_of(operator.waits_for)]
         slowest = min(streams, key=lambda stream: stream.heartbeat)
+        beside = [status.stream(name) for name in query.reads if name != slowest.name]
         names, needed = " and ".join(stream.name for stream in streams), operator.waiting_since + 1
         since = instant_text(operator.waiting_since, operator.domain)
         yield Finding(
             f"{count(operator.waiting_rows, 'row')} from {since} on wait for {names} before #{number} "
             f"{operator.text}: {query.name} was created with HEARTBEATS",
             " or ".join(
-                (*ways_on(slowest, needed), *ways_without(slowest, needed, status.streams, alone=False))
+                (*ways_on(slowest, needed), *ways_without(slowest, needed, beside, finished[slowest.name]))
             )
             + "; no answer would be final sooner if they did not wait",
         )

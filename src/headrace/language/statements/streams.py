@@ -78,6 +78,7 @@ class TimeClauses:
         idle_after: after how long without rows the stream no longer holds back others (wall-clock).
         timeout: after how long without rows of any stream all of them are final (wall-clock).
         ahead: by how much a timestamp may be ahead of the clock.
+        behind: by how much the timestamp of a row that comes may be behind the clock.
         heartbeats: the column with heartbeats that the source sends.
         per: of what column each value is bounded on its own.
         letters: for how long dead letters of the stream are kept (wall-clock), INFINITY for ever.
@@ -94,6 +95,7 @@ class TimeClauses:
     idle_after: Duration | None = None
     timeout: Duration | None = None
     ahead: Duration | None = None
+    behind: Duration | None = None
     heartbeats: Name | None = None
     per: PerClause | None = None
     letters: Duration | None = None

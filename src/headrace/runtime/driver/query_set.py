@@ -11,6 +11,7 @@ from typing import Any, Final
 from headrace.algebra.arrival import Past
 from headrace.algebra.bounds import has_unbounded_state
 from headrace.algebra.by_object import REMEMBERED, ByObject
+from headrace.algebra.endings import Endings
 from headrace.algebra.explain import describe
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.letters import stream_of_letters
@@ -422,6 +423,15 @@ class QuerySet:
         of_one = {number: name for name, number in self.graph.answers}
         known = {number: self._met(self.live[name], number) for number, name in of_one.items()}
         return tuple(known[number] for _, number in self.graph.answers)
+
+    @cached_property
+    def endings(self) -> tuple[tuple[frozenset[str], Endings], ...]:
+        """The inputs with a time of each query with windows or sessions that end, and what rows wait for."""
+        found = (
+            (met, Endings.of(self.live[name]))
+            for met, (name, _) in zip(self.meetings, self.graph.answers, strict=True)
+        )
+        return tuple(dict.fromkeys((met, endings) for met, endings in found if endings.wait))
 
     def _met(self, plan: Plan, output: int) -> frozenset[str]:
         """The inputs with a time of a query whose answer is that of a node."""

@@ -37,7 +37,7 @@ _EXAMPLES: Final = {
     "LATENCY": "LATENCY 2 SECONDS",
     "IDLE": "IDLE AFTER 30 SECONDS",
     "TIMEOUT": "TIMEOUT 1 MINUTE",
-    "AT": "AT MOST 1 DAY AHEAD",
+    "AT": "AT MOST 1 DAY AHEAD, AT MOST 1 MINUTE BEHIND",
     "HEARTBEATS": "HEARTBEATS FROM column",
     "DEAD": "DEAD LETTERS KEEP 7 DAYS",
     "RETAIN": "RETAIN 2 HOURS",
@@ -234,16 +234,18 @@ def _read(cursor: Cursor, given: TimeClauses) -> tuple[TimeClauses, set[str]]:
         if found is None:
             _refuse_misspelt(cursor)
             return clauses, changed
-        if found in said:
-            raise LanguageError(f"{found} is given twice", position=position, hint="leave one of them out")
-        said.add(found)
+        read = _READERS[found](cursor)
+        # There are two bounds of the clock, which begin with the same words.
+        name = f"AT MOST ... {''.join(read).upper()}" if found == "AT MOST" else found
+        if name in said:
+            raise LanguageError(f"{name} is given twice", position=position, hint="leave one of them out")
+        said.add(name)
         if len(both := sorted(said & _ORDER.keys(), reverse=True)) > 1:
             raise LanguageError(
                 f"{' and '.join(both)} contradict each other",
                 position=position,
                 hint=f"{both[0]} says {_ORDER[both[0]]}; {both[1]}, {_ORDER[both[1]]}",
             )
-        read = _READERS[found](cursor)
         clauses, changed = replace(clauses, **read), changed | read.keys()
 
 
@@ -409,11 +411,15 @@ def _timeout(cursor: Cursor) -> dict[str, Any]:
     return {"timeout": parse_wall_clock(cursor, "TIMEOUT")}
 
 
-def _ahead(cursor: Cursor) -> dict[str, Any]:
-    ahead = parse_wall_clock(cursor, "AT MOST")
-    if not cursor.accept("AHEAD"):
-        raise cursor.error(f"AHEAD is missing, before {cursor.shown()}", f"write AT MOST {ahead} AHEAD")
-    return {"ahead": ahead}
+def _beside_clock(cursor: Cursor) -> dict[str, Any]:
+    length = parse_wall_clock(cursor, "AT MOST")
+    for word in ("AHEAD", "BEHIND"):
+        if cursor.accept(word):
+            return {word.lower(): length}
+    raise cursor.error(
+        f"AHEAD or BEHIND is missing, before {cursor.shown()}",
+        f"write AT MOST {length} AHEAD, or AT MOST {length} BEHIND, of the clock",
+    )
 
 
 def _heartbeats(cursor: Cursor) -> dict[str, Any]:
@@ -448,7 +454,7 @@ _READERS: Final[Mapping[str, Callable[[Cursor], dict[str, Any]]]] = {
     "LATENCY": _latency,
     "IDLE AFTER": _idle,
     "TIMEOUT": _timeout,
-    "AT MOST": _ahead,
+    "AT MOST": _beside_clock,
     "HEARTBEATS FROM": _heartbeats,
     "DEAD LETTERS KEEP": _letters,
     "RETAIN": _retain,

@@ -20,7 +20,7 @@ from headrace.heartbeats.generation import generate, next_due
 from headrace.heartbeats.groups import GroupedMatrix, Skew
 from headrace.heartbeats.per_value import ValueRules, heartbeat_after
 from headrace.heartbeats.per_value import rules_of as value_rules
-from headrace.heartbeats.rules import Rules, SilencePolicy, granule_for
+from headrace.heartbeats.rules import Awaited, Rules, SilencePolicy, granule_for
 from headrace.heartbeats.skew import Bound
 from headrace.heartbeats.state import State
 from headrace.heartbeats.timing import Follow, Timing
@@ -55,11 +55,17 @@ class Timekeeper:
         self._timings = timings
         self._queries = queries
         self._clock = clock
-        self._by_clock = tuple(place for place, name in enumerate(timings) if timings[name].by_arrival)
+        self._by_arrival = tuple(place for place, name in enumerate(timings) if timings[name].by_arrival)
+        # How far each stream that the clock moves is behind it.
+        self._by_clock = {
+            place: timing.behind or 0
+            for place, timing in enumerate(timings.values())
+            if timing.by_arrival or timing.behind is not None
+        }
         self._settling = (
             {name: Settling.of(plan) for name, plan in queries.live.items()} if self._by_clock else {}
         )
-        self.rules = rules_of(timings, queries.meetings)
+        self.rules = self._rules()
         self.accept({name: points.get(name, StreamPoint(0)) for name in self._names}, timings)
         self._clocks = DrainedClocks.stopped(self._state.clocks)
 
@@ -118,7 +124,8 @@ class Timekeeper:
         if not self._differs(after):
             return False
         known, found = self._outputs(self._state), self._outputs(after)
-        passed = clock - int(self._state.heartbeats[list(self._by_clock)].min())
+        heartbeats = self._state.heartbeats
+        passed = clock - min(int(heartbeats[place]) + behind for place, behind in self._by_clock.items())
         return any(
             found[name] != heartbeat
             and self._settling[name].is_due(self._newest(name), heartbeat, found[name], passed)
@@ -144,7 +151,7 @@ class Timekeeper:
         """
         if timings != self._timings:
             self._timings = timings
-            self.rules = rules_of(timings, self._queries.meetings)
+            self.rules = self._rules()
         found = [points[name].time for name in self._names]
         self._pasts = {name: points[name].past for name in self._queries.graph.dials}
         self._state = State.of(found, self.rules.granule, self.rules.width)
@@ -153,13 +160,26 @@ class Timekeeper:
             if timing.per is not None and (values := values_of(timing, points[name])) is not None:
                 self._values[place] = value_rules(timing, timing.per), values
 
+    def _rules(self) -> Rules:
+        """What the streams declare, and what the windows of the queries wait for when all are silent."""
+        rules = rules_of(self._timings, self._queries.meetings)
+        if not rules.has_policies:
+            return rules
+        places = {name: place for place, name in enumerate(self._names)}
+        awaited = (
+            Awaited({name: places[name] for name in sorted(met)}, endings)
+            for met, endings in self._queries.endings
+        )
+        return replace(rules, awaited=tuple(awaited))
+
     def _after(self, clock: int | None) -> State:
         """The state after an epoch without input.
 
         Args:
             clock: its reading (microseconds since 1970-01-01 UTC); None where the clock itself moves nothing.
         """
-        return generate(self.rules, self._reached(clock), {}, self._clocks, {})
+        clocks = self._clocks if clock is not None else replace(self._clocks, reading=None)
+        return generate(self.rules, self._reached(clock), {}, clocks, {})
 
     def _differs(self, after: State) -> bool:
         return bool((after.heartbeats != self._state.heartbeats).any())
@@ -176,11 +196,11 @@ class Timekeeper:
         per value that brings rows, time has counted up to the epoch before: a value that has become idle
         since may be among them.
         """
-        if not (self._values or self._by_clock):
+        if not (self._values or self._by_arrival):
             return self._state
         heartbeats = self._state.heartbeats.copy()
         if clock is not None:
-            for place in self._by_clock:
+            for place in self._by_arrival:
                 if heartbeats[place] != INFINITY:
                     heartbeats[place] = max(int(heartbeats[place]), clock) + 1
         for place, (rules, point) in self._values.items():
@@ -237,9 +257,17 @@ def rules_of(timings: Mapping[str, Timing], together: Iterable[frozenset[str]]) 
     matrix = GroupedMatrix.of(latencies, own, skews)
     if skews:
         matrix = matrix.closure()
-    policies = tuple(SilencePolicy(timing.idle_after, timing.timeout) for timing in timings.values())
+    policies = tuple(
+        SilencePolicy(_idle_after(timing), timing.timeout, timing.behind) for timing in timings.values()
+    )
     met = sorted(sorted(places[name] for name in group) for group in set(together))
     return Rules(matrix, policies, granule_for(matrix), together=tuple(map(tuple, met)))
+
+
+def _idle_after(timing: Timing) -> int | None:
+    """After how long a stream that brings nothing is idle; not while it waits for values to come."""
+    idle = timing.idle_after
+    return idle if idle is None or timing.per is None else max(idle, timing.per.wait)
 
 
 def skews_of(timings: Mapping[str, Timing]) -> list[Skew]:

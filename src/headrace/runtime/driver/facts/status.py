@@ -89,7 +89,8 @@ class StreamStatus:
         latest: the newest timestamp that was read (instant), `BEGINNING` if there was none.
         disorder: by how much a row may be older than the newest one (instants); None for any age.
         idle_after: without rows for so long it holds no others back (microseconds), or None.
-        timeout: without rows of any for so long all that came is final (microseconds), or None.
+        timeout: without rows of any for so long all that came is final, with the windows that hold it
+            (microseconds), or None.
         age: the seconds of wall-clock time since the heartbeat last moved.
         problem: why it was given up, or None.
         estimated: whether the disorder is estimated; it is None until enough rows have come.
@@ -104,6 +105,7 @@ class StreamStatus:
         retained: what there is of its rows that are kept; None if none are to be.
         past: what it had brought before, as far as queries look back to that.
         trouble: why it cannot be read for now, while that is tried again, or None.
+        behind: how far rows may be behind the clock, which then moves its heartbeat (microseconds), or None.
     """
 
     name: str
@@ -133,6 +135,7 @@ class StreamStatus:
     past: Past = NO_PAST
     dropped: int = 0
     trouble: str | None = None
+    behind: int | None = None
 
 
 @dataclass(frozen=True)

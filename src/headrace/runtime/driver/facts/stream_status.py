@@ -74,6 +74,7 @@ def stream_statuses(
             retained=_rows_kept(point.retained),
             past=point.past,
             trouble=troubles.get(name),
+            behind=stream.timing.behind,
         )
 
 

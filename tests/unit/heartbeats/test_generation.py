@@ -272,6 +272,29 @@ def test_rows_that_wait_are_not_judged_by_those_of_others() -> None:
     assert found == [BEGINNING, 17, 27, 99, 117]
 
 
+def test_the_clock_moves_a_stream_once_its_backlog_is_taken() -> None:
+    matrix = SkewMatrix((0, 0), {(place, place): (within(0),) for place in range(2)})
+    rules = rules_of(matrix, policies=(SilencePolicy(behind=5), SilencePolicy()), together=[(0, 1)])
+    state, clocks, found = start(rules), DrainedClocks.stopped((0, 0)), []
+    for now, rows, caught_up, promises in (
+        (1_000, [(0, 20)], False, {}),
+        (1_010, [(0, 30)], True, {}),
+        (1_011, [(0, 1_009)], True, {}),
+        (900, [], True, {}),
+        (1_020, [], True, {0: INFINITY}),
+    ):
+        clocks = clocks.look(now, (caught_up, True), longest=10)
+        state = generate(rules, state, arrived(rows), clocks, promises)
+        found.append(state.heartbeats.tolist())
+    assert found == [
+        [20, BEGINNING],
+        [1_005, BEGINNING],
+        [1_009, BEGINNING],
+        [1_009, BEGINNING],
+        [INFINITY, BEGINNING],
+    ]
+
+
 def test_an_hour_without_the_system_does_not_count() -> None:
     """It starts again with a full queue: the stream's time goes on when the queue has been emptied."""
     watched = Watched()

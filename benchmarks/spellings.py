@@ -54,7 +54,8 @@ SPELLED: Final[Mapping[str, tuple[str, ...]]] = {
         "FROM bid WINDOW(RANGE 60 SECONDS) GROUP BY auction",
     ),
     "join": (
-        "SELECT auction, price, seller FROM bid [NOW], auction WINDOW(RANGE 60 SECONDS) a WHERE auction = a.id",
+        "SELECT auction, price, seller "
+        "FROM bid [NOW], auction WINDOW(RANGE 60 SECONDS) a WHERE auction = a.id",
     ),
     "tumbling": (
         "SELECT auction, window_start, window_end, COUNT(*) AS n, SUM(price) AS total, MAX(price) AS top "

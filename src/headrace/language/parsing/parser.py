@@ -20,10 +20,9 @@ from headrace.language.parsing.statements.past_clauses import parse_start
 from headrace.language.parsing.statements.relations import parse_create_relation
 from headrace.language.parsing.statements.settings import parse_set, parse_show
 from headrace.language.parsing.statements.sinks import parse_create_sink
+from headrace.language.parsing.statements.skews import parse_create_skew, parse_drop_skew
 from headrace.language.parsing.statements.time_clauses import (
     parse_alter_stream,
-    parse_create_skew,
-    parse_drop_skew,
 )
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.parsing.tokens.slips import unexpected_hint

@@ -338,7 +338,7 @@ _READERS: Final[Mapping[str, Callable[[Cursor], dict[str, Any]]]] = {
     "DISORDER": _disorder,
     "CORRECTIONS WITHIN": _corrections,
     "STRICT": _strict,
-    "ESTIMATED": _estimated,
+    "ESTIMATED": read_estimated,
     "PER": _per,
     "LATENCY": _latency,
     "IDLE AFTER": _idle,

@@ -361,3 +361,14 @@ def test_windows_over_windows(data: dict[str, Rows], size: int, factor: int, by:
     last = size - 1 if by == "window_start" else -1
     expected = Counter({(start, n, start + length - 1 + last): 1 for start, n in counts.items()})
     assert events_of(plan_of(text), data) == expected
+
+
+@examples(20, 100)
+@given(inputs(), st.integers(1, 5))
+def test_the_last_instant_of_a_window_is_a_column(data: dict[str, Rows], size: int) -> None:
+    """It may be asked for by its name, and times the windows over these."""
+    windows = f"TUMBLE(TABLE a, DESCRIPTOR(ts), {size})"
+    assert plan_of(f"SELECT * FROM {windows}").schema.names[-1] == "window_end"
+    found = events_of(plan_of(f"SELECT window_time, COUNT(*) FROM {windows} GROUP BY window_time"), data)
+    counts = Counter(ts // size * size + size - 1 for ts, _, _ in data["a"])
+    assert found == Counter((last, n, last) for last, n in counts.items())

@@ -89,7 +89,10 @@ def _growing(query: QuerySyntax, catalog: Catalog, plan: Plan) -> Iterator[Note]
             name = table.name.text
             size = _UNITS[plan.domain][1]
             message = f"{name} has no window: what is remembered of it grows for as long as the query runs"
-            hint = f"write {name} WINDOW(RANGE {size}) for the rows of the last {size}"
+            hint = (
+                f"write {name} WINDOW(RANGE {size}) for the rows of the last {size}, "
+                f"or {name} [NOW] for those of each instant"
+            )
             yield Note(message, table.name.position, hint)
 
 

@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from sqlglot import exp
 
 from headrace.language.dialect import Nested
-from headrace.language.syntax import NamedTable, QuerySyntax, WindowClause, WithQuery
+from headrace.language.syntax import NamedTable, QuerySyntax, ScalarItem, SelectQuery, WindowClause, WithQuery
 
 
 def streams_named(query: QuerySyntax) -> frozenset[str]:
@@ -53,3 +53,12 @@ def writes_window(part: object) -> bool:
             return any(writes_window(getattr(part, field.name)) for field in fields(part))
         case _:
             return False
+
+
+def names_window_time(query: SelectQuery) -> bool:
+    """Whether a SELECT names `window_time`, the last instant of a window, which `*` leaves out."""
+    listed = [item.expression for item in query.items if isinstance(item, ScalarItem)]
+    parts = (*listed, *(part for part in (query.where, *query.group_by, query.having) if part is not None))
+    return any(
+        str(node.name).lower() == "window_time" for part in parts for node in part.find_all(exp.Column)
+    )

@@ -33,7 +33,7 @@ from headrace.language.binding.over.calls import OverCalls
 from headrace.language.binding.present import with_present
 from headrace.language.binding.readings import compared, streamed, table_under
 from headrace.language.binding.scalars.context import Context, located
-from headrace.language.binding.scope import BoundTable, Outer, Scope, ScopeTable, check_domains
+from headrace.language.binding.scope import BoundTable, Outer, Scope, ScopeTable, check_domains, renamed
 from headrace.language.binding.selection.limits import bind_limits
 from headrace.language.binding.selection.selection import (
     BoundSelect,
@@ -51,12 +51,12 @@ from headrace.language.binding.tables.as_of import as_of_join
 from headrace.language.binding.tables.joins import crossed, join, looks_up
 from headrace.language.binding.tables.letters import refuse_letters
 from headrace.language.binding.tables.relations import check_as_of, refuse_window, relation_plan, stream_plan
-from headrace.language.binding.tables.table_functions import window_function
+from headrace.language.binding.tables.table_functions import window_function, with_window_time
 from headrace.language.binding.tables.unnest import unnest
 from headrace.language.binding.windows import windowed
 from headrace.language.catalog import Catalog, DerivedStream, RelationInfo, StreamInfo
 from headrace.language.defaults import Defaults, answer_of, yields_stream
-from headrace.language.references import streams_named, writes_window
+from headrace.language.references import names_window_time, streams_named, writes_window
 from headrace.language.syntax import (
     DerivedTable,
     FromItem,
@@ -339,9 +339,11 @@ def _tables(query: SelectQuery, catalog: Catalog, around: Around | None) -> Boun
     calls = [call for node in nodes for call in node.find_all(exp.Window)]
 
     where = () if query.where is None else tuple(parts_of(query.where))
+    timed = names_window_time(query)
 
     def bound(*, bare: bool) -> BoundTable:
-        bounds = [(_from_item(table, catalog, within, bare, where), _start(table)) for table in query.tables]
+        items = (_from_item(table, catalog, within, bare, where, timed) for table in query.tables)
+        bounds = list(zip(items, map(_start, query.tables), strict=True))
         (first, _), *rest = bounds
         return reduce(lambda left, right: crossed(left, right[0], right[1], where), rest, first)
 
@@ -363,8 +365,18 @@ def _from_item(
     around: Around | None,
     bare: bool = False,
     where: Sequence[Scalar] = (),
+    timed: bool = False,
 ) -> BoundTable:
-    """A part of FROM; `bare` if it gets no default window. Conditions of WHERE hold for all of its rows."""
+    """A part of FROM.
+
+    Args:
+        item: it.
+        catalog: the streams it may use.
+        around: what is around a subquery.
+        bare: whether it gets no window by default.
+        where: conditions that hold for all of its rows.
+        timed: whether `window_time` may be asked of it.
+    """
     match item:
         case NamedTable():
             return _table(item, catalog, bare, where)
@@ -377,11 +389,11 @@ def _from_item(
             scope = _scope(plan, alias.text if alias else None, first, catalog)
             window, scope = with_present(plan, window, scope, where)
             plan = table_under(plan, window, scope, catalog.defaults, item.position, bare)
-            return _renamed(BoundTable(plan, scope), item.columns)
+            return renamed(BoundTable(plan, scope), item.columns)
         case JoinedTable():
             held = [where if item.kind in kinds else () for kinds in _FILTERED]
-            left = _from_item(item.left, catalog, around, bare, held[0])
-            right = _from_item(item.right, catalog, around, bare, held[1])
+            left = _from_item(item.left, catalog, around, bare, held[0], timed)
+            right = _from_item(item.right, catalog, around, bare, held[1], timed)
             outer = None if around is None else around.outer
             if catalog.defaults is Defaults.CQL and looks_up(item):
                 # The window that it has by itself: each of its rows is looked at.
@@ -392,16 +404,18 @@ def _from_item(
                 return join(meant, left, right, partial(_nested, catalog=catalog), outer, where)
         case UnnestedTable(left=table):
             outer = None if around is None else around.outer
-            return unnest(item, _from_item(table, catalog, around, bare, where), outer)
+            return unnest(item, _from_item(table, catalog, around, bare, where, timed), outer)
         case WindowedTable(function=function, alias=alias, window=window):
             data = _from_item(function.data, catalog, around, bare=True)
             plan = window_function(function, data.plan, data.scope)
+            stream = data.scope.tables[0].stream if len(data.scope.tables) == 1 else None
+            hidden = 0
             if catalog.defaults is Defaults.SQL and is_stream(data.plan):
                 # A row is an event at the last instant of its window.
-                plan = Istream(plan)
-            stream = data.scope.tables[0].stream if len(data.scope.tables) == 1 else None
+                plan, hidden = with_window_time(Istream(plan)) if timed else (Istream(plan), 0)
             scope = _scope(plan, alias.text if alias else None, stream, catalog)
-            return _renamed(BoundTable(windowed(plan, window, scope), scope), item.columns)
+            scope = replace(scope, order=tuple(range(len(plan.schema) - hidden)))
+            return renamed(BoundTable(windowed(plan, window, scope), scope), item.columns)
         case _:
             assert_never(item)
 
@@ -451,27 +465,7 @@ def _table(
     scope = _scope(plan, table.alias.text if table.alias else name.text, name.text, catalog)
     window, scope = with_present(plan, table.window, scope, where)
     plan = table_under(plan, window, scope, catalog.defaults, name.position, bare, streams or None)
-    return _renamed(BoundTable(plan, scope), table.columns)
-
-
-def _renamed(bound: BoundTable, columns: tuple[Name, ...]) -> BoundTable:
-    """A table whose first columns have other names."""
-    if not columns:
-        return bound
-    plan, (table,) = bound.plan, bound.scope.tables
-    if len(columns) > len(plan.schema):
-        raise LanguageError(
-            f"{table.alias or 'the query'} has {len(plan.schema)} columns",
-            position=columns[len(plan.schema)].position,
-            hint=f"they are {', '.join(plan.schema.names)}",
-        )
-    names = [*(name.text for name in columns), *plan.schema.names[len(columns) :]]
-    for place, name in enumerate(columns):
-        if name.text.lower() in (other.lower() for at, other in enumerate(names) if at != place):
-            raise LanguageError(f"two columns are called {name.text}", position=name.position)
-    renamed = project(plan, tuple((name, column(plan, place)) for place, name in enumerate(names)))
-    named = tuple((name, column(renamed, place)) for place, name in enumerate(names))
-    return BoundTable(renamed, replace(bound.scope, tables=(replace(table, columns=named),)))
+    return renamed(BoundTable(plan, scope), table.columns)
 
 
 def _scope(plan: Plan, alias: str | None, stream: str | None, catalog: Catalog) -> Scope:

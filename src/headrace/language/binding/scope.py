@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from sqlglot import exp
 
-from headrace.algebra.nodes import Plan
+from headrace.algebra.nodes import Plan, column, project
 from headrace.errors import LanguageError, Position
 from headrace.expressions.tree import Column
 from headrace.language.catalog import Functions
@@ -222,6 +222,30 @@ class BoundTable:
 
     plan: Plan
     scope: Scope
+
+
+def renamed(bound: BoundTable, columns: tuple[Name, ...]) -> BoundTable:
+    """A table whose first columns have other names.
+
+    Raises:
+        LanguageError: there are more names than columns, or two columns would have one.
+    """
+    if not columns:
+        return bound
+    plan, (table,) = bound.plan, bound.scope.tables
+    if len(columns) > len(plan.schema):
+        raise LanguageError(
+            f"{table.alias or 'the query'} has {len(plan.schema)} columns",
+            position=columns[len(plan.schema)].position,
+            hint=f"they are {', '.join(plan.schema.names)}",
+        )
+    names = [*(name.text for name in columns), *plan.schema.names[len(columns) :]]
+    for place, name in enumerate(columns):
+        if name.text.lower() in (other.lower() for at, other in enumerate(names) if at != place):
+            raise LanguageError(f"two columns are called {name.text}", position=name.position)
+    renamed = project(plan, tuple((name, column(plan, place)) for place, name in enumerate(names)))
+    named = tuple((name, column(renamed, place)) for place, name in enumerate(names))
+    return BoundTable(renamed, replace(bound.scope, tables=(replace(table, columns=named),)))
 
 
 def check_domains(left: Plan, right: Plan, position: Position) -> None:

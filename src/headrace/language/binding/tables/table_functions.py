@@ -74,6 +74,19 @@ def _younger(windows: Plan, age: int) -> Plan:
     return Project(windows, tuple(items))
 
 
+def with_window_time(windows: Plan) -> tuple[Plan, int]:
+    """The rows of windows with the last instant of each, as Flink has it, and how many columns that are.
+
+    It is a column that `*` leaves out, unless the rows have one of that name themselves.
+    """
+    if windows.schema.find("window_time") is not None:
+        return windows, 0
+    places = range(len(windows.schema))
+    kept = [(windows.schema.names[place], column(windows, place)) for place in places]
+    last = moved_by(column(windows, places[-1]), -1)
+    return Project(windows, (*kept, ("window_time", last))), 1
+
+
 def _age_of(function: WindowFunction, plan: Plan, scope: Scope) -> int:
     """How long before the instants of rows the column lies that the descriptor names (instants)."""
     if function.time is None or not plan.is_chronon:

@@ -41,8 +41,8 @@ class ScopeTable:
     @cached_property
     def _by_name(self) -> dict[str, list[Column]]:
         found: dict[str, list[Column]] = {}
-        for name, column in self.columns:
-            found.setdefault(name.lower(), []).append(column)
+        for name, one in self.columns:
+            found.setdefault(name.lower(), []).append(one)
         return found
 
     def shifted(self, offset: int) -> ScopeTable:

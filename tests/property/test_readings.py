@@ -372,3 +372,23 @@ def test_the_last_instant_of_a_window_is_a_column(data: dict[str, Rows], size: i
     found = events_of(plan_of(f"SELECT window_time, COUNT(*) FROM {windows} GROUP BY window_time"), data)
     counts = Counter(ts // size * size + size - 1 for ts, _, _ in data["a"])
     assert found == Counter((last, n, last) for last, n in counts.items())
+
+
+@examples(60, 300)
+@given(inputs(), bounds, st.integers(0, 3), st.booleans())
+def test_a_value_of_the_rows_that_are_close(
+    data: dict[str, Rows], bound: tuple[int, int], spelling: int, equal: bool
+) -> None:
+    """It is known when all of them are there, which is when the row is."""
+    key = "a.k = b.k AND " if equal else ""
+    counted = f"(SELECT COUNT(*) FROM b WHERE {key}{within('b', 'a', *bound, spelling)})"
+    largest = f"(SELECT MAX(b.v) FROM b WHERE {key}{within('b', 'a', *bound, spelling)})"
+    low, high = bound
+    expected: Events = Counter()
+    for ts, k, v in data["a"]:
+        close = [b[2] for b in data["b"] if low <= b[0] - ts <= high and (not equal or b[1] == k)]
+        expected[ts, v, len(close), max(close, default=None), ts + max(0, high)] += 1
+    assert events_of(plan_of(f"SELECT ts, v, {counted}, {largest} FROM a"), data) == expected
+    none = plan_of(f"SELECT ts, v FROM a WHERE {counted} = 0")
+    kept = Counter({(ts, v, at): n for (ts, v, count, _, at), n in expected.items() if not count})
+    assert events_of(none, data) == kept

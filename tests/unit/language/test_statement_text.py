@@ -139,7 +139,7 @@ def test_every_part_of_a_statement_is_written() -> None:
     }
     assert names[TimeClauses] == {
         *("disorder", "rows", "percent", "estimation", "strict", "latency", "idle_after", "timeout"),
-        *("ahead", "heartbeats", "per", "letters", "retain", "overflow"),
+        *("ahead", "behind", "heartbeats", "per", "letters", "retain", "overflow"),
     }
     assert {one.name for one in fields(Consistency)} == {
         *("block", "position", "remember", "unit", "maximal", "memory"),

@@ -38,7 +38,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.unbounded import without_unbounded_window
 from headrace.expressions.functions.functions import literal, resolve
-from headrace.expressions.tree import Expression
+from headrace.expressions.tree import Call, Column, Expression, Literal
 from headrace.language.binding.distances import sum_of
 from headrace.schema import TIMESTAMP
 from headrace.time import INFINITY
@@ -165,12 +165,45 @@ def _of_several(plan: Join | OuterJoin | SemiJoin | Union | SetOperation) -> Map
             kept = [left] if kind in (SetKind.EXCEPT, SetKind.EXCEPT_ALL) else [left, right]
             return _either([ages_of(below) for below in kept])
         case Join(left=left, right=right) | OuterJoin(left=left, right=right):
+            if isinstance(plan, Join):
+                return _of_pairs(plan)
             padded = (JoinKind.RIGHT, JoinKind.FULL), (JoinKind.LEFT, JoinKind.FULL)
             found = {}
             for first, side, lost in zip((0, len(left.schema)), (left, right), padded, strict=True):
                 for place, age in ages_of(side).items():
                     found[first + place] = age._replace(nullable=age.nullable or plan.kept in lost)
             return found
+
+
+def _of_pairs(plan: Join) -> Mapping[int, Age]:
+    """The ages in a join's pairs, where columns that are equal are of the same age."""
+    width = len(plan.left.schema)
+    found = {**ages_of(plan.left), **{width + place: age for place, age in ages_of(plan.right).items()}}
+    for one, other in plan.equalities:
+        match plain_equality(one, other):
+            case Column(index=first), Column(index=second) if {first, width + second} <= found.keys():
+                pair = found[first], found[width + second]
+                if not any(age.nullable for age in pair):
+                    least, most = (
+                        max(age.least for age in pair),
+                        [age.most for age in pair if age.most is not None],
+                    )
+                    found[first] = found[width + second] = Age(least, min(most, default=None))
+            case _:
+                pass
+    return found
+
+
+def plain_equality(one: Expression, other: Expression) -> tuple[Expression, Expression]:
+    """The sides of an equality without what makes NULLs equal."""
+    match one, other:
+        case (
+            Call(function="COALESCE", arguments=(first, Literal() as least)),
+            Call(function="COALESCE", arguments=(second, Literal() as same)),
+        ) if least == same:
+            return first, second
+        case _:
+            return one, other
 
 
 def _mapped(below: Mapping[int, Age], items: Sequence[Expression]) -> Mapping[int, Age]:

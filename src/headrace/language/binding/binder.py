@@ -34,6 +34,7 @@ from headrace.language.binding.present import with_present
 from headrace.language.binding.readings import compared, streamed, table_under
 from headrace.language.binding.scalars.context import Context, located
 from headrace.language.binding.scope import BoundTable, Outer, Scope, ScopeTable, check_domains, renamed
+from headrace.language.binding.selection.close_rows import as_far_as_needed
 from headrace.language.binding.selection.limits import bind_limits
 from headrace.language.binding.selection.selection import (
     BoundSelect,
@@ -237,8 +238,9 @@ def _nested_select(query: SelectQuery, rows: Plan, scope: Scope, catalog: Catalo
     inner = None if read.deeper else bind_moved_out(query, bound.plan, bound.scope, nest)
     if inner is not None:
         return inner
-    around = around_values(scope, rows, read.columns)
-    bound = around.before(tables, query.position)
+    moved, kept = as_far_as_needed(query, rows, tables, bound.scope)
+    around = around_values(scope, moved, read.columns)
+    bound = around.before(replace(tables, plan=kept), query.position)
     block = bind_tied(query, bound.plan, bound.scope, nest, around.ties)
     return inner_of(block, columns_around(rows, read.columns))
 
@@ -249,7 +251,7 @@ def _nested_query(query: QuerySyntax, rows: Plan, scope: Scope, catalog: Catalog
     tables, read = {id(one.query.tables): one.tables for one in selected}, reading_of(selected)
     if not read.columns:
         return inner_of(_listed(_query(query, catalog, Around(moved_out(scope), tables=tables))))
-    around = replace(around_values(scope, rows, read.columns), tables=tables)
+    around = replace(around_values(scope, so_far(rows), read.columns), tables=tables)
     single = isinstance(query, TopQuery) and query.limit in (0, 1) and not query.with_ties
     block = _listed(_query(query, catalog, around), around.ties)
     return inner_of(replace(block, single=single), columns_around(rows, read.columns))

@@ -14,14 +14,14 @@ streams, too. Without an interval a row without a partner is there until one com
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import Istream, Plan, Project, Union, column
 from headrace.algebra.properties import is_constant
 from headrace.algebra.streams import is_stream, moved_later, remembered, so_far
-from headrace.expressions.tree import Expression, Literal, columns_of
-from headrace.language.binding.ages import Age, ages_of
+from headrace.expressions.tree import Call, Expression, Literal, columns_of
+from headrace.language.binding.ages import Age, ages_of, plain_equality
 from headrace.language.binding.distances import Distance, hull
 from headrace.schema import Schema
 
@@ -51,15 +51,28 @@ def apart_of(left: Plan, right: Plan, conditions: Iterable[Expression]) -> Apart
     """
     width, ours, theirs = len(left.schema), ages_of(left), ages_of(right)
     bounds: list[Distance] = []
-    for part in conditions:
+    for given in conditions:
+        part = _equal_if_known(given)
         for one in sorted(columns_of(part)):
             for other in sorted(columns_of(part)):
                 if one in ours and other - width in theirs and one < width <= other:
+                    if part is not given and (ours[one].nullable or theirs[other - width].nullable):
+                        continue
                     said = hull(part, ({one}, {other}))
                     bounds.append(_of_instants(said, ours[one], theirs[other - width]))
     least = max((low for low, _ in bounds if low is not None), default=None)
     most = min((high for _, high in bounds if high is not None), default=None)
     return Apart(None if least is None else max(0, -least), None if most is None else max(0, most))
+
+
+def _equal_if_known(part: Expression) -> Expression:
+    """An equality to which NULLs are equal, as it is where there are none; another condition as it is."""
+    match part:
+        case Call(function="=", arguments=(one, other)):
+            sides = plain_equality(one, other)
+            return part if sides == (one, other) else replace(part, arguments=sides)
+        case _:
+            return part
 
 
 def _of_instants(said: Distance, ours: Age, theirs: Age) -> Distance:

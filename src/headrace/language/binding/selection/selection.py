@@ -172,14 +172,14 @@ def _grouped(
 ) -> BoundSelect | None:
     """The block whose rows are groups."""
     refuse_outer_aggregates(listed, query.position, ties)
-    if is_stream(rows.plan) and not tells_instant(listed.keys, rows.plan):
+    tied = dict[Expression, Scalar | None]((column(rows.plan, place), None) for place in range(ties))
+    if is_stream(rows.plan) and not tells_instant((*tied, *listed.keys), rows.plan):
         rows = replace(rows, plan=so_far(rows.plan), rows=so_far(rows.rows))
     equals = [
         (condition, inner) for condition in rows.conditions if (inner := inner_side(condition)) is not None
     ]
     if len(equals) < len(rows.conditions) or groups_read_outer(listed) or are_of_outer(listed.parts):
         return None
-    tied = dict[Expression, Scalar | None]((column(rows.plan, place), None) for place in range(ties))
     conditions, keys = keyed(equals, {**tied, **listed.keys})
     names = names_of(listed.items)
     groups = group(rows.plan, listed, names, keys)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from headrace.algebra.failure import can_fail
 from headrace.algebra.nodes import Distinct, Join, Plan, Project, column, project
-from headrace.algebra.streams import so_far
+from headrace.algebra.streams import is_stream, so_far
 from headrace.errors import Position
 from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Call, Column, Expression, shift_columns, walk
@@ -48,7 +48,9 @@ class Around:
             return BoundTable(bound.plan, scope)
         check_domains(self.values, bound.plan, position)
         names = unique_names([*self.values.schema.names, *bound.plan.schema.names])
-        plan = Join(self.values, so_far(bound.plan), (), None, tuple(names))
+        # Values of an instant are answered at that instant, others over all rows so far.
+        rows = bound.plan if is_stream(self.values) else so_far(bound.plan)
+        plan = Join(self.values, rows, (), None, tuple(names))
         return BoundTable(plan, scope.shifted(self.ties))
 
 
@@ -62,7 +64,7 @@ def around_values(scope: Scope, rows: Plan, columns: Sequence[int]) -> Around:
 
     Args:
         scope: the tables around it.
-        rows: their rows.
+        rows: their rows, of all instants so far where it is about these.
         columns: those that it reads.
     """
     places = {index: place for place, index in enumerate(columns)}
@@ -70,7 +72,6 @@ def around_values(scope: Scope, rows: Plan, columns: Sequence[int]) -> Around:
     def seen(outer: Column) -> Column:
         return replace(outer, index=places[outer.index])
 
-    rows = so_far(rows)
     items = tuple((rows.schema.names[index], column(rows, index)) for index in columns)
     return Around(Outer(scope, seen), Distinct(project(rows, items)))
 

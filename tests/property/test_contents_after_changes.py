@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from hypothesis import given, settings
+import pytest
+from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from headrace.algebra.changes import OPERATIONS, Changes, content_of
+from headrace.algebra.changes import HOW_LATE, OPERATIONS, Changes, content_of
 from headrace.algebra.nodes import Plan, Relation, Source
 from headrace.elements import from_rows
 from headrace.heartbeats.timing import Timing
 from headrace.history import equivalent
 from headrace.optimizer import optimize
-from headrace.reference.changes import RowChange, history_after
+from headrace.reference.changes import RowChange, as_they_come, history_after
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream
 from headrace.schema import BIGINT, DOUBLE, STRING, Field, Schema
 from headrace.time import TimeDomain
@@ -60,5 +61,45 @@ def test_the_content_is_the_last_changes(
     plan = content_of(leaf, by)
     reader = run_plans({"q": optimize(plan)}, {"r": read}, buckets=buckets, epoch_rows=epoch_rows)["q"]
     history = history_after(defined(rows, by))
+    expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in history])
+    assert equivalent(reader.elements(), expected, reader.heartbeat), history
+
+
+ARRIVING = st.lists(
+    st.tuples(
+        st.sampled_from((None, 0.0, 1.5)),
+        st.sampled_from("IUD"),
+        st.sampled_from(("a", "b")),
+        st.none() | st.integers(0, 2),
+        st.integers(0, 12),
+    ),
+    max_size=14,
+)
+
+
+def row(operation: str, key: str, at: int) -> Row:
+    return None, operation, key, None, at
+
+
+@settings(max_examples=60)
+@example([row("D", "a", 5), row("I", "b", 6), row("I", "b", 7), row("U", "a", 4)], False, 1, 1, 0, 9)
+@example([row("I", "b", 6), row("D", "a", 3), row("I", "b", 7), row("U", "a", 2)], False, 1, 1, 0, 9)
+@given(ARRIVING, st.booleans(), BUCKETS, st.integers(1, 6), st.integers(0, 3), st.integers(0, 9))
+def test_a_change_that_is_late_counts_from_the_heartbeat_on(
+    rows: list[Row], versioned: bool, buckets: int, epoch_rows: int, disorder: int, how_late: int
+) -> None:
+    """However they are cut into epochs; one that is later than deletions are remembered is set apart."""
+    by = Changes("op", ("k",), "v" if versioned else None)
+    batch = from_rows(SCHEMA, [(row, 0, 1, 1) for row in rows])
+    source = TableSource(pa.Table.from_batches([batch.payload]))
+    read = BoundedStream(source, "ts", Timing(disorder=disorder), changes=by)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(HOW_LATE, TimeDomain.INTEGER, how_late)
+        plan = content_of(Source("r", SCHEMA, "ts", TimeDomain.INTEGER), by)
+        reader = run_plans({"q": optimize(plan)}, {"r": read}, buckets=buckets, epoch_rows=epoch_rows)["q"]
+    come = as_they_come(defined(rows, by), disorder, how_late)
+    event(f"some count late: {any(change.since > change.instant for change in come)}")
+    event(f"some are set apart: {len(come) < len(rows)}")
+    history = history_after(come)
     expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in history])
     assert equivalent(reader.elements(), expected, reader.heartbeat), history

@@ -9,16 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from headrace.algebra.nodes import Filter, Plan, Project, Relation, RelationIndex, RowWindow, column
+from headrace.algebra.nodes import Filter, Plan, Project, Relation, RelationIndex, RowWindow, Source, column
 from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Column, Expression
 from headrace.schema import Schema, unique_names
+from headrace.time import MICROSECONDS, TimeDomain
 
 DELETIONS: Final = ("D", "DELETE")
 """The operations that delete, in upper case."""
 
 OPERATIONS: Final = ("I", "INSERT", "C", "CREATE", "R", "READ", "U", "UPDATE", *DELETIONS)
 """All operations, in upper case: first letters and words, with Debezium's for inserts and snapshots."""
+
+
+HOW_LATE: Final = {TimeDomain.TIMESTAMP: MICROSECONDS["DAY"], TimeDomain.INTEGER: 86_400}
+"""How far below the heartbeat a change may be that still counts, and for how long deletions are remembered
+for its sake (instants): a day, if integers count seconds."""
 
 
 @dataclass(frozen=True)
@@ -56,19 +62,22 @@ def content_schema(schema: Schema, changes: Changes) -> Schema:
     return schema.select(tuple(place for place, name in enumerate(schema.names) if name != changes.operation))
 
 
-def content_of(leaf: Plan, changes: Changes) -> Plan:
+def content_of(leaf: Plan, changes: Changes, how_late: int | None = None) -> Plan:
     """The relation that a stream of changes yields.
 
     A row window orders the rows of an instant by its columns from left to right. So the version comes first
     in it, and then whether the row is there: of an insertion and a deletion of one version the former counts.
+    Where changes may come late, their own instant comes before both.
 
     Args:
         leaf: the changes, chronons with all their columns.
         changes: which columns say what a row changes.
+        how_late: how far below the heartbeat one may be that still counts (instants); `HOW_LATE` if None.
     """
     names = leaf.schema.names
     kept = [name for name in names if name != changes.operation]
-    versions = [name for name in kept if name == changes.version]
+    first = (leaf.timestamp, changes.version) if isinstance(leaf, Source) else (changes.version,)
+    versions = list(dict.fromkeys(name for name in first if name is not None))
     (flag,) = unique_names([*names, "is_there"])[len(names) :]
     items: list[tuple[str, Expression]] = [(name, _named(leaf, name)) for name in versions]
     items.append((flag, _is_there(_named(leaf, changes.operation))))
@@ -81,7 +90,9 @@ def content_of(leaf: Plan, changes: Changes) -> Plan:
         window = RowWindow(ordered, 1, keys=keys)
         live = Filter(window, _named(window, flag))
     else:
-        live = RelationIndex(ordered, 1, keys=keys, live=_named(ordered, flag))
+        assert isinstance(leaf, Source)
+        remembered = HOW_LATE[leaf.domain] if how_late is None else how_late
+        live = RelationIndex(ordered, 1, keys=keys, live=_named(ordered, flag), remembered=remembered)
     return Project(live, tuple((name, _named(live, name)) for name in kept))
 
 

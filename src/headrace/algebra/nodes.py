@@ -713,9 +713,19 @@ class LiveRow(RowWindow):
 class RelationIndex(LiveRow):
     """The rows of a relation that is given by endless changes, as the relation itself keeps them.
 
+    At t, of each partition the largest of the rows that have come up to t, in the order of their columns, if
+    it is live. The first column is the instant from which on the change holds. Of changes in time the largest
+    is the last one; one that comes late comes after its own instant, and hides nothing that is newer than it.
+
     It has all columns of the changes, whichever are read above it, and no filter passes it. So all queries
     that read the relation have one such node, and one that is added later is given what the node holds.
+
+    Attributes:
+        remembered: for so long after a row that is not live it is known that it was there (instants), so that
+            older ones of its partition that come late do not count. None comes later than that.
     """
+
+    remembered: int = field(default=0, kw_only=True)
 
 
 @dataclass(frozen=True)

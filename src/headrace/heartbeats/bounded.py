@@ -32,6 +32,7 @@ class Arrivals:
     Attributes:
         rows: rows with a usable timestamp that were in time.
         late: rows below the heartbeat that the rows before them make.
+        overdue: of these the changes of a relation that count from that heartbeat on; others are set apart.
         rejected: rows that did not parse, or whose timestamp is NULL or out of range.
         latest: the largest timestamp of rows that were not rejected (instant), BEGINNING if there are none.
         earliest: their smallest timestamp (instant), INFINITY if there are none.
@@ -55,6 +56,7 @@ class Arrivals:
     promise: int = BEGINNING
     limit: int = BEGINNING
     below: int = 0
+    overdue: int = 0
 
     @property
     def is_certain(self) -> bool:
@@ -65,6 +67,11 @@ class Arrivals:
     def everything(self) -> int:
         """All rows, late and rejected ones included."""
         return self.rows + self.late + self.rejected
+
+    @property
+    def newest(self) -> int:
+        """The last instant at which something is new by them: late changes count from a heartbeat on."""
+        return max(self.latest, self.limit) if self.overdue else self.latest
 
     def then(self, later: Arrivals) -> Arrivals:
         """These rows followed by others. Associative, and `Arrivals()` is neutral; not commutative."""
@@ -80,6 +87,7 @@ class Arrivals:
             min(self.certain, later.certain) if held else UNCERTAIN,
             max(self.promise, later.promise),
             *self._limited(later),
+            self.overdue + later.overdue,
         )
 
     def beside(self, other: Arrivals) -> Arrivals:
@@ -94,6 +102,7 @@ class Arrivals:
             min(self.certain, other.certain),
             max(self.promise, other.promise),
             *self._limited(other),
+            self.overdue + other.overdue,
         )
 
     def _limited(self, other: Arrivals) -> tuple[int, int]:
@@ -103,7 +112,7 @@ class Arrivals:
 
     def apart(self) -> Arrivals:
         """The same counts, where the rows that follow are those of another stream of the name."""
-        return Arrivals(self.rows, self.late, self.rejected, drop=self.drop)
+        return Arrivals(self.rows, self.late, self.rejected, drop=self.drop, overdue=self.overdue)
 
 
 @dataclass(frozen=True, eq=False)

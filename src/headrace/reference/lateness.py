@@ -19,6 +19,13 @@ def late_rows(timestamps: Sequence[int | None], disorder: int) -> list[int]:
     return [place for place, behind in _behind(timestamps) if behind > disorder]
 
 
+def late_with_limits(timestamps: Sequence[int | None], disorder: int) -> dict[int, int]:
+    """By the place of each late row the heartbeat that it is below (instant); see `late_rows`."""
+    late = set(late_rows(timestamps, disorder))
+    before = ([one for one in timestamps[:place] if one is not None] for place in range(len(timestamps)))
+    return {place: max(seen) - disorder for place, seen in enumerate(before) if place in late}
+
+
 def late_by_rows(timestamps: Sequence[int | None], rows: int) -> list[int]:
     """The places of the rows that are late for `DISORDER n ROWS`.
 

@@ -8,7 +8,16 @@ from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
-from headrace.algebra.nodes import LiveRow, Over, Plan, RowWindow, SessionWindow, WindowBounds, instant_type
+from headrace.algebra.nodes import (
+    LiveRow,
+    Over,
+    Plan,
+    RelationIndex,
+    RowWindow,
+    SessionWindow,
+    WindowBounds,
+    instant_type,
+)
 from headrace.reference.contents import Content, Payload, order
 from headrace.schema import BIGINT
 from headrace.time import INFINITY
@@ -71,9 +80,14 @@ def bound_changes(plan: WindowBounds, start: int, end: int) -> range:
 
 
 def _row_window_content(plan: RowWindow, past: PastContents) -> Content:
-    """The last rows of each partition, numbered by instant and payload, up to the last slide, if live."""
+    """The last rows of each partition, numbered by instant and payload, up to the last slide, if live.
+
+    Of what a relation keeps it is the largest row, which came with its own instant as its first column.
+    """
     content: Content = Counter()
     for rows in _partitions(plan, past).values():
+        if isinstance(plan, RelationIndex):
+            rows = [max(rows, key=lambda row: tuple(map(order, row[1])))]
         last = len(rows) // plan.slide * plan.slide
         content.update(row for _, row in rows[max(last - plan.rows, 0) : last])
     if not isinstance(plan, LiveRow):

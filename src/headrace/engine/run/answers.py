@@ -156,7 +156,7 @@ class Answers:
         """The newest timestamp that was read of the query's streams (instant), BEGINNING if none was."""
         seen = self._run.totals.arrivals
         streams = {source.name for source in sources_of(query.plan)}
-        return max((seen[name].latest for name in streams if name in seen), default=BEGINNING)
+        return max((seen[name].newest for name in streams if name in seen), default=BEGINNING)
 
     def follow(self, query: Query, from_epoch: int) -> Subscription[Change]:
         """The changes from an epoch on, as they are committed; ends when the run does, or the query.

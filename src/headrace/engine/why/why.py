@@ -176,22 +176,29 @@ def _inputs(streams: list[StreamStatus]) -> Iterator[Finding]:
             yield Finding(f"the stream {stream.name} was given up: {stream.problem}", _GIVEN_UP)
         if stream.trouble is not None:
             yield Finding(f"the stream {stream.name} cannot be read for now: {stream.trouble}", _AGAIN)
-        apart = f"{count(stream.late, 'late row')}, {stream.rejected:,} rejected"
+        if stream.overdue:
+            yield Finding(
+                f"{count(stream.overdue, 'change')} of {stream.name} came late: {_OVERDUE}", _IN_TIME
+            )
+        late = stream.late - stream.overdue
+        apart = f"{count(late, 'late row')}, {stream.rejected:,} rejected"
         letters = stream_of_letters(stream.name)
         if letters is not None:
             if not stream.rows:
                 yield Finding(f"no row of {letters} has been set apart since its dead letters are read")
-        elif not stream.rows and not stream.late + stream.rejected:
+        elif not stream.rows + stream.overdue and not late + stream.rejected:
             yield Finding(f"the stream {stream.name} has brought no row", _NOTHING[stream.share is None])
-        elif not stream.rows:
+        elif not stream.rows + stream.overdue:
             yield Finding(f"no row of {stream.name} could be used: {apart}", _APART)
-        elif stream.late + stream.rejected:
+        elif late + stream.rejected:
             yield Finding(f"rows of {stream.name} were set apart: {apart}", _APART)
 
 
 _NOTHING: Final = ("see that its files hold rows", "see that whatever sends its rows is at work")
 _AGAIN: Final = "it is tried again, and goes on by itself"
 _GIVEN_UP: Final = "it never counts as idle, since rows may wait where it reads from"
+_OVERDUE: Final = "what was final by then stays, and from there on it counts"
+_IN_TIME: Final = "a DISORDER, and IDLE AFTER with it, lets answers wait for such changes"
 _APART: Final = "dead_letters() says why; of late rows, a larger DISORDER takes more"
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import LiveRow, RowWindow
+from headrace.algebra.nodes import LiveRow, RelationIndex, RowWindow
 from headrace.elements import Batch, BoolArray, Int64Array, concat, empty, integers, take_rows
 from headrace.kernels.rows.rows import slide_rows
 from headrace.operators.contract import OperatorProgress
 from headrace.operators.state.runs import TIME, Area
 from headrace.operators.windows.arrived import Arrived
+from headrace.operators.windows.deletions import Deletions, late_changes
 from headrace.operators.windows.kept_rows import KeptRows, LastRows, RowColumns, WaitingRows
 from headrace.time import INFINITY
 
@@ -21,7 +22,7 @@ class RowWindowOperator:
     Definition:
         At t, the last n rows up to t of each partition; with a slide m, up to the last row whose number m
         divides. Rows are numbered by instant, and rows of one instant by payload, not by arrival. Of a
-        `LiveRow` the last row of each partition, if it is live.
+        `LiveRow` the last row of each partition, if it is live; of a `RelationIndex` the largest one.
 
     Retractions:
         Cancel a row that waits above the heartbeat. Below it all rows are known, and numbered for good.
@@ -29,7 +30,8 @@ class RowWindowOperator:
     State:
         The rows above the heartbeat; and per partition its last n rows and those since its last slide, for
         ever, since the partition may come again. A row that is not live is kept only while an older run has
-        rows of its partition, which it hides, and goes when the runs are merged.
+        rows of its partition, which it hides, and goes when the runs are merged. A `RelationIndex` remembers
+        it besides for as long as older rows of its partition may come late.
 
     A row comes out open-ended and is closed by a negative element when the row comes that pushes it out;
     with its end, if that row is there already.
@@ -53,12 +55,18 @@ class RowWindowOperator:
         self._waiting = WaitingRows(self._columns)
         self._live = node.live.index if isinstance(node, LiveRow) else None
         self._rows = LastRows(self._columns, node.rows, node.slide, self._live)
+        self._deleted = (
+            Deletions(self._columns, node.remembered)
+            if isinstance(node, RelationIndex) and node.remembered
+            else None
+        )
         self._inputs: list[Batch] = []
 
     @property
     def areas(self) -> dict[str, Area]:
-        """The rows above the heartbeat, and the last ones of each partition."""
-        return {"waiting": self._waiting.area, "rows": self._rows.area}
+        """The rows above the heartbeat, the last ones of each partition, and remembered deletions."""
+        areas: dict[str, Area] = {"waiting": self._waiting.area, "rows": self._rows.area}
+        return areas if self._deleted is None else areas | {"deleted": self._deleted.area}
 
     def process(self, port: int, batch: Batch) -> None:
         """Take in elements."""
@@ -71,11 +79,19 @@ class RowWindowOperator:
             return batch
         new = Arrived.of(batch, self._columns.keys_of(batch)).in_order()
         old = self._rows.of(new)
+        if self._deleted is not None and (late := late_changes(new)).any():
+            new = self._deleted.without_older(new, old, late)
+            if not len(new.rows):
+                return empty(self._node.schema)
+            old = self._rows.of(new)
         row, ts, te, w, stay, numbers = slide_rows(
             old.counts, old.starts, new.starts, new.rows.ts, self._node.rows, self._node.slide
         )
         needed = self._needed(new, stay, old)
         self._rows.keep(new.rows.take(stay[needed]), numbers[needed])
+        if self._deleted is not None:
+            last = new.rows.take(stay)
+            self._deleted.keep(last.take(np.flatnonzero(~self._are_live(last))), progress.window[0])
         border = len(old)
         of_old, of_new = np.flatnonzero(row < border), np.flatnonzero(row >= border)
         payload = take_rows(new.rows.payload, row[of_new] - border)

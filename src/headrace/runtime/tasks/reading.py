@@ -9,6 +9,7 @@ from typing import Final, assert_never
 import numpy as np
 import pyarrow as pa
 
+from headrace.algebra.changes import HOW_LATE, Changes
 from headrace.algebra.events import Events
 from headrace.algebra.nodes import Match, Relation, Remember, Source
 from headrace.algebra.properties import is_stateless
@@ -311,17 +312,43 @@ def _timed(
     unusable = sent.num_rows - rows.num_rows
     times = sync_times(events, rows, times)
     found = judge(rows, times)
+    overdue = 0
     if len(found.late):
-        domain = _domain(stream)
-        limits = (format_instant(limit, domain) for limit in found.heartbeats.tolist())
-        reasons = [f"{LATE}{limit}" for limit in limits]
-        letters.drop(name, take_rows(rows, found.late), reasons)
-        kept = np.delete(np.arange(len(times)), found.late)
-        rows, times = take_rows(rows, kept), times[kept]
+        overdue, rows, times = _without_late(name, stream, rows, times, found, letters)
     seen = replace(
-        found.arrivals, rejected=len(read.rejected) + unusable, promise=max(promise, found.arrivals.promise)
+        found.arrivals,
+        rejected=len(read.rejected) + unusable,
+        promise=max(promise, found.arrivals.promise),
+        overdue=overdue,
     )
     return elements_of(events, rows, times), times, seen
+
+
+def _without_late(
+    name: str,
+    stream: StreamInput,
+    rows: pa.RecordBatch,
+    times: Int64Array,
+    found: Judgement,
+    letters: DeadLetters,
+) -> tuple[int, pa.RecordBatch, Int64Array]:
+    """The rows without late ones, which are set apart, and when they count (instants).
+
+    A change of a row by its key says what there is from its instant on, and so also from the heartbeat on, if
+    it is not below that by more than deletions are remembered. Its own instant stays in its column, by which
+    the relation knows whether something newer has come. The number of these comes first.
+    """
+    domain, late, limits = _domain(stream), found.late, found.heartbeats
+    how_late = HOW_LATE[domain] if isinstance(stream.changes, Changes) else 0
+    counts = times[late] >= limits - how_late
+    counts &= how_late > 0
+    times = times.copy()
+    times[late[counts]] = limits[counts]
+    gone = late[~counts]
+    reasons = [f"{LATE}{format_instant(limit, domain)}" for limit in limits[~counts].tolist()]
+    letters.drop(name, take_rows(rows, gone), reasons)
+    kept = np.delete(np.arange(len(times)), gone)
+    return int(counts.sum()), take_rows(rows, kept), times[kept]
 
 
 def _known(name: str, stream: StreamInput, rows: pa.RecordBatch, letters: DeadLetters) -> pa.RecordBatch:

@@ -31,8 +31,14 @@ def log_epoch(commit: Commit, before: Totals, failed: Mapping[str, Reason]) -> N
     for name, seen in after.arrivals.items():
         known = before.arrivals.get(name, Arrivals())
         if seen.late > known.late:
-            late = count(seen.late - known.late, "row")
-            LOG.warning("epoch %d: %s of %s came too late", commit.epoch, late, name)
+            late, overdue = seen.late - known.late, seen.overdue - known.overdue
+            if late > overdue:
+                LOG.warning(
+                    "epoch %d: %s of %s came too late", commit.epoch, count(late - overdue, "row"), name
+                )
+            if overdue:
+                changes = count(overdue, "change")
+                LOG.info("epoch %d: %s of %s came late, and count from now on", commit.epoch, changes, name)
     if letters := after.dead_letters - before.dead_letters:
         LOG.warning("epoch %d: %s", commit.epoch, count(letters, "dead letter"))
     for name, (message, _) in commit.failed.items():

@@ -106,6 +106,7 @@ class StreamStatus:
         past: what it had brought before, as far as queries look back to that.
         trouble: why it cannot be read for now, while that is tried again, or None.
         behind: how far rows may be behind the clock, which then moves its heartbeat (microseconds), or None.
+        overdue: of the late rows the changes of a relation that count since they came; no dead letters.
     """
 
     name: str
@@ -136,6 +137,7 @@ class StreamStatus:
     dropped: int = 0
     trouble: str | None = None
     behind: int | None = None
+    overdue: int = 0
 
 
 @dataclass(frozen=True)
@@ -367,8 +369,8 @@ def _way(reading: PublishedRun, node: int, heartbeats: Sequence[int]) -> _Way:
 
 
 def _latest(totals: Totals, streams: Sequence[str]) -> int:
-    """The newest timestamp that was read of some streams."""
-    return max((totals.arrivals.get(stream, Arrivals()).latest for stream in streams), default=BEGINNING)
+    """The last instant at which something is new that was read of some streams."""
+    return max((totals.arrivals.get(stream, Arrivals()).newest for stream in streams), default=BEGINNING)
 
 
 def operator_statuses(reading: PublishedRun) -> Iterator[OperatorStatus]:

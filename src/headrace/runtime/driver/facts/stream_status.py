@@ -75,6 +75,7 @@ def stream_statuses(
             past=point.past,
             trouble=troubles.get(name),
             behind=stream.timing.behind,
+            overdue=seen.overdue,
         )
 
 

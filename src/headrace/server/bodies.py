@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from starlette.requests import Request
 
 from headrace.errors import SourceError, UserError, message_of
+from headrace.runtime.intake.given_rows import Deletable
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.composed.tables import read_rows
 from headrace.runtime.sources.text.blocks import Block, TextPart
@@ -94,7 +95,9 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def table_of(body: bytes, kind: str, stream: str, schema: Schema, limit: int) -> pa.Table:
+def table_of(
+    body: bytes, kind: str, stream: str, schema: Schema, limit: int, deletions: Deletable | None = None
+) -> pa.Table:
     """The rows in a body.
 
     Args:
@@ -103,13 +106,14 @@ def table_of(body: bytes, kind: str, stream: str, schema: Schema, limit: int) ->
         stream: the stream they are for.
         schema: its columns.
         limit: how many bytes the rows may have once they are unpacked.
+        deletions: which columns a deletion needs, where rows change others by key.
 
     Raises:
         UserError: a row cannot be read; nothing of the body counts then.
         RequestError: the media type is not one of rows, or the rows are too large.
     """
     if kind in _TEXTS:
-        return _read_text(body, _TEXTS[kind], stream, schema)
+        return _read_changes(body, _TEXTS[kind], stream, schema, deletions)
     if kind not in (ARROW, PARQUET):
         raise RequestError(
             "unsupported_media_type", 415, f"rows are not sent as '{kind}'",
@@ -119,6 +123,22 @@ def table_of(body: bytes, kind: str, stream: str, schema: Schema, limit: int) ->
         return _unpacked(body, kind, limit)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise SourceError(f"the body cannot be read as {kind}: {message_of(error)}") from error
+
+
+def _read_changes(
+    body: bytes, form: str, stream: str, schema: Schema, deletions: Deletable | None
+) -> pa.Table:
+    """The rows of a text, of which deletions may have no other columns than those that they need."""
+    try:
+        return _read_text(body, form, stream, schema)
+    except SourceError:
+        if deletions is None:
+            raise
+        few = Schema(tuple(field for field in schema if field.name in deletions.needed))
+        found = deletions.completed(_read_text(body, form, stream, few), schema)
+        if len(found.column_names) < len(schema):
+            raise
+        return found.select(schema.names)
 
 
 def _read_text(body: bytes, form: str, stream: str, schema: Schema) -> pa.Table:

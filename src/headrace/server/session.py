@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from headrace.engine.views.readable import Readable
 from headrace.errors import PolicyError, SourceError, UserError
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
 from headrace.language.named_values import ParameterValue
+from headrace.runtime.intake.given_rows import Deletable
 from headrace.runtime.writing.texts import row_texts
 from headrace.schema import Schema, sql_type
 from headrace.server.access import Caller
@@ -108,11 +109,15 @@ class Session:
         return found
 
     def pushed(self, name: str, caller: Caller) -> StreamInfo:
-        """The stream of a name, if rows can be sent to it.
+        """The stream of a name, or the changes of a relation, if rows can be sent to it.
 
         Raises:
             RequestError: there is none that they may see, or its rows come from elsewhere.
         """
+        relation = self.db.relations.get(name.lower())
+        if relation is not None and relation.changes is not None and relation.name in self.db.pushed:
+            caller.check_name("stream", name)
+            return replace(relation.changes.stream, changes=relation.changes.by)
         found = self.stream(name, caller)
         if not isinstance(found, StreamInfo) or found.name not in self.db.pushed:
             raise RequestError(
@@ -226,12 +231,14 @@ def described_stream(stream: StreamInfo | DerivedStream, db: Database) -> dict[s
     """A stream for JSON."""
     match stream:
         case StreamInfo():
+            deletions = Deletable.of(stream.changes, stream.timestamp)
             return {
                 "name": stream.name,
                 "kind": "pushed" if stream.name in db.pushed else "source",
                 "timestamp": stream.timestamp,
                 "by_arrival": stream.by_arrival,
                 "computed": list(stream.computed),
+                "deletions": None if deletions is None else asdict(deletions),
                 "time": stream.domain.name,
                 "columns": columns_of(stream.schema),
             }

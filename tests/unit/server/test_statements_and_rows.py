@@ -86,6 +86,41 @@ def test_rows_in_every_format_are_answered_after_their_commit(client: httpx.Clie
     )
 
 
+@pytest.mark.parametrize("what", ["RELATION v", "STREAM w"])
+def test_of_a_deletion_only_the_key_counts(client: httpx.Client, what: str) -> None:
+    name = what.split()[-1]
+    text = f"""CREATE {what} (ts BIGINT, op STRING, id BIGINT, a BIGINT) KEY (id) FROM push
+            CHANGES BY op TIMESTAMP BY ts; CREATE QUERY {name}_rows AS SELECT id, a FROM {name}"""
+    assert client.post("/statements", json={"text": text}).status_code == 200
+    place = f"/streams/{name}/rows"
+    rows = [{"ts": 1, "op": "insert", "id": key, "a": key} for key in range(6)]
+    assert client.post(place, content="\n".join(map(json.dumps, rows)), headers=LINES).status_code == 200
+    deleted = client.post(place, content='{"op": "delete", "id": 1, "ts": 3}', headers=LINES)
+    assert deleted.json() == {"committed": True, "rows": 1, "dead_letters": []}
+    lines = "op,id,ts\nd,2,3\nDELETE,3,3\n"
+    assert client.post(place, content=lines, headers={"Content-Type": "text/csv"}).status_code == 200
+    table, sink = pa.table({"ID": [4], "ts": [3], "op": ["D"]}), pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    arrow = {"Content-Type": "application/vnd.apache.arrow.stream"}
+    assert client.post(place, content=sink.getvalue().to_pybytes(), headers=arrow).status_code == 200
+    if what.startswith("STREAM"):
+        hr.Client(str(client.base_url)).push(name, {"op": "d", "id": 5, "ts": 3})
+        with pytest.raises(hr.UserError, match="there is no column a"):
+            hr.Client(str(client.base_url)).push(name, {"op": "u", "id": 5, "ts": 3})
+    else:
+        assert client.post(place, content='{"op": "d", "id": 5, "ts": 3}', headers=LINES).status_code == 200
+    for row in ({"op": "update", "id": 0, "ts": 4}, {"op": "delete", "ts": 4}, {"op": "delete", "id": 0}):
+        answer = client.post(place, content=json.dumps(row), headers=LINES)
+        assert "there is no column" in refused(answer, 400)["message"]
+    last = {"op": "insert", "id": 9, "a": 9, "ts": 9}
+    assert client.post(place, content=json.dumps(last), headers=LINES).status_code == 200
+    found = rows_of(client.get(f"/queries/{name}_rows/snapshot", params={"at": 8}))
+    assert found == [{"id": 0, "a": 0}]
+    dropped = client.post("/statements", json={"text": f"DROP {what} CASCADE"})
+    assert dropped.status_code == 200, dropped.text
+
+
 def test_dead_letters_of_the_request_are_in_its_answer(client: httpx.Client) -> None:
     client.post("/streams/r/rows", content='{"ts": 50, "room": "a", "v": 1}', headers=LINES)
     sent = client.post(

@@ -3,27 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from headrace.algebra.changes import DELETIONS, Changes
+from headrace.algebra.events import Events
 from headrace.conversion import MisfitError, cast_exactly, column_of
 from headrace.errors import SourceError, UserError, message_of, shown
 from headrace.runtime.intake.times import read_texts, with_times
 from headrace.runtime.sources.composed.tables import to_arrow_table
 from headrace.runtime.sources.rows.rows import typed_rows
 from headrace.runtime.sources.rows.widening import check_columns, find_column
-from headrace.schema import TIMESTAMP, Schema
+from headrace.schema import TIMESTAMP, Field, Schema
 from headrace.suggestions import did_you_mean
 
 
-def table_of(rows: Any, schema: Schema, name: str) -> pa.Table:
+@dataclass(frozen=True)
+class Deletable:
+    """What the deletions of a stream need whose rows change others by key: all other columns may be left out.
+
+    Attributes:
+        operation: the column that says whether a row deletes.
+        needed: the columns without which nothing is deleted.
+    """
+
+    operation: str
+    needed: tuple[str, ...]
+
+    @classmethod
+    def of(cls, changes: Changes | Events | None, timestamp: str) -> Deletable | None:
+        """Those of a stream; None where rows change nothing by key."""
+        if not isinstance(changes, Changes):
+            return None
+        version = () if changes.version is None else (changes.version,)
+        return cls(changes.operation, (*changes.columns, timestamp, *version))
+
+    def is_operation(self, name: str) -> bool:
+        """Whether a column is the one that says what a row does."""
+        return name.lower() == self.operation.lower()
+
+    def unneeded(self, names: Sequence[str], operations: Sequence[object], schema: Schema) -> list[Field]:
+        """The columns that are not there and need not be, since all rows delete.
+
+        Args:
+            names: the columns that are there.
+            operations: what the rows do.
+            schema: the columns of the stream.
+        """
+        given, needed = {name.lower() for name in names}, {name.lower() for name in self.needed}
+        missing = [field for field in schema if field.name.lower() not in given | needed]
+        delete = (isinstance(one, str) and one.upper() in DELETIONS for one in operations)
+        return missing if operations and all(delete) else []
+
+    def completed(self, table: pa.Table, schema: Schema) -> pa.Table:
+        """A table with NULL in the columns that it does not need."""
+        names = list(table.column_names)
+        operations = [one for name in names if self.is_operation(name) for one in table[name].to_pylist()]
+        for field in self.unneeded(names, operations, schema):
+            table = table.append_column(field.name, pa.nulls(len(table), field.type))
+        return table
+
+
+def table_of(rows: Any, schema: Schema, name: str, deletions: Deletable | None = None) -> pa.Table:
     """Rows as a table with a stream's columns.
 
     Args:
         rows: a table or data frame, a list of dictionaries, or one dictionary.
         schema: the columns.
         name: the stream, for errors.
+        deletions: which columns a deletion needs, where rows change others by key.
 
     Raises:
         UserError: the rows do not fit the columns.
@@ -31,9 +81,10 @@ def table_of(rows: Any, schema: Schema, name: str) -> pa.Table:
     if isinstance(rows, Mapping):
         rows = [rows]
     if isinstance(rows, Sequence):
-        return table_of_dictionaries(rows, schema, name)
+        return table_of_dictionaries(rows, schema, name, deletions)
     try:
         table = to_arrow_table(rows)
+        table = table if deletions is None else deletions.completed(table, schema)
         _refuse_misspelt(table.column_names, schema, name)
         table = with_times(table, schema, name)
         check_columns(table.schema, schema, name)
@@ -68,8 +119,16 @@ def _exact(rows: pa.RecordBatch, label: str) -> pa.RecordBatch:
     return rows
 
 
-def table_of_dictionaries(rows: Sequence[Any], schema: Schema, label: str) -> pa.Table:
+def table_of_dictionaries(
+    rows: Sequence[Any], schema: Schema, label: str, deletions: Deletable | None = None
+) -> pa.Table:
     """A table of rows given as dictionaries; where only some rows name a column, it is NULL in the others.
+
+    Args:
+        rows: the dictionaries.
+        schema: the columns of the stream.
+        label: its name, for errors.
+        deletions: as for `table_of`.
 
     Raises:
         UserError: a row is not a dictionary, or has a value that its column cannot hold.
@@ -86,6 +145,9 @@ def table_of_dictionaries(rows: Sequence[Any], schema: Schema, label: str) -> pa
         if not isinstance(name, str):
             raise UserError(f"these rows do not fit {label}: the name of a column is not text: {shown(name)}")
     _refuse_misspelt(names, schema, label)
+    if deletions is not None:
+        operations = [row.get(name) for name in names if deletions.is_operation(name) for row in rows]
+        names += [field.name for field in deletions.unneeded(names, operations, schema)]
     found = [names[find_column(names, field.name, label)] for field in schema]
     columns = []
     for name, field in zip(found, schema, strict=True):

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from headrace.errors import BusyError, UserError, told
 from headrace.language.statements.overflow import Overflow
-from headrace.runtime.intake.given_rows import table_of
+from headrace.runtime.intake.given_rows import Deletable, table_of
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources import SplitSource, open_source
@@ -131,7 +131,14 @@ class PushFeed:
                 use, or the stream has stopped.
         """
         push = _Push(
-            table_of(rows, self._stream.columns.given, self._name), *_numbered(producer, sequence), Future()
+            table_of(
+                rows,
+                self._stream.columns.given,
+                self._name,
+                Deletable.of(self._stream.changes, self._stream.timestamp),
+            ),
+            *_numbered(producer, sequence),
+            Future(),
         )
         push.done.set_running_or_notify_cancel()
         with self._room:

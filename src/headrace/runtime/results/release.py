@@ -12,7 +12,7 @@ import numpy as np
 
 from headrace.elements import Batch, concat
 from headrace.history import canonical, clip, difference
-from headrace.operators.state.netting import netted
+from headrace.operators.state.netting import netted, without_pairs
 from headrace.schema import Schema
 from headrace.time import BEGINNING, INFINITY
 
@@ -33,7 +33,9 @@ class Release:
     def next(
         self, epoch: int, reach: int, yielded: Sequence[Batch], taken_back: Sequence[Batch] = ()
     ) -> Batch:
-        """What the next epoch releases, in order of `ts`.
+        """What the next epoch releases, in order of `ts`, and at one instant what is taken back first.
+
+        What it adds and takes back again says nothing, and is left out.
 
         Args:
             epoch: its number.
@@ -47,7 +49,7 @@ class Release:
         self._waiting = everything.take(np.flatnonzero(~ready))
         self._epochs = np.concatenate([self._epochs, new])[~ready]
         released = concat(self._schema, [everything.take(np.flatnonzero(ready)), *taken_back])
-        return released.take(np.argsort(released.ts, kind="stable"))
+        return without_pairs(self._schema, released)
 
 
 def settled_until(heartbeat: int, horizon: int) -> int:

@@ -18,6 +18,7 @@ from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 from headrace.elements import Batch, Int64Array, concat, decode, encode
 from headrace.history import canonical, clip
 from headrace.operators.state.keys import hash_rows, normalise
+from headrace.operators.state.netting import without_pairs
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.spark.types import check_digits, struct_of
 from headrace.runtime.store.segments import read_part
@@ -63,7 +64,7 @@ class _Results:
             released = np.full(len(batch), place) + later
             for index in np.unique(released[released < len(self.epochs)]):
                 if self.epochs[index] >= self.first:
-                    rows = batch.filter(released == index)
+                    rows = without_pairs(self.reader.form.schema, batch.filter(released == index))
                     yield from _plain(self.reader.change_table(int(self.epochs[index]), rows))
 
     def routed(self, batches: BatchesIn) -> Iterator[pa.RecordBatch]:

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse
 
 from headrace.engine.inputs.times import instant_of
+from headrace.runtime.intake.given_rows import Deletable
 from headrace.server.bodies import json_object, media_type, read_body, table_of
 from headrace.server.context import By, Ctx
 from headrace.server.errors import RequestError
@@ -55,7 +56,7 @@ async def add_rows(
     kind = media_type(request)
 
     def push() -> tuple[pa.Table, int, Future[bool]]:
-        found = table_of(body, kind, info.name, info.sent, limit)
+        found = table_of(body, kind, info.name, info.sent, limit, Deletable.of(info.changes, info.timestamp))
         return found, *session.push(info.name, found, producer, sequence)
 
     rows, epoch, done = await context.blocking(push)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import headrace as hr
@@ -146,3 +147,36 @@ def test_early_answers_are_corrected_by_late_changes(connect: Callable[..., hr.D
     db.push("s", {"id": 1, "ts": 9})
     db.push("s", {"id": 1, "ts": 10})
     assert db["early"].history() == db["q"].history()
+
+
+@pytest.mark.parametrize(
+    "deletion",
+    [
+        {"op": "delete", "id": 1, "ts": 4},
+        [{"OP": "Delete", "id": 1, "ts": 4}, {"OP": "d", "id": 7, "ts": 4}],
+        pa.table({"op": ["D"], "ts": [4], "id": [1]}),
+    ],
+)
+def test_of_a_deletion_only_the_key_counts(connect: Callable[..., hr.Database], deletion: Any) -> None:
+    db = connect()
+    change(db, "insert", 1, 10)
+    db.push("v", deletion)
+    assert seen(db, 9) == [None]
+    for row in ({"op": "update", "id": 1, "ts": 9}, {"op": "delete", "ts": 9}, {"op": "delete", "id": 1}):
+        with pytest.raises(hr.UserError, match="there is no column"):
+            db.push("v", row)
+    with pytest.raises(hr.UserError, match="there is no column a"):
+        db.push("v", [{"op": "delete", "id": 1, "ts": 9}, {"op": "update", "id": 1, "ts": 9}])
+
+
+def test_deletions_of_a_file_may_have_nothing_but_their_keys(tmp_path: Path) -> None:
+    lines = ['{"op": "i", "k": 1, "v": 5, "ts": 1}', '{"op": "i", "k": 2, "v": 6, "ts": 1}']
+    (tmp_path / "changes.jsonl").write_text("\n".join([*lines, '{"op": "d", "k": 1, "ts": 3}\n']))
+    with hr.connect(runner="inline") as db:
+        db.execute(
+            "CREATE RELATION r (op STRING, k BIGINT, v BIGINT, ts BIGINT) KEY (k) FROM json "
+            f"OPTIONS (path '{tmp_path}/changes.jsonl') CHANGES BY op TIMESTAMP BY ts DISORDER 0"
+        )
+        query = db.query("SELECT k, v FROM r")
+        assert db.run().dead_letters == 0
+        assert query.snapshot(3).to_pylist() == [{"k": 2, "v": 6}]

@@ -299,11 +299,11 @@ def _columns(entry: Entry | None) -> tuple[str, ...]:
 
 
 def _sources(entry: Entry | None) -> frozenset[str]:
-    """The source streams that are read where a name is."""
+    """The source streams whose events a name stands for; a content is remembered as it is defined."""
     match entry:
         case StreamInfo(name=name):
             return frozenset([name])
-        case DerivedStream(plan=plan):
+        case DerivedStream(plan=plan, is_stream=True):
             return frozenset(source.name for source in sources_of(plan))
         case _:
             return frozenset()

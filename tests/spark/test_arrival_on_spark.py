@@ -24,7 +24,7 @@ def test_batches_have_the_instants_of_their_epochs(spark: Any, tmp_path: Path) -
     reader = spark.readStream.schema("v BIGINT").option("maxFilesPerTrigger", 1)
     with hr.connect(spark=spark, clock=ManualClock(BEGIN)) as db:
         db.stream("s", reader.json(str(tmp_path)), timestamp=hr.ByArrival())
-        db.query("SELECT COUNT(*) AS n, MIN(arrival) AS at FROM s", name="counts")
+        db.query("SELECT COUNT(*) AS n, MIN(arrival) AS at FROM s [NOW]", name="counts")
         db.start()
         wait_for(lambda: db.status.stream("s").rows >= 4)
         assert not db.problems

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 PASSWORD = "open-sesame"
 DRIVERS = (".m2/repository/org/postgresql/postgresql/*/postgresql-*.jar", ".ivy2*/jars/org.postgresql_*.jar")
 READING = "CREATE STREAM reading (id BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts"
-LOOK_UP = "SELECT r.id, s.room FROM reading r LEFT JOIN sensor s ON s.id = r.id"
+LOOK_UP = "SELECT r.id, s.room FROM reading [NOW] r LEFT JOIN sensor s ON s.id = r.id"
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ def test_a_frame_is_looked_up_in_also_by_a_query_that_is_added(spark: Any) -> No
     with connect(spark=spark, buckets=3) as db:
         db.relation("sensor", sensors, key="id")
         db.execute("CREATE STREAM reading (id BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
-        look_up = "SELECT r.id, s.room FROM reading r LEFT JOIN sensor s ON s.id = r.id"
+        look_up = "SELECT r.id, s.room FROM reading [NOW] r LEFT JOIN sensor s ON s.id = r.id"
         first = db.query(look_up)
         db.start()
         db.push("reading", [{"id": 7, "ts": 1}, {"id": 5000, "ts": 2}])
@@ -40,7 +40,7 @@ def test_a_frame_is_computed_again(spark: Any) -> None:
             refresh="on demand",
         )
         db.execute("CREATE STREAM reading (id BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
-        query = db.query("SELECT r.id, s.size FROM reading r JOIN sensor s ON s.id = r.id")
+        query = db.query("SELECT r.id, s.size FROM reading [NOW] r JOIN sensor s ON s.id = r.id")
         db.start()
         db.push("reading", [{"id": 7, "ts": 1}, {"id": 1000, "ts": 2}])
         factor[0] = 10

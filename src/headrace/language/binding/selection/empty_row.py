@@ -76,7 +76,7 @@ def is_never_empty(plan: Plan) -> bool:
     match plan:
         case TimeWindow(size=size, input=below):
             return size.length == INFINITY and _is_source(below)
-        case Project(input=below):
+        case Project(input=below) | Aggregate(input=below) | Distinct(input=below):
             return is_never_empty(below)
         case _:
             return False

@@ -39,6 +39,7 @@ QUERIES: Final = {
     "duplicates": "SELECT DISTINCT k + 1 AS k, v FROM g [RANGE 5]",
     "top k": "SELECT k, v FROM g [RANGE 5] WHERE v > 0 ORDER BY v DESC, k LIMIT 2",
     "row windows": "SELECT k, SUM(v) AS n FROM g [PARTITION BY k ROWS 2] WHERE v > 1 GROUP BY k",
+    "rows of sessions": "SELECT k, window_end FROM TABLE(SESSION(TABLE g PARTITION BY k, DESCRIPTOR(ts), 2))",
     "sessions": "SELECT k, COUNT(*) AS n FROM TABLE(SESSION(TABLE g PARTITION BY k, DESCRIPTOR(ts), 2)) "
     "GROUP BY k, window_start, window_end",
     "frames": "SELECT k, v, SUM(v + 1) OVER (PARTITION BY k ORDER BY ts ROWS 2 PRECEDING) AS n, "

@@ -183,10 +183,11 @@ def test_ordered_input_makes_valid_output_with_one_retraction_per_tuple(
 
 
 WITNESS = [
-    Arrival((("a", 1, 0.0), 0, 3, 1), 0),
-    Arrival((("a", 1, 0.0), 1, 2, 1), 1),
-    Arrival((("a", 7, 0.0), 2, 6, 1), 2),
-    Arrival((("b", 0, 0.0), 4, 5, 1), 2),
+    Arrival((("b", 7, 0.0), 0, 6, 1), 0),
+    Arrival((("b", 7, 0.0), 2, 5, 1), 1),
+    Arrival((("b", 7, 0.0), 2, 7, 1), 1),
+    Arrival((("a", 1, 0.0), 4, 6, 1), 2),
+    Arrival((("a", 1, 0.0), 6, 7, 1), 2),
 ]
 
 

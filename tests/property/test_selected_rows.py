@@ -163,7 +163,7 @@ def test_queries_come_and_go_as_if_each_were_asked_alone() -> None:
 GROUPED = (
     "SELECT COUNT(*) AS n FROM s [RANGE 3] WHERE {}",
     "SELECT name, MAX(x) AS top FROM s [RANGE 4 SLIDE 2] WHERE {} GROUP BY name",
-    "SELECT AVG(x) AS mean FROM s WHERE {}",
+    "SELECT AVG(x) AS mean FROM s [NOW] WHERE {}",
 )
 
 

@@ -40,7 +40,7 @@ def table_of(payloads: list[tuple[object, ...]]) -> pa.Table:
 
 
 def plans_of(texts: list[str], table: pa.Table) -> dict[str, Plan]:
-    with headrace.connect(runner="inline") as db:
+    with headrace.connect(runner="inline", dialect="pipes") as db:
         db.stream("s", table, timestamp="ts")
         return {f"q{place}": optimize(db.query(text).plan) for place, text in enumerate(texts)}
 

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from headrace.algebra.nodes import Granularity, Lifetime, Plan, SessionWindow, TimeWindow, inputs_of
+from headrace.algebra.nodes import (
+    Granularity,
+    Lifetime,
+    Plan,
+    SessionAggregate,
+    SessionWindow,
+    TimeWindow,
+    inputs_of,
+)
 from headrace.algebra.properties import granule_start, lifetime_start, sources_of
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
 
@@ -179,7 +187,7 @@ def _ending(plan: Plan) -> Ending | None:
     match plan:
         case TimeWindow(size=size, slide=slide, offset=offset) if slide.length > 1:
             return SlideEnd(size.length, slide.length, offset.length)
-        case SessionWindow(gap=gap):
+        case SessionWindow(gap=gap) | SessionAggregate(gap=gap):
             return SessionEnd(gap.length)
         case Granularity(granule=granule) if granule.length > 1:
             return GranuleEnd(granule.length)

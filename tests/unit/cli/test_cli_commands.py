@@ -134,8 +134,8 @@ def test_nexmark_runs_a_query_of_the_suite() -> None:
     assert done.exit_code == 0, done.stderr
     assert done.stdout.splitlines()[0].split() == [
         "auction",
-        "bidder",
         "price",
+        "bidder",
         "ts",
         "extra",
         "valid_from",

@@ -64,7 +64,7 @@ def test_a_snapshot_says_whether_it_may_change(db: hr.Database) -> None:
     assert db["q"].latest().to_pylist() == [{"k": "a", "n": 1}]
     assert db["q"].horizon == db.status.query("q").horizon == 21
     assert "final below 10, said below 21" in repr(db["q"])
-    with pytest.raises(UserError, match="not final yet"):
+    with pytest.raises(UserError, match="nothing is said of the answer at 21 yet, only below 21"):
         db["q"].snapshot(21)
 
 

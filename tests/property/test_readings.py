@@ -402,3 +402,32 @@ def test_a_value_of_the_rows_that_are_close(
     none = plan_of(f"SELECT ts, v FROM a WHERE {counted} = 0")
     kept = Counter({(ts, v, at): n for (ts, v, count, _, at), n in expected.items() if not count})
     assert events_of(none, data) == kept
+
+
+ROUNDED = "(SELECT ts DIV 5 * 5 AS t, v FROM a) x"
+LATER = "(SELECT a.ts AS t, c.v FROM a JOIN c ON a.ts BETWEEN c.ts - 5 AND c.ts) x"
+LIKE_EACH_OTHER: dict[str, Rows] = {
+    "a": [(0, 0, 0), (3, 0, 0), (4, 0, 0)],
+    "b": [(ts, 0, 0) for ts in (-2, 1, 2)],
+    "c": [(ts, 0, 7) for ts in range(6)],
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        (f"SELECT x.v, b.ts FROM {ROUNDED} JOIN b ON x.t - b.ts BETWEEN 2 AND 6", 3),
+        (f"SELECT x.v, b.ts FROM {LATER} JOIN b ON b.ts BETWEEN x.t - 2 AND x.t + 1", 20),
+        (f"SELECT x.v FROM {LATER} WHERE EXISTS (SELECT 1 FROM b WHERE b.ts BETWEEN x.t AND x.t + 1)", 6),
+        ("SELECT a.ts AS t, b.ts FROM a JOIN b ON ROUND(a.ts, -1) = ROUND(b.ts, -1)", 9),
+    ],
+)
+def test_rows_of_other_instants_may_be_equal(text: str, count: int) -> None:
+    """No event is lost where an equal one leaves at its instant."""
+    assert events_of(plan_of(text), LIKE_EACH_OTHER).total() == count
+
+
+def test_a_value_of_rows_that_do_not_tell_their_instant() -> None:
+    text = f"SELECT x.v, (SELECT COUNT(*) FROM b WHERE b.ts BETWEEN x.t AND x.t + 3) AS n FROM {ROUNDED}"
+    last = [row for row, ts, te in evaluate(plan_of(text), streams_of(LIKE_EACH_OTHER)) if ts <= 9 < te]
+    assert Counter(last) == {(0, 2): 3}

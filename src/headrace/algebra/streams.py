@@ -114,7 +114,7 @@ def _of_windows(plan: Plan) -> Plan | None:
     """The rows of windows that a stream has the insertions of, for as long as the windows show them."""
     match plan:
         case Istream(input=below):
-            return below if _shows_windows(below) else None
+            return below if shows_windows(below) else None
         case Filter() | Project() | Unnest():
             inner = _of_windows(plan.input)
             return None if inner is None else replace(plan, input=inner)
@@ -122,12 +122,13 @@ def _of_windows(plan: Plan) -> Plan | None:
             return None
 
 
-def _shows_windows(plan: Plan) -> bool:
+def shows_windows(plan: Plan) -> bool:
+    """Whether rows are there with the bounds of their windows, all those of a window from its end on."""
     match plan:
         case WindowBounds() | SessionWindow():
             return True
         case Filter() | Project() | Unnest():
-            return _shows_windows(plan.input)
+            return shows_windows(plan.input)
         case _:
             return False
 

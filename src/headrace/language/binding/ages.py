@@ -36,6 +36,7 @@ from headrace.algebra.nodes import (
     Unnest,
     WindowBounds,
 )
+from headrace.algebra.streams import shows_windows
 from headrace.algebra.unbounded import without_unbounded_window
 from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Call, Column, Expression, Literal
@@ -82,6 +83,29 @@ def exact_ages(plan: Plan) -> Mapping[int, int]:
     return {place: age.least for place, age in ages if age.least == age.most and not age.nullable}
 
 
+def instant_columns(plan: Plan) -> frozenset[int] | None:
+    """Columns that together say at which instant a row of a stream is there; None where none are known."""
+    exact = exact_ages(plan)
+    if exact:
+        return frozenset([min(exact)])
+    match plan:
+        case Istream() | Filter() | Sample() | TimeWindow():
+            return instant_columns(plan.input)
+        case Join(left=left, right=right):
+            ours, theirs = instant_columns(left), instant_columns(right)
+            if ours is None or theirs is None:
+                return None
+            return ours | {len(left.schema) + place for place in theirs}
+        case Project(input=below, items=items):
+            needed = instant_columns(below)
+            kept = {item.index: place for place, (_, item) in enumerate(items) if isinstance(item, Column)}
+            if needed is None or not needed <= kept.keys():
+                return None
+            return frozenset(kept[place] for place in needed)
+        case _:
+            return None
+
+
 def tells_instant(expressions: Iterable[Expression], plan: Plan) -> bool:
     """Whether rows of different instants differ in some of these expressions over the rows of a plan."""
     exact = exact_ages(plan)
@@ -120,6 +144,8 @@ def _ages(plan: Plan, *, fresh: bool) -> Mapping[int, Age]:
         case Project(input=below, items=items):
             return _mapped(_ages(below, fresh=fresh), [item for _, item in items])
         case Aggregate(input=below, keys=keys):
+            # A group is there anew whenever a row of it leaves, but for those of a window with its bounds.
+            fresh = fresh and shows_windows(below)
             return _mapped(_ages(below, fresh=fresh), [key for _, key in keys])
         case TimeWindow() | Lifetime() | WindowBounds() | SessionWindow():
             return _of_window(plan, fresh=fresh)

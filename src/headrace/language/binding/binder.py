@@ -238,7 +238,7 @@ def _nested_select(query: SelectQuery, rows: Plan, scope: Scope, catalog: Catalo
     inner = None if read.deeper else bind_moved_out(query, bound.plan, bound.scope, nest)
     if inner is not None:
         return inner
-    moved, kept = as_far_as_needed(query, rows, tables, bound.scope)
+    moved, kept = as_far_as_needed(query, rows, read.columns, tables, bound.scope)
     around = around_values(scope, moved, read.columns)
     bound = around.before(replace(tables, plan=kept), query.position)
     block = bind_tied(query, bound.plan, bound.scope, nest, around.ties)

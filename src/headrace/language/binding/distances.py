@@ -271,7 +271,7 @@ def _quotient(arguments: tuple[Expression, ...]) -> Sum | None:
 
 
 def _rounded(arguments: tuple[Expression, ...]) -> Sum | None:
-    found = sum_of(arguments[0])
+    found = sum_of(arguments[0]) if len(arguments) == 1 else None
     return None if found is None else found.times(Fraction(1), Fraction(-1), Fraction(1))
 
 

@@ -21,7 +21,7 @@ from headrace.algebra.nodes import Istream, Plan, Project, Union, column
 from headrace.algebra.properties import is_constant
 from headrace.algebra.streams import is_stream, moved_later, remembered, so_far
 from headrace.expressions.tree import Call, Expression, Literal, columns_of
-from headrace.language.binding.ages import Age, ages_of, plain_equality
+from headrace.language.binding.ages import Age, ages_of, instant_columns, plain_equality
 from headrace.language.binding.distances import Distance, hull
 from headrace.schema import Schema
 
@@ -140,15 +140,19 @@ def _is_asked(kind: JoinKind, *others: JoinKind) -> bool:
 def _of_streams(kind: JoinKind, left: Plan, right: Plan, apart: Apart, joined: Joined) -> Plan:
     before, after = apart.before, apart.after
     if kind is JoinKind.INNER:
-        pairs = joined(kind, remembered(left, before), remembered(right, after), False)
-        return pairs if before == 0 or after == 0 else Istream(pairs)
+        if before == 0 or after == 0:
+            return joined(kind, remembered(left, before), remembered(right, after), False)
+        if instant_columns(left) is None or instant_columns(right) is None:
+            # Where one pair leaves and an equal one comes, nothing seems to come.
+            before = after = None
+        return Istream(joined(kind, remembered(left, before), remembered(right, after), False))
     waits = {JoinKind.RIGHT: (after,), JoinKind.FULL: (before, after)}.get(kind, (before,))
     if waits == (0,):
         sides = (remembered(left, before), remembered(right, after))
         return joined(kind, *sides, False)
     if (before, after) == (0, 0):
         return joined(kind, left, right, False)
-    if None in waits:
+    if None in waits or (kind is JoinKind.SEMI and instant_columns(left) is None):
         return joined(kind, so_far(left), so_far(right), False)
     if kind is JoinKind.SEMI:
         assert before is not None

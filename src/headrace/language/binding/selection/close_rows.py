@@ -6,14 +6,15 @@ all of them are there, once, as an outer join within an interval is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from headrace.algebra.nodes import Plan
+from headrace.algebra.nodes import Plan, column
 from headrace.algebra.predicates import conjuncts
 from headrace.algebra.streams import is_stream, moved_later, remembered, so_far
 from headrace.errors import LanguageError
 from headrace.expressions.tree import Column, Expression, transform_columns
+from headrace.language.binding.ages import tells_instant
 from headrace.language.binding.columns import OuterColumn
 from headrace.language.binding.related import apart_of
 from headrace.language.binding.scalars.context import Context
@@ -24,16 +25,20 @@ from headrace.language.dialect import Nested
 from headrace.language.syntax import SelectQuery
 
 
-def as_far_as_needed(query: SelectQuery, rows: Plan, tables: BoundTable, scope: Scope) -> tuple[Plan, Plan]:
+def as_far_as_needed(
+    query: SelectQuery, rows: Plan, read: Sequence[int], tables: BoundTable, scope: Scope
+) -> tuple[Plan, Plan]:
     """The rows around a subquery when it can be answered, and the rows of its FROM that it needs then.
 
     Args:
         query: the subquery.
         rows: the rows around it.
+        read: the columns of these that it reads; rows of other instants must differ in them.
         tables: its FROM.
         scope: the columns of FROM, with those around it.
     """
-    if is_stream(rows) and is_stream(tables.plan):
+    timed = tells_instant((column(rows, place) for place in read), rows)
+    if is_stream(rows) and is_stream(tables.plan) and timed:
         apart = apart_of(rows, tables.plan, _conditions(query, scope, len(rows.schema)))
         if apart.before is not None:
             both = None if apart.after is None else apart.before + apart.after

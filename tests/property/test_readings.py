@@ -99,7 +99,7 @@ def within(later: str, earlier: str, low: int, high: int, spelling: int) -> str:
             return f"{earlier}.ts >= {later}.ts - {high} AND {earlier}.ts - {later}.ts <= {-low}"
 
 
-@examples(40, 400)
+@examples(40, 80)
 @given(inputs(), st.data())
 def test_three_streams_within_intervals(data: dict[str, Rows], draws: st.DataObject) -> None:
     first, second = draws.draw(bounds), draws.draw(bounds)
@@ -129,7 +129,7 @@ def test_three_streams_within_intervals(data: dict[str, Rows], draws: st.DataObj
 KINDS = ("LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
 
 
-@examples(60, 500)
+@examples(60, 120)
 @given(inputs(), st.sampled_from(KINDS), bounds, st.integers(0, 3), st.booleans())
 def test_rows_without_a_partner_within_an_interval(
     data: dict[str, Rows], kind: str, bound: tuple[int, int], spelling: int, using: bool
@@ -163,7 +163,7 @@ def test_rows_without_a_partner_within_an_interval(
     assert events_of(plan, data) == expected
 
 
-@examples(30, 400)
+@examples(30, 60)
 @given(inputs(), bounds, st.integers(0, 3))
 def test_one_question_in_several_spellings(
     data: dict[str, Rows], bound: tuple[int, int], spelling: int
@@ -219,7 +219,7 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-@examples(8, 100)
+@examples(8, 15)
 @given(inputs())
 @example(EVERY_DISTANCE)
 def test_any_condition_on_two_timestamps(condition: str, data: dict[str, Rows]) -> None:
@@ -228,9 +228,9 @@ def test_any_condition_on_two_timestamps(condition: str, data: dict[str, Rows]) 
 
 
 @pytest.mark.parametrize("condition", MOMENTS)
-@examples(8, 100)
+@examples(8, 15)
 @given(st.lists(st.integers(0, 240), max_size=6), st.lists(st.integers(0, 240), max_size=6))
-@example([120], list(range(241)))
+@example([120], list(range(0, 241, 4)))
 def test_any_condition_on_two_moments(condition: str, ours: list[int], theirs: list[int]) -> None:
     data = {
         name: Stream(
@@ -288,7 +288,7 @@ GROUPS = [
 
 
 @pytest.mark.parametrize("text", GROUPS)
-@examples(8, 100)
+@examples(8, 15)
 @given(inputs())
 def test_what_only_grows_is_a_stream_of_what_appears(text: str, data: dict[str, Rows]) -> None:
     contents = plan_of(text, Defaults.CQL)
@@ -321,7 +321,7 @@ CONTENTS = [
 
 
 @pytest.mark.parametrize("text", CONTENTS)
-@examples(8, 100)
+@examples(8, 15)
 @given(inputs())
 def test_what_changes_is_of_all_rows_so_far(text: str, data: dict[str, Rows]) -> None:
     ours, theirs = (
@@ -350,7 +350,7 @@ def test_windows_that_are_written_mean_the_same_in_every_reading(text: str) -> N
     assert plan_of(text) == plan_of(text, Defaults.PIPES) == plan_of(text, Defaults.CQL)
 
 
-@examples(40, 200)
+@examples(20, 40)
 @given(inputs(), st.integers(1, 4), st.integers(1, 4), st.sampled_from(("window_start", "window_end")))
 def test_windows_over_windows(data: dict[str, Rows], size: int, factor: int, by: str) -> None:
     """Groups of windows are events, which may be windowed by a bound of theirs like any stream."""
@@ -373,7 +373,7 @@ def test_windows_over_windows(data: dict[str, Rows], size: int, factor: int, by:
     assert events_of(plan_of(text), data) == expected
 
 
-@examples(20, 100)
+@examples(10, 20)
 @given(inputs(), st.integers(1, 5))
 def test_the_last_instant_of_a_window_is_a_column(data: dict[str, Rows], size: int) -> None:
     """It may be asked for by its name, and times the windows over these."""
@@ -384,7 +384,7 @@ def test_the_last_instant_of_a_window_is_a_column(data: dict[str, Rows], size: i
     assert found == Counter((last, n, last) for last, n in counts.items())
 
 
-@examples(30, 300)
+@examples(30, 60)
 @given(inputs(), bounds, st.integers(0, 3), st.booleans())
 def test_a_value_of_the_rows_that_are_close(
     data: dict[str, Rows], bound: tuple[int, int], spelling: int, equal: bool

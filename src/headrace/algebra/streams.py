@@ -13,6 +13,7 @@ from typing import Final
 
 from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import (
+    EVERY_INSTANT,
     Aggregate,
     Dstream,
     Filter,
@@ -39,7 +40,7 @@ from headrace.algebra.nodes import (
     inputs_of,
     with_inputs,
 )
-from headrace.algebra.properties import is_constant, is_monotonic, sources_of, walk
+from headrace.algebra.properties import is_constant, is_monotonic, sources_of
 from headrace.algebra.unbounded import without_unbounded_window
 from headrace.expressions.tree import Literal
 from headrace.schema import BIGINT
@@ -92,12 +93,24 @@ def so_far(plan: Plan) -> Plan:
             return TimeWindow(plan, _UNBOUNDED)
 
 
+def of_instants(plan: Plan) -> Plan:
+    """The rows of each instant alone, where a stream has all its rows so far by itself."""
+    return TimeWindow(plan, EVERY_INSTANT) if is_stream(plan) and plan.is_chronon else plan
+
+
 def reads_all_rows(plan: Plan) -> bool:
-    """Whether a content is of all rows so far of its streams, and none of its windows ends."""
-    windows = [node for node in walk(plan) if isinstance(node, _WINDOWS)]
-    return bool(sources_of(plan)) and all(
-        isinstance(node, TimeWindow) and node.size.length == INFINITY for node in windows
-    )
+    """Whether a content is of all events so far of its streams, whatever windows these were made with."""
+    return bool(sources_of(plan)) and _is_of_all(plan)
+
+
+def _is_of_all(plan: Plan) -> bool:
+    match plan:
+        case Istream() | Dstream():
+            return True
+        case TimeWindow(size=size, input=below):
+            return size.length == INFINITY and _is_of_all(below)
+        case _:
+            return not isinstance(plan, _WINDOWS) and all(map(_is_of_all, inputs_of(plan)))
 
 
 def as_events(groups: Aggregate) -> Plan:
@@ -134,7 +147,7 @@ def shows_windows(plan: Plan) -> bool:
 
 
 def as_answer(plan: Plan) -> Plan:
-    """What a query yields: contents that only grow are a stream of events (CQL's implicit ISTREAM).
+    """The answer of a query: contents that only grow are a stream of events (CQL's implicit ISTREAM).
 
     The paper says "a non-aggregation query over streams"; that its contents grow is what CQL's authors
     later asked for instead, since ISTREAM loses what leaves a window.

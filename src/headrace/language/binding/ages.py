@@ -46,7 +46,7 @@ from headrace.time import INFINITY
 
 
 class Age(NamedTuple):
-    """How old the values of a column are.
+    """The least and the greatest age of the values of a column.
 
     Attributes:
         least: the least age in instants.
@@ -210,10 +210,8 @@ def _of_pairs(plan: Join) -> Mapping[int, Age]:
             case Column(index=first), Column(index=second) if {first, width + second} <= found.keys():
                 pair = found[first], found[width + second]
                 if not any(age.nullable for age in pair):
-                    least, most = (
-                        max(age.least for age in pair),
-                        [age.most for age in pair if age.most is not None],
-                    )
+                    least = max(age.least for age in pair)
+                    most = [age.most for age in pair if age.most is not None]
                     found[first] = found[width + second] = Age(least, min(most, default=None))
             case _:
                 pass

@@ -94,8 +94,15 @@ def bind(query: QuerySyntax, catalog: Catalog) -> Plan:
     Raises:
         LanguageError: an unknown name, a wrong type, or a window where none is allowed.
     """
+    return _bound(query, catalog)[0]
+
+
+def _bound(query: QuerySyntax, catalog: Catalog) -> tuple[Plan, bool]:
+    """The plan of a whole query, and whether it yields a stream of events."""
+    timed = replace(catalog, domain=_domain(query, catalog))
     try:
-        plan = settled(_whole(query, catalog))
+        whole = _answered(_query(query, timed), query, catalog.defaults)
+        plan = settled(whole)
     except RecursionError:
         raise LanguageError(
             "the query is nested too deeply",
@@ -108,19 +115,12 @@ def bind(query: QuerySyntax, catalog: Catalog) -> Plan:
             position=_start(query),
             hint="join fewer tables, or nest fewer derived streams",
         )
-    return plan
+    return plan, yields_stream(whole, catalog.defaults)
 
 
-def _whole(query: QuerySyntax, catalog: Catalog) -> Plan:
-    """The plan of a whole query, in which streams are still told from contents."""
-    timed = replace(catalog, domain=_domain(query, catalog))
-    plan = _query(query, timed)
-    return _answered(plan, query) if catalog.defaults is Defaults.SQL else answer_of(plan, catalog.defaults)
-
-
-def _answered(plan: Plan, query: QuerySyntax) -> Plan:
-    """A query by SQL's reading: what only grows is a stream of events, unless the text writes a window."""
-    return plan if writes_window(query) else answer_of(plan, Defaults.SQL)
+def _answered(plan: Plan, query: QuerySyntax, defaults: Defaults) -> Plan:
+    """The answer of a query: what only grows may be a stream of events; by SQL's if no window is written."""
+    return plan if defaults is Defaults.SQL and writes_window(query) else answer_of(plan, defaults)
 
 
 def _domain(query: QuerySyntax, catalog: Catalog) -> TimeDomain:
@@ -146,8 +146,7 @@ def derive(name: str, query: QuerySyntax, catalog: Catalog) -> DerivedStream:
     Raises:
         LanguageError: the query is wrong.
     """
-    plan = bind(query, catalog)
-    return DerivedStream(name, plan, yields_stream(_whole(query, catalog), catalog.defaults))
+    return DerivedStream(name, *_bound(query, catalog))
 
 
 def _query(query: QuerySyntax, catalog: Catalog, around: Around | None = None) -> Plan:
@@ -299,7 +298,7 @@ def _with(definitions: tuple[tuple[Name, QuerySyntax], ...], catalog: Catalog) -
         defined.add(name.text.lower())
         plan = _query(query, catalog)
         if catalog.defaults is Defaults.SQL:
-            plan = _answered(plan, query)
+            plan = _answered(plan, query, Defaults.SQL)
         entry = DerivedStream(name.text, plan, yields_stream(plan, catalog.defaults))
         catalog = replace(catalog, entries=MappingProxyType({**catalog.entries, name.text.lower(): entry}))
     return catalog
@@ -341,13 +340,15 @@ def _tables(query: SelectQuery, catalog: Catalog, around: Around | None) -> Boun
     calls = [call for node in nodes for call in node.find_all(exp.Window)]
 
     where = () if query.where is None else tuple(parts_of(query.where))
-    timed = names_window_time(query)
+    timed, by_instant = names_window_time(query), catalog.defaults is not Defaults.SQL
 
     def bound(*, bare: bool) -> BoundTable:
         items = (_from_item(table, catalog, within, bare, where, timed) for table in query.tables)
         bounds = list(zip(items, map(_start, query.tables), strict=True))
         (first, _), *rest = bounds
-        return reduce(lambda left, right: crossed(left, right[0], right[1], where), rest, first)
+        return reduce(
+            lambda left, right: crossed(left, right[0], right[1], where, by_instant=by_instant), rest, first
+        )
 
     if not calls:
         return bound(bare=False)
@@ -379,6 +380,7 @@ def _from_item(
         where: conditions that hold for all of its rows.
         timed: whether `window_time` may be asked of it.
     """
+    outer = None if around is None else around.outer
     match item:
         case NamedTable():
             return _table(item, catalog, bare, where)
@@ -386,40 +388,44 @@ def _from_item(
             with located(item.position):
                 plan = _query(query, catalog, around)
             if catalog.defaults is Defaults.SQL:
-                plan = _answered(plan, query)
+                plan = _answered(plan, query, Defaults.SQL)
             first = None if alias else _first_table(query)
             scope = _scope(plan, alias.text if alias else None, first, catalog)
             window, scope = with_present(plan, window, scope, where)
             plan = table_under(plan, window, scope, catalog.defaults, item.position, bare)
             return renamed(BoundTable(plan, scope), item.columns)
         case JoinedTable():
-            held = [where if item.kind in kinds else () for kinds in _FILTERED]
-            left = _from_item(item.left, catalog, around, bare, held[0], timed)
-            right = _from_item(item.right, catalog, around, bare, held[1], timed)
-            outer = None if around is None else around.outer
+            left, right = (
+                _from_item(side, catalog, around, bare, where if item.kind in kinds else (), timed)
+                for side, kinds in zip((item.left, item.right), _FILTERED, strict=True)
+            )
             if catalog.defaults is Defaults.CQL and looks_up(item):
                 # The window that it has by itself: each of its rows is looked at.
                 left, right = (replace(side, plan=events_of(side.plan)) for side in (left, right))
             check_as_of(item, left, right, catalog)
             with located(item.position):
                 meant, right = as_of_join(item, left, right, catalog)
-                return join(meant, left, right, partial(_nested, catalog=catalog), outer, where)
+                nest, by_instant = partial(_nested, catalog=catalog), catalog.defaults is not Defaults.SQL
+                return join(meant, left, right, nest, outer, where, by_instant=by_instant)
         case UnnestedTable(left=table):
-            outer = None if around is None else around.outer
             return unnest(item, _from_item(table, catalog, around, bare, where, timed), outer)
-        case WindowedTable(function=function, alias=alias, window=window):
-            data = _from_item(function.data, catalog, around, bare=True)
-            plan = window_function(function, data.plan, data.scope)
-            stream = data.scope.tables[0].stream if len(data.scope.tables) == 1 else None
-            hidden = 0
-            if catalog.defaults is Defaults.SQL and is_stream(data.plan):
-                # A row is an event at the last instant of its window.
-                plan, hidden = with_window_time(Istream(plan)) if timed else (Istream(plan), 0)
-            scope = _scope(plan, alias.text if alias else None, stream, catalog)
-            scope = replace(scope, order=tuple(range(len(plan.schema) - hidden)))
-            return renamed(BoundTable(windowed(plan, window, scope), scope), item.columns)
+        case WindowedTable():
+            return _windows(item, catalog, around, timed)
         case _:
             assert_never(item)
+
+
+def _windows(item: WindowedTable, catalog: Catalog, around: Around | None, timed: bool) -> BoundTable:
+    """A table under a window function; `timed` if `window_time` may be asked of it."""
+    data = _from_item(item.function.data, catalog, around, bare=True)
+    plan, hidden = window_function(item.function, data.plan, data.scope), 0
+    if catalog.defaults is Defaults.SQL and is_stream(data.plan):
+        # A row is an event at the last instant of its window.
+        plan, hidden = with_window_time(Istream(plan)) if timed else (Istream(plan), 0)
+    stream = data.scope.tables[0].stream if len(data.scope.tables) == 1 else None
+    listed = tuple(range(len(plan.schema) - hidden))
+    scope = replace(_scope(plan, item.alias.text if item.alias else None, stream, catalog), order=listed)
+    return renamed(BoundTable(windowed(plan, item.window, scope), scope), item.columns)
 
 
 _FILTERED: Final = (

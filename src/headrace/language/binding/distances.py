@@ -1,4 +1,4 @@
-"""What a condition says of two timestamps: `a.ts >= b.ts - INTERVAL '5' MINUTE`, `ABS(a.at - b.at) < 10`."""
+"""Conditions on two timestamps, such as `ABS(a.at - b.at) < 10`, and the distances for which they hold."""
 
 from __future__ import annotations
 
@@ -208,6 +208,9 @@ def sum_of(part: Expression) -> Sum | None:
             return _number(Fraction(number))
         case Cast(argument=inner):
             return _cast(part, inner)
+        case Call(function="+" | "-" | "*", type=kind) if kind == DOUBLE:
+            # Such sums may lose digits, and the instants with them.
+            return None
         case Call(function=name, arguments=arguments) if name in _SUMS:
             return _SUMS[name](arguments)
         case _:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from headrace.algebra.nodes import EVERY_INSTANT, Dstream, Istream, Plan, Rstream, TimeWindow
-from headrace.algebra.streams import as_stream, is_stream, so_far
+from headrace.algebra.nodes import Dstream, Istream, Plan, Rstream
+from headrace.algebra.streams import as_stream, is_stream, of_instants, so_far
 from headrace.errors import Position
 from headrace.language.binding.ages import exact_ages
 from headrace.language.binding.scope import Scope
@@ -49,25 +49,20 @@ def table_under(
         case Defaults.SQL:
             found = windowed(plan, window, scope)
             if isinstance(frame, NowFrame):
-                return _of_instants(as_stream(found) if streams else found)
+                return of_instants(as_stream(found) if streams else found)
             written = frame is not None or (window is not None and window.granule is not None)
             return as_stream(found) if streams and not written else found
         case Defaults.CQL:
             window = with_default_window(window, position) if streams and not bare else window
-            return _of_instants(windowed(plan, window, scope))
+            return of_instants(windowed(plan, window, scope))
         case Defaults.PIPES:
-            return _of_instants(windowed(plan, window, scope))
-
-
-def _of_instants(plan: Plan) -> Plan:
-    """The rows of each instant alone, where a stream has all its rows so far by itself."""
-    return TimeWindow(plan, EVERY_INSTANT) if is_stream(plan) and plan.is_chronon else plan
+            return of_instants(windowed(plan, window, scope))
 
 
 def streamed(operator: str, plan: Plan, defaults: Defaults) -> Plan:
-    """What ISTREAM, DSTREAM or RSTREAM of a query is; PIPES looks at its events of one instant alone."""
+    """ISTREAM, DSTREAM or RSTREAM of a query; PIPES looks at its events of one instant alone."""
     found = _STREAMS[operator](so_far(plan))
-    return TimeWindow(found, EVERY_INSTANT) if defaults is Defaults.PIPES and found.is_chronon else found
+    return of_instants(found) if defaults is Defaults.PIPES else found
 
 
 def compared(left: Plan, right: Plan) -> tuple[Plan, Plan]:

@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import Istream, Plan, Project, Union, column
 from headrace.algebra.properties import is_constant
-from headrace.algebra.streams import is_stream, moved_later, remembered, so_far
+from headrace.algebra.streams import is_stream, moved_later, of_instants, remembered, so_far
 from headrace.expressions.tree import Call, Expression, Literal, columns_of
 from headrace.language.binding.ages import Age, ages_of, instant_columns, plain_equality
 from headrace.language.binding.distances import Distance, hull
@@ -31,7 +32,7 @@ Joined = Callable[[JoinKind, Plan, Plan, bool], Plan]
 
 @dataclass(frozen=True)
 class Apart:
-    """How far apart the instants of partners are.
+    """The distance of the instants of partners.
 
     Attributes:
         before: by how much the left row may be earlier at most (instants), None for any length of time.
@@ -43,7 +44,7 @@ class Apart:
 
 
 def apart_of(left: Plan, right: Plan, conditions: Iterable[Expression]) -> Apart:
-    """How far apart in time the partners of two streams are by conditions on the pairs.
+    """The distance in time of the partners of two streams by conditions on the pairs.
 
     Args:
         left, right: the sides.
@@ -66,7 +67,7 @@ def apart_of(left: Plan, right: Plan, conditions: Iterable[Expression]) -> Apart
 
 
 def _equal_if_known(part: Expression) -> Expression:
-    """An equality to which NULLs are equal, as it is where there are none; another condition as it is."""
+    """A condition, with a plain equality in the place of one to which NULLs are equal."""
     match part:
         case Call(function="=", arguments=(one, other)):
             sides = plain_equality(one, other)
@@ -76,7 +77,7 @@ def _equal_if_known(part: Expression) -> Expression:
 
 
 def _of_instants(said: Distance, ours: Age, theirs: Age) -> Distance:
-    """How much later the left row is than the right one, of how much later a column of it is."""
+    """The distance of the rows of a pair, given that of a column of each."""
     low, high = said
     return (
         None if low is None or theirs.most is None else low + ours.least - theirs.most,
@@ -87,7 +88,7 @@ def _of_instants(said: Distance, ours: Age, theirs: Age) -> Distance:
 def related(
     kind: JoinKind, left: Plan, right: Plan, conditions: Sequence[Expression], joined: Joined
 ) -> Plan:
-    """The join of two tables of which one is a stream at least, or both are none.
+    """The join of two tables: of streams with all their rows so far, of contents as they are.
 
     Args:
         kind: which rows it keeps.
@@ -98,23 +99,27 @@ def related(
     ours, theirs = is_stream(left), is_stream(right)
     if ours and theirs:
         return _of_streams(kind, left, right, apart_of(left, right, conditions), joined)
-    if (ours and _is_asked(kind, JoinKind.RIGHT) and is_constant(right)) or (
-        theirs and _is_asked(kind, JoinKind.LEFT, JoinKind.SEMI, JoinKind.ANTI) and is_constant(left)
+    if (ours and kind not in _KEEP_RIGHT and is_constant(right)) or (
+        theirs and kind in (JoinKind.INNER, JoinKind.RIGHT) and is_constant(left)
     ):
+        # Each row of the stream is joined with what never changes.
         return joined(kind, left, right, False)
-    width = len(left.schema)
     if ours and kind in (JoinKind.INNER, JoinKind.RIGHT):
-        left = remembered(left, _age_of_partners(left, right, conditions, width, is_left=True))
-    if theirs and kind is not JoinKind.RIGHT and kind is not JoinKind.FULL:
-        right = remembered(right, _age_of_partners(left, right, conditions, width, is_left=False))
+        left = of_instants(remembered(left, _age_of_partners(left, right, conditions, is_left=True)))
+    if theirs and kind not in _KEEP_RIGHT:
+        right = of_instants(remembered(right, _age_of_partners(left, right, conditions, is_left=False)))
     return joined(kind, so_far(left), so_far(right), False)
 
 
+_KEEP_RIGHT: Final = (JoinKind.RIGHT, JoinKind.FULL)
+"""The joins that keep right rows without a partner."""
+
+
 def _age_of_partners(
-    left: Plan, right: Plan, conditions: Iterable[Expression], width: int, *, is_left: bool
+    left: Plan, right: Plan, conditions: Iterable[Expression], *, is_left: bool
 ) -> int | None:
-    """How old the rows of a stream are at most for which a content has partners (instants)."""
-    ours, theirs = ages_of(left), ages_of(right)
+    """The greatest age of rows of a stream for which a content has partners (instants); None for any age."""
+    width, ours, theirs = len(left.schema), ages_of(left), ages_of(right)
     oldest: list[int] = []
     for part in conditions:
         for one in sorted(columns_of(part) & ours.keys()):
@@ -130,11 +135,6 @@ def _age_of_partners(
                 if later is not None and held.most is not None:
                     oldest.append(held.most + later - event.least)
     return max(0, min(oldest)) if oldest else None
-
-
-def _is_asked(kind: JoinKind, *others: JoinKind) -> bool:
-    """Whether a join of a stream with what never changes is of each of the stream's rows alone."""
-    return kind not in (JoinKind.FULL, *others)
 
 
 def _of_streams(kind: JoinKind, left: Plan, right: Plan, apart: Apart, joined: Joined) -> Plan:

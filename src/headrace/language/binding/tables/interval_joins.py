@@ -1,90 +1,56 @@
-"""Interval joins: two streams whose rows meet where their timestamps are close, as Flink has them.
+"""Interval joins by the papers' readings: joins of streams that mean rows that are close in time (Flink).
 
-Before: `FROM a JOIN b ON a.k = b.k AND a.at BETWEEN b.at - 5 AND b.at + 2`
-After: `FROM ISTREAM(SELECT * FROM a WINDOW(RANGE 6) JOIN b WINDOW(RANGE 3) ON a.k = b.k AND ...)`
-
-A row of b is needed for as long as rows of a can follow that are close to it, and the other way round; so the
-windows bound what has to be remembered. Each pair is there at the instant of its later row. Where one side's
-rows never come first, that side has no window, and the pairs need no ISTREAM.
+By PIPES' reading two streams meet at each instant alone. A join whose conditions say both how much earlier
+and how much later the timestamp of one may be than that of the other would find next to nothing so, and is
+read as one of all rows so far; see `headrace.language.binding.related`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 
-from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import Plan, TimeWindow
 from headrace.algebra.predicates import conjuncts
 from headrace.algebra.properties import timestamp_columns, walk
-from headrace.errors import LanguageError, Position
+from headrace.algebra.streams import is_stream
+from headrace.errors import LanguageError
 from headrace.expressions.tree import Expression
 from headrace.language.binding.distances import distances
 from headrace.language.binding.scalars.context import Context
 from headrace.language.binding.scalars.scalars import bind_scalar
-from headrace.language.binding.scope import BoundTable, Scope
+from headrace.language.binding.scope import Scope
 from headrace.language.dialect import Nested
 from headrace.language.syntax import Scalar
-from headrace.time import Duration, TimeDomain
 
 
-@dataclass(frozen=True)
-class Near:
-    """The sides of an interval join, with their windows.
-
-    Attributes:
-        left, right: the sides.
-        both: whether both have one, so that a pair holds for longer than an instant.
-    """
-
-    left: BoundTable
-    right: BoundTable
-    both: bool
-
-
-def near_sides(
-    kind: JoinKind,
-    left: BoundTable,
-    right: BoundTable,
-    pairs: Scope,
-    nodes: Sequence[Scalar],
-    position: Position,
-) -> Near | None:
-    """The sides of a join with the windows that its conditions on their timestamps ask for.
+def are_close(left: Plan, right: Plan, pairs: Scope, nodes: Sequence[Scalar]) -> bool:
+    """Whether conditions on the timestamps of two streams bound their distance on both sides.
 
     Args:
-        kind: which rows the join keeps.
-        left, right: what it joins.
+        left, right: the sides, streams without windows or not.
         pairs: the columns of both.
         nodes: conditions that all pairs meet; those that cannot be bound here are passed over.
-        position: where the join is.
 
     Returns:
-        None if the sides are not streams without windows, or the conditions do not say both how much earlier
-        and how much later one may be than the other; it is then joined as it is.
-
-    Raises:
-        LanguageError: rows without a partner are asked for, and the partner may come later.
+        Also False where the timestamps are equal, so that the rows of an instant are meant.
     """
-    width = len(left.plan.schema)
-    times = timestamp_columns(left.plan), {width + place for place in timestamp_columns(right.plan)}
-    if not all(times) or _has_window(left.plan) or _has_window(right.plan):
-        return None
+    width = len(left.schema)
+    times = timestamp_columns(left), {width + place for place in timestamp_columns(right)}
+    if not all(times) or _has_window(left) or _has_window(right):
+        return False
     parts = (part for node in nodes for part in conditions_on(node, pairs))
     bounds = [bound for part in parts for bound in distances(part, times)]
     least = max((low for low, _ in bounds if low is not None), default=None)
     most = min((high for _, high in bounds if high is not None), default=None)
-    if least is None or most is None or (least, most) == (0, 0) or least > most:
-        return None
-    before, after = max(0, -least), max(0, most)
-    _check_kind(kind, before, after, position)
-    return Near(_remembered(left, before), _remembered(right, after), bool(before and after))
+    return least is not None and most is not None and (least, most) != (0, 0) and least <= most
 
 
 def _has_window(plan: Plan) -> bool:
-    """Whether a window of one instant is written, so that its rows meet no others."""
-    return any(isinstance(node, TimeWindow) and node.is_chronon for node in walk(plan))
+    """Whether a window of one instant is written, and not only what a stream is under by this reading."""
+    return any(
+        isinstance(node, TimeWindow) and node.is_chronon and not is_stream(node.input) for node in walk(plan)
+    )
 
 
 def conditions_on(node: Scalar, pairs: Scope) -> Sequence[Expression]:
@@ -94,27 +60,3 @@ def conditions_on(node: Scalar, pairs: Scope) -> Sequence[Expression]:
     with suppress(LanguageError):
         return conjuncts(bind_scalar(node, Context(pairs, "ON")))
     return ()
-
-
-def _check_kind(kind: JoinKind, before: int, after: int, position: Position) -> None:
-    """Refuse to keep rows without a partner where that may come after them."""
-    waits = {
-        JoinKind.LEFT: before, JoinKind.SEMI: before, JoinKind.ANTI: before, JoinKind.RIGHT: after,
-        JoinKind.FULL: before or after, JoinKind.INNER: 0,
-    }  # fmt: skip
-    if waits[kind]:
-        raise LanguageError(
-            f"{kind.value} JOIN within an interval of time, where the partner of a row may come after it",
-            position=position,
-            hint="let the interval end with the row's own timestamp, or write WINDOW(RANGE ...) after both "
-            "sides for an answer that changes when the partner comes",
-        )
-
-
-def _remembered(side: BoundTable, length: int) -> BoundTable:
-    """A side whose rows are valid for so many instants after their own."""
-    if not length:
-        return side
-    unit = "MICROSECOND" if side.plan.domain is TimeDomain.TIMESTAMP else None
-    window: Plan = TimeWindow(side.plan, Duration(length + 1, unit))
-    return replace(side, plan=window)

@@ -8,10 +8,10 @@ from typing import assert_never
 
 from headrace.algebra.checks import require_boolean
 from headrace.algebra.kinds import JoinKind
-from headrace.algebra.nodes import Istream, Join, OuterJoin, Plan, Project, SemiJoin, Union, column
+from headrace.algebra.nodes import Join, OuterJoin, Plan, Project, SemiJoin, Union, column
 from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import Equality, conjunction, conjuncts, split_equalities
-from headrace.algebra.streams import is_stream, so_far
+from headrace.algebra.streams import as_stream, is_stream, of_instants, so_far
 from headrace.errors import LanguageError, Position
 from headrace.expressions.functions import functions
 from headrace.expressions.tree import Call, Expression, Literal, shift_columns
@@ -23,7 +23,7 @@ from headrace.language.binding.scope import BoundTable, Outer, Scope, ScopeTable
 from headrace.language.binding.subqueries.answers import keep
 from headrace.language.binding.subqueries.predicates import parts_asking, parts_of
 from headrace.language.binding.subqueries.questions import Nest, Nesting, asked_of
-from headrace.language.binding.tables.interval_joins import Near, conditions_on, near_sides
+from headrace.language.binding.tables.interval_joins import are_close, conditions_on
 from headrace.language.dialect import Nested, position_of
 from headrace.language.syntax import JoinedTable, Name, NamedTable, Scalar
 from headrace.schema import BOOLEAN, unique_names
@@ -47,32 +47,32 @@ def product(left: BoundTable, right: BoundTable, position: Position) -> BoundTab
     return BoundTable(plan, Scope(tables, merged, order, functions=left.scope.functions))
 
 
-def crossed(left: BoundTable, right: BoundTable, position: Position, where: Sequence[Scalar]) -> BoundTable:
+def crossed(
+    left: BoundTable, right: BoundTable, position: Position, where: Sequence[Scalar], *, by_instant: bool
+) -> BoundTable:
     """The pairs of two tables that a comma separates; where WHERE says that they are close in time, those.
 
     Args:
         left, right: the tables.
         position: where the right one is.
         where: the conditions of WHERE, which hold for all pairs in the end.
+        by_instant: whether streams meet at each instant alone, unless conditions say that they are close.
 
     Raises:
         LanguageError: a table is in FROM twice.
     """
     pairs = product(left, right, position)
+    conditions = [part for node in where for part in conditions_on(node, pairs.scope)]
+
+    def met(kind: JoinKind, one: Plan, other: Plan, swapped: bool) -> Plan:
+        return product(replace(left, plan=one), replace(right, plan=other), position).plan
+
     if is_stream(left.plan) or is_stream(right.plan):
-        conditions = [part for node in where for part in conditions_on(node, pairs.scope)]
-
-        def met(kind: JoinKind, one: Plan, other: Plan, swapped: bool) -> Plan:
-            return product(replace(left, plan=one), replace(right, plan=other), position).plan
-
         return replace(pairs, plan=related(JoinKind.INNER, left.plan, right.plan, conditions, met))
-    near = near_sides(JoinKind.INNER, left, right, pairs.scope, where, position)
-    return pairs if near is None else _once(near, product(near.left, near.right, position))
-
-
-def _once(near: Near, joined: BoundTable) -> BoundTable:
-    """An interval join's pairs at the instants at which they are first there."""
-    return replace(joined, plan=Istream(joined.plan)) if near.both else joined
+    if not by_instant or not are_close(left.plan, right.plan, pairs.scope, where):
+        return pairs
+    sides = as_stream(left.plan), as_stream(right.plan)
+    return replace(pairs, plan=of_instants(related(JoinKind.INNER, *sides, conditions, met)))
 
 
 def join(
@@ -82,6 +82,8 @@ def join(
     nest: Nest,
     outer: Outer | None = None,
     where: Sequence[Scalar] = (),
+    *,
+    by_instant: bool,
 ) -> BoundTable:
     """The join that a JOIN with ON or USING asks for; without either it is CROSS JOIN.
 
@@ -91,6 +93,7 @@ def join(
         nest: binds the subqueries in its condition.
         outer: what is around a subquery whose FROM contains the join.
         where: conditions of WHERE, which hold for all pairs in the end.
+        by_instant: whether streams meet at each instant alone, unless conditions say that they are close.
 
     Raises:
         LanguageError: an unknown name, a wrong type, or a table that is in FROM twice.
@@ -100,12 +103,16 @@ def join(
     if looks_up(item):
         return _joined(item, left, right, nest, outer)
     if is_stream(left.plan) or is_stream(right.plan):
+        if item.condition is not None and item.condition.find(Nested):
+            left, right = (replace(side, plan=so_far(side.plan)) for side in (left, right))
+            return _joined(item, left, right, nest, outer)
         return _of_streams(item, left, right, nest, outer, nodes)
     scope = product(left, right, item.position).scope
-    near = near_sides(item.kind, left, right, scope, nodes, item.position)
-    if near is None:
+    if not by_instant or not are_close(left.plan, right.plan, scope, nodes):
         return _joined(item, left, right, nest, outer)
-    return _once(near, _joined(item, near.left, near.right, nest, outer))
+    left, right = (replace(side, plan=as_stream(side.plan)) for side in (left, right))
+    found = _of_streams(item, left, right, nest, outer, nodes)
+    return replace(found, plan=of_instants(found.plan))
 
 
 def looks_up(item: JoinedTable) -> bool:
@@ -122,9 +129,6 @@ def _of_streams(
     nodes: Sequence[Scalar],
 ) -> BoundTable:
     """A join of streams with all their rows so far, as far as its conditions ask for them."""
-    if item.condition is not None and item.condition.find(Nested):
-        left, right = (replace(side, plan=so_far(side.plan)) for side in (left, right))
-        return _joined(item, left, right, nest, outer)
     scope = product(left, right, item.position).scope
     conditions = [part for node in nodes for part in conditions_on(node, scope)]
     for name in _common(item, left.scope, right.scope) if item.natural else item.using:
@@ -135,11 +139,11 @@ def _of_streams(
         scopes = (right.scope, left.scope) if swapped else (left.scope, right.scope)
         sides = (BoundTable(one, scopes[0]), BoundTable(other, scopes[1]))
         plan = _joined(replace(item, kind=kind), *sides, nest, outer).plan
-        return plan.input if isinstance(plan, Project) else plan
+        return plan.input if isinstance(plan, Project) and item.condition is None else plan
 
     meant = _joined(item, left, right, nest, outer)
     plan = related(item.kind, left.plan, right.plan, conditions, joined)
-    if isinstance(meant.plan, Project):
+    if isinstance(meant.plan, Project) and item.condition is None:
         # FULL JOIN USING has the columns of both sides as one.
         plan = Project(plan, meant.plan.items)
     return replace(meant, plan=plan)

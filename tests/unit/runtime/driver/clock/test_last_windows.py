@@ -11,7 +11,6 @@ import pytest
 
 import headrace as hr
 from headrace.errors import LanguageError
-from headrace.runtime.driver.endless import live
 from watched_clock import Clock
 
 STREAM = "CREATE STREAM {name} (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts {said}"
@@ -22,31 +21,6 @@ GROUP BY window_start, window_end"""
 HOPPED = """SELECT window_start AS ws, COUNT(*) AS n FROM TABLE(HOP(TABLE a, DESCRIPTOR(ts), 5, 10))
 GROUP BY window_start, window_end"""
 SLIDING = "SELECT MAX(v) AS ws, COUNT(*) AS n FROM a [RANGE 10 SLIDE 10]"
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    monkeypatch.setattr(live, "_LOOK", 0.005)
-    return Clock()
-
-
-@pytest.fixture
-def connect(clock: Clock, tmp_path: Path) -> Iterator[Callable[..., hr.Database]]:
-    """Databases with the streams `a` and `b`, each declared with the clauses that are given."""
-    made: list[hr.Database] = []
-
-    def new(query: str, *, durable: bool = False, **clauses: str) -> hr.Database:
-        db = hr.connect(runner="inline", storage=tmp_path / "store" if durable else None, clock=clock)
-        made.append(db)
-        for name in "ab":
-            db.execute(STREAM.format(name=name, said=clauses.get(name, "")))
-        db.query(query, name="q")
-        db.start()
-        return db
-
-    yield new
-    for db in made:
-        db.close()
 
 
 def push(db: hr.Database, stream: str, *times: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,40 +14,11 @@ import pytest
 
 import headrace as hr
 from headrace.errors import LanguageError, UserError
-from headrace.runtime.driver.endless import live
 from headrace.runtime.tasks import values
 from watched_clock import SECOND, Clock
 
 PAIRS = "SELECT a.v, b.v FROM a [RANGE 10], b [RANGE 10] WHERE a.v = b.v"
 ONES = "SELECT v, COUNT(*) AS n FROM a [RANGE 10] GROUP BY v"
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    monkeypatch.setattr(live, "_LOOK", 0.005)
-    return Clock()
-
-
-@pytest.fixture
-def connect(clock: Clock, tmp_path: Path) -> Iterator[Callable[..., hr.Database]]:
-    """Databases with the streams `a`, `b`, `c`, each declared with the clauses that are given."""
-    made: list[hr.Database] = []
-
-    def new(query: str, *, durable: bool = False, before: str = "", **clauses: str) -> hr.Database:
-        db = hr.connect(runner="inline", storage=tmp_path / "store" if durable else None, clock=clock)
-        made.append(db)
-        for name in "abc":
-            said = clauses.get(name, "")
-            db.execute(f"CREATE STREAM {name} (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts {said}")
-        if before:
-            db.execute(before)
-        db.query(query, name="q")
-        db.start()
-        return db
-
-    yield new
-    for db in made:
-        db.close()
 
 
 def push(db: hr.Database, stream: str, *times: int, value: int = 1) -> None:

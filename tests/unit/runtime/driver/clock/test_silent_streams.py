@@ -11,7 +11,6 @@ import pytest
 import headrace as hr
 import silent_streams
 import warm_processes
-from headrace.runtime.driver.endless import live
 from silent_streams import CLAUSES, IDLE, QUERY, SILENT, STREAMS
 from watched_clock import Clock
 
@@ -19,12 +18,6 @@ from watched_clock import Clock
 def answered(db: hr.Database) -> tuple[int, list[int]]:
     """How far the join is final, and when it has its rows."""
     return db["joined"].heartbeat, db["joined"].changes()["valid_from"].to_pylist()
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    monkeypatch.setattr(live, "_LOOK", 0.005)
-    return Clock()
 
 
 @pytest.mark.parametrize("clause", CLAUSES)

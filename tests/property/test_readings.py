@@ -41,7 +41,7 @@ STEP = 977_000_000
 
 Rows = list[tuple[int, int, int]]
 Events = Counter[tuple[object, ...]]
-"""How often there is a row at an instant: its values, then the instant."""
+"""The number of times that a row is there at an instant, by its values and then the instant."""
 
 rows = st.lists(st.tuples(st.integers(0, 14), st.integers(0, 1), st.integers(0, 2)), max_size=6)
 """The rows of a stream: ts, k and v."""
@@ -83,7 +83,7 @@ def events_of(plan: Plan, data: dict[str, Rows]) -> Events:
 # --- joins within intervals --------------------------------------------------------------------------------
 
 bounds = st.tuples(st.integers(-4, 4), st.integers(0, 6)).map(lambda pair: (pair[0], pair[0] + pair[1]))
-"""How much later one row is than another at least and at most."""
+"""The least and the greatest distance of one row from an earlier one."""
 
 
 def within(later: str, earlier: str, low: int, high: int, spelling: int) -> str:

@@ -23,7 +23,7 @@ OPERATIONS: Final = ("I", "INSERT", "C", "CREATE", "R", "READ", "U", "UPDATE", *
 
 
 HOW_LATE: Final = {TimeDomain.TIMESTAMP: MICROSECONDS["DAY"], TimeDomain.INTEGER: 86_400}
-"""How far below the heartbeat a change may be that still counts, and for how long deletions are remembered
+"""The distance below the heartbeat at which a change still counts, and for which deletions are remembered
 for its sake (instants): a day, if integers count seconds."""
 
 

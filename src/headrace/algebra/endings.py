@@ -117,7 +117,7 @@ Way: TypeAlias = tuple[str, tuple[Ending, ...]]
 
 @dataclass(frozen=True)
 class Endings:
-    """What the rows of some streams wait for, on all ways to an answer.
+    """The ends that the rows of some streams wait for, on all ways to an answer.
 
     Attributes:
         ways: at least one of each stream.
@@ -183,7 +183,7 @@ def _ways(plan: Plan, known: dict[int, frozenset[Way]]) -> frozenset[Way]:
 
 
 def _ending(plan: Plan) -> Ending | None:
-    """What rows wait for in one node."""
+    """The end that rows wait for in one node; None where they wait for none."""
     match plan:
         case TimeWindow(size=size, slide=slide, offset=offset) if slide.length > 1:
             return SlideEnd(size.length, slide.length, offset.length)

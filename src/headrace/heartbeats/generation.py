@@ -201,7 +201,7 @@ def _follow_clock(rules: Rules, state: State, clocks: DrainedClocks) -> None:
 
 def _apply_policies(rules: Rules, state: State, caught_up: BoolArray) -> None:
     """Silence of all streams that are read together, then streams that are idle; writes to the state's
-    heartbeats. Rows that wait are no silence."""
+    heartbeats. A stream whose rows still wait to be read is not silent."""
     heartbeats = state.heartbeats
     ended = heartbeats == INFINITY
     quiet = np.where(caught_up | ended, _quiet(state), -1)

@@ -1,4 +1,4 @@
-"""What a query means where its text leaves something out."""
+"""The readings of queries: their meaning where the text leaves something out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Defaults(Enum):
     """Whose defaults hold; SET dialect chooses them."""
 
     SQL = "sql"
-    """What looks at several rows of a stream looks at all of them so far; what only grows is a stream."""
+    """Operators over several rows of a stream look at all of them so far; what only grows is a stream."""
     PIPES = "pipes"
     """A stream in FROM has the now-window, and a query's answer is not wrapped (thesis, 7.2.4)."""
     CQL = "cql"
@@ -27,7 +27,7 @@ class Defaults(Enum):
 
 
 INITIAL: Final = Defaults.SQL
-"""What holds where nothing has been set."""
+"""The reading where nothing has been set."""
 
 _UNBOUNDED: Final = RangeWindowFrame(Duration(INFINITY), None)
 

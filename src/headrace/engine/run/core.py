@@ -653,7 +653,7 @@ class Core:
         return runner
 
     def _nothing_to_run(self) -> UserError:
-        """The error where there is no query, or none that is not paused."""
+        """The error where there is no query, or where all are paused."""
         paused = sorted(self.definitions.paused)
         if not paused:
             hint = "write a SELECT, or CREATE QUERY name AS SELECT ..."

@@ -94,7 +94,7 @@ def ways_without(
 
 
 def _heartbeat(stream: StreamStatus) -> int:
-    """How far a stream is that others may follow; an idle one is followed by nobody."""
+    """The heartbeat of a stream that others may follow; an idle one is followed by nobody."""
     return BEGINNING if stream.idle else stream.heartbeat
 
 

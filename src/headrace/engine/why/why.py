@@ -280,7 +280,7 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
 
 
 def _finished(status: Status, query: QueryStatus) -> dict[str, int]:
-    """How far the streams of a query go once all of them are silent (instants), BEGINNING for nowhere."""
+    """The heartbeats of a query's streams once all of them are silent, BEGINNING for those that stay."""
     newest = {name: status.stream(name).latest for name in query.reads}
     last = max(newest.values())
     ends = Endings.of(status.graph.nodes[query.chain[0].node].plan).heartbeats(newest)

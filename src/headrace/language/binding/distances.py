@@ -28,7 +28,7 @@ _MONTHS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 
 
 def distances(part: Expression, times: Times) -> Sequence[Distance]:
-    """What a comparison says of how much later one timestamp is than another, where it says nothing else.
+    """The bounds that a comparison sets to the distance of two timestamps, where it says nothing else.
 
     Args:
         part: the comparison.

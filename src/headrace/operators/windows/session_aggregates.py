@@ -104,7 +104,7 @@ class SessionAggregateOperator:
         return rows.filter(rows.w > 0)
 
     def _ended(self, final: Batch, before: int, heartbeat: int) -> Batch:
-        """What the sessions add up to that are over; what goes on is kept."""
+        """The sums of the sessions that are over; those of the others are kept."""
         keys, codes = self._touched(final, before, heartbeat)
         open_ones = self._sessions.of(keys, before)
         parts = self._parts.of(keys, before)
@@ -147,7 +147,7 @@ class SessionAggregateOperator:
         return keys, codes.codes[: len(final)]
 
     def _again(self, parts: pa.RecordBatch | None, found: _Sessions, numbers: Int64Array) -> Batch:
-        """What sessions added up to so far, as elements from the start to the end of their session."""
+        """The sums of sessions so far, as elements from the start to the end of their session."""
         if parts is None:
             return concat(self._form.schema, [])
         payload = parts.select([*self._form.schema.names, *limbs_of(parts)])
@@ -155,7 +155,7 @@ class SessionAggregateOperator:
         return Batch(payload, found.start[numbers], found.end[numbers], ones)
 
     def _entered(self, final: Batch, found: _Sessions, numbers: Int64Array) -> Batch:
-        """What new rows add, as such elements. No group's key reads a bound yet, so that each is 0."""
+        """The sums of new rows, as such elements. No group's key reads a bound yet, so that each is 0."""
         zeros = pa.array(np.zeros(len(final), dtype=np.int64)).cast(instant_type(self._node))
         schema = self._node.written_out.input.schema
         payload = record_batch([*final.payload.columns, zeros, zeros], schema, len(final))
@@ -165,7 +165,7 @@ class SessionAggregateOperator:
         return self._form.accumulate(rows, self._report)
 
     def _shown(self, rows: Batch) -> Batch:
-        """What sessions that are over add up to, with their bounds, for as long as they are shown."""
+        """The sums of sessions that are over, with their bounds, for as long as they are shown."""
         bounds = [pa.array(ends).cast(instant_type(self._node)) for ends in (rows.ts, rows.te)]
         payload = rows.payload
         for place, bound in self._node.bounds.items():

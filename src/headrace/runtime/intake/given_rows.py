@@ -22,7 +22,7 @@ from headrace.suggestions import did_you_mean
 
 @dataclass(frozen=True)
 class Deletable:
-    """What the deletions of a stream need whose rows change others by key: all other columns may be left out.
+    """The columns that deletions need where rows change others by key; all others may be left out.
 
     Attributes:
         operation: the column that says whether a row deletes.

@@ -33,7 +33,7 @@ class Release:
     def next(
         self, epoch: int, reach: int, yielded: Sequence[Batch], taken_back: Sequence[Batch] = ()
     ) -> Batch:
-        """What the next epoch releases, in order of `ts`, and at one instant what is taken back first.
+        """The elements of the next epoch in order of `ts`, at one instant those that are taken back first.
 
         What it adds and takes back again says nothing, and is left out.
 

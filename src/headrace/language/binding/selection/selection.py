@@ -81,7 +81,7 @@ def bind_selection(
         scope: what its names stand for.
         nest: binds the subqueries in it.
         ties: how many columns in front hold what it reads of the rows around it.
-        of_nothing: whether an aggregation of all rows so far has a row where there are none, too.
+        of_nothing: whether an aggregate of all rows so far has a row even where there are none.
 
     Raises:
         LanguageError: an unknown name, a wrong type, or a column that is neither grouped nor aggregated.

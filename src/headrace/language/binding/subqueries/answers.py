@@ -115,7 +115,7 @@ class _Rows:
         return related(kind, self.plan, part.plan, self._met(equalities, residual), joined)
 
     def _met(self, equalities: Iterable[Equality], residual: Expression | None) -> list[Expression]:
-        """What holds for the rows and those of a subquery that match, whose columns follow."""
+        """The conditions on the rows and those of a subquery that match, whose columns follow."""
         width = len(self.plan.schema)
         equal = [Call("=", (one, shift_columns(other, width)), BOOLEAN) for one, other in equalities]
         return [*equal, *([] if residual is None else conjuncts(residual))]

@@ -88,7 +88,7 @@ def with_window_time(windows: Plan) -> tuple[Plan, int]:
 
 
 def _age_of(function: WindowFunction, plan: Plan, scope: Scope) -> int:
-    """How long before the instants of rows the column lies that the descriptor names (instants)."""
+    """The age of the column that the descriptor names (instants), 0 if it is not known."""
     if function.time is None or not plan.is_chronon:
         return 0
     return exact_ages(plan).get(scope.column(None, function.time).index, 0)

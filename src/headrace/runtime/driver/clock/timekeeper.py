@@ -161,7 +161,7 @@ class Timekeeper:
                 self._values[place] = value_rules(timing, timing.per), values
 
     def _rules(self) -> Rules:
-        """What the streams declare, and what the windows of the queries wait for when all are silent."""
+        """The declarations of the streams, and the ends that windows of queries wait for in silence."""
         rules = rules_of(self._timings, self._queries.meetings)
         if not rules.has_policies:
             return rules

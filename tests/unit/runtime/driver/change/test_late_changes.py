@@ -41,7 +41,7 @@ def change(db: hr.Database, operation: str, at: int, a: int | None = None, key: 
 
 
 def seen(db: hr.Database, *times: int) -> list[Any]:
-    """What rows of those instants are joined with."""
+    """The rows that those of such instants are joined with."""
     for at in (*times, times[-1] + 1):
         db.push("s", {"id": 1, "ts": at})
     found = {row["t"]: row["a"] for row in db["q"].history().to_pylist()}

@@ -21,6 +21,7 @@ from headrace.language.parsing.parser import parse_one
 from headrace.language.statements.statements import Select
 from headrace.reference.contents import Payload, Stream
 from headrace.reference.operators import evaluate
+from headrace.time import INFINITY
 from how_many import examples
 
 COLUMNS = ("ts", "k", "v")
@@ -431,3 +432,36 @@ def test_a_value_of_rows_that_do_not_tell_their_instant() -> None:
     text = f"SELECT x.v, (SELECT COUNT(*) FROM b WHERE b.ts BETWEEN x.t AND x.t + 3) AS n FROM {ROUNDED}"
     last = [row for row, ts, te in evaluate(plan_of(text), streams_of(LIKE_EACH_OTHER)) if ts <= 9 < te]
     assert Counter(last) == {(0, 2): 3}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*) FROM a JOIN b ON a.ts - b.ts BETWEEN 3 AND 3",
+        "SELECT COUNT(*) FROM a, b WHERE a.ts - b.ts BETWEEN 5 AND 9",
+        "SELECT COUNT(*) FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.ts BETWEEN a.ts AND a.ts + 5)",
+        "SELECT COUNT(*) FROM a JOIN b ON a.k = b.k WHERE a.v > 5",
+        "SELECT COUNT(*) FROM TUMBLE(TABLE a, DESCRIPTOR(ts), 4) JOIN b ON b.v = 9",
+    ],
+)
+def test_a_count_of_nothing_is_zero_from_the_first_row_on(text: str) -> None:
+    data: dict[str, Rows] = {"a": [(8, 0, 0)], "b": [(4, 0, 0)], "c": []}
+    assert evaluate(plan_of(text), streams_of(data)) == [((0,), 4, INFINITY)]
+
+
+def test_a_window_that_is_written_has_no_row_of_nothing() -> None:
+    data: dict[str, Rows] = {"a": [(8, 0, 0)], "b": [], "c": []}
+    assert evaluate(plan_of("SELECT COUNT(*) FROM a [RANGE 2]"), streams_of(data)) == [((1,), 8, 10)]
+
+
+@pytest.mark.parametrize(
+    ("text", "grows"),
+    [
+        ("SELECT a.v FROM a [NOW] JOIN b ON b.ts = a.ts", False),
+        ("SELECT a.v FROM a [NOW] JOIN b ON b.k = a.k", True),
+        # Where DOUBLEs lose digits, instants that are far apart are equal.
+        ("SELECT a.v FROM a JOIN b ON a.ts + 1e20 = b.ts + 1e20", True),
+    ],
+)
+def test_no_more_is_remembered_than_may_have_partners(text: str, grows: bool) -> None:
+    assert has_unbounded_state(plan_of(text)) == grows

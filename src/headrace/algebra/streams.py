@@ -104,13 +104,11 @@ def reads_all_rows(plan: Plan) -> bool:
 
 
 def _is_of_all(plan: Plan) -> bool:
-    match plan:
-        case Istream() | Dstream():
-            return True
-        case TimeWindow(size=size, input=below):
-            return size.length == INFINITY and _is_of_all(below)
-        case _:
-            return not isinstance(plan, _WINDOWS) and all(map(_is_of_all, inputs_of(plan)))
+    if is_stream(plan):
+        return True
+    if isinstance(plan, TimeWindow):
+        return plan.size.length == INFINITY
+    return not isinstance(plan, _WINDOWS) and all(map(_is_of_all, inputs_of(plan)))
 
 
 def as_events(groups: Aggregate) -> Plan:

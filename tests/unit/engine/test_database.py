@@ -38,6 +38,15 @@ def test_an_unknown_runner_is_refused() -> None:
         hr.connect(runner=runner)
 
 
+def test_the_dialect_of_a_database_is_that_of_its_first_statements() -> None:
+    with pytest.raises(UserError, match="there is no dialect 'oracle'") as refused:
+        hr.connect(runner="inline", dialect="oracle")
+    assert refused.value.hint == "the dialects are 'sql', 'pipes', 'cql'"
+    for dialect in ("sql", "pipes", "cql"):
+        with hr.connect(runner="inline", dialect=dialect) as db:
+            assert str(db.execute("SHOW DIALECT")[0]).split() == ["dialect", "-" * 7, dialect, "(1", "row)"]
+
+
 def test_a_number_that_is_none_is_refused() -> None:
     with pytest.raises(UserError, match="epoch_rows must be at least 1, not '3'"):
         hr.connect(runner="inline", epoch_rows="3")  # type: ignore[arg-type]

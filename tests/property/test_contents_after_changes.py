@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pyarrow as pa
 import pytest
 from hypothesis import event, example, given, settings
@@ -36,20 +38,42 @@ ROWS = st.lists(
 )
 
 
+UNORDERED = Changes("op", ("k",))
+IN_ORDER = Changes("op", ("k",), arrived="arrived")
+
+ORDERS = st.builds(
+    partial(Changes, "op", ("k",)), st.sampled_from((None, "v")), st.sampled_from((None, "arrived"))
+)
+"""What orders the changes of a key at one instant."""
+
+
 def defined(rows: list[Row], by: Changes) -> list[RowChange]:
     """The changes, as the definition takes them."""
     return [
-        RowChange(ts, (k,), v if by.version else None, op.upper() in ("D", "DELETE"), (x, k, v, ts))
-        for x, op, k, v, ts in rows
+        RowChange(
+            *(ts, (k,), v if by.version else None, op.upper() in ("D", "DELETE"), (x, k, v, ts)),
+            arrived=place if by.arrived else 0,
+        )
+        for place, (x, op, k, v, ts) in enumerate(rows)
     ]
 
 
+LOG: list[Row] = [
+    (1.5, "I", "a", 1, 0),
+    (0.0, "I", "a", 0, 0),
+    (None, "I", "b", 1, 0),
+    (None, "D", "b", 1, 0),
+]
+"""A log whose last words are 0.0 and gone."""
+
+
 @settings(max_examples=30)
-@given(ROWS, st.booleans(), st.booleans(), BUCKETS, st.integers(1, 12))
+@example(LOG, IN_ORDER, True, 2, 12)
+@example(LOG, IN_ORDER, False, 2, 1)
+@given(ROWS, ORDERS, st.booleans(), BUCKETS, st.integers(1, 12))
 def test_the_content_is_the_last_changes(
-    rows: list[Row], versioned: bool, first: bool, buckets: int, epoch_rows: int
+    rows: list[Row], by: Changes, first: bool, buckets: int, epoch_rows: int
 ) -> None:
-    by = Changes("op", ("k",), "v" if versioned else None)
     batch = from_rows(SCHEMA, [(row, 0, 1, 1) for row in rows])
     source = TableSource(pa.Table.from_batches([batch.payload]))
     if first:
@@ -82,14 +106,27 @@ def row(operation: str, key: str, at: int) -> Row:
 
 
 @settings(max_examples=60)
-@example([row("D", "a", 5), row("I", "b", 6), row("I", "b", 7), row("U", "a", 4)], False, 1, 1, 0, 9)
-@example([row("I", "b", 6), row("D", "a", 3), row("I", "b", 7), row("U", "a", 2)], False, 1, 1, 0, 9)
-@given(ARRIVING, st.booleans(), BUCKETS, st.integers(1, 6), st.integers(0, 3), st.integers(0, 9))
+@example(
+    [row("D", "a", 5), row("I", "b", 6), row("I", "b", 7), row("U", "a", 4)],
+    Changes("op", ("k",)),
+    1,
+    1,
+    0,
+    9,
+)
+@example(
+    [row("I", "b", 6), row("D", "a", 3), row("I", "b", 7), row("U", "a", 2)],
+    Changes("op", ("k",)),
+    1,
+    1,
+    0,
+    9,
+)
+@given(ARRIVING, ORDERS, BUCKETS, st.integers(1, 6), st.integers(0, 3), st.integers(0, 9))
 def test_a_change_that_is_late_counts_from_the_heartbeat_on(
-    rows: list[Row], versioned: bool, buckets: int, epoch_rows: int, disorder: int, how_late: int
+    rows: list[Row], by: Changes, buckets: int, epoch_rows: int, disorder: int, how_late: int
 ) -> None:
     """However they are cut into epochs; one that is later than deletions are remembered is set apart."""
-    by = Changes("op", ("k",), "v" if versioned else None)
     batch = from_rows(SCHEMA, [(row, 0, 1, 1) for row in rows])
     source = TableSource(pa.Table.from_batches([batch.payload]))
     read = BoundedStream(source, "ts", Timing(disorder=disorder), changes=by)

@@ -6,13 +6,13 @@ those that delete (`headrace.reference.changes` is the definition).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from headrace.algebra.nodes import Filter, Plan, Project, Relation, RelationIndex, RowWindow, Source, column
 from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Column, Expression
-from headrace.schema import Schema, unique_names
+from headrace.schema import BIGINT, Field, Schema, unique_names
 from headrace.time import MICROSECONDS, TimeDomain
 
 DELETIONS: Final = ("D", "DELETE")
@@ -35,11 +35,14 @@ class Changes:
         operation: the column with one of `OPERATIONS`, in any case.
         key: the columns that say which row is changed.
         version: the column that orders the changes of a key at one instant, or None.
+        arrived: a column that no row comes with: the place of a change among those of its source. It orders
+            what the version does not. None where there is no such order.
     """
 
     operation: str
     key: tuple[str, ...]
     version: str | None = None
+    arrived: str | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -66,17 +69,21 @@ def content_of(leaf: Plan, changes: Changes, how_late: int | None = None) -> Pla
     """The relation that a stream of changes yields.
 
     A row window orders the rows of an instant by its columns from left to right. So the version comes first
-    in it, and then whether the row is there: of an insertion and a deletion of one version the former counts.
-    Where changes may come late, their own instant comes before both.
+    in it, then the order in which the changes came, and then whether the row is there: of an insertion and a
+    deletion that nothing orders the former counts. Where changes may come late, their instant comes first.
 
     Args:
-        leaf: the changes, chronons with all their columns.
+        leaf: the changes, chronons with all columns that their rows come with.
         changes: which columns say what a row changes.
         how_late: how far below the heartbeat one may be that still counts (instants); `HOW_LATE` if None.
     """
+    assert isinstance(leaf, Source | Relation)
+    kept = [name for name in leaf.schema.names if name != changes.operation]
+    if changes.arrived is not None:
+        leaf = replace(leaf, schema=Schema((*leaf.schema, Field(changes.arrived, BIGINT))))
     names = leaf.schema.names
-    kept = [name for name in names if name != changes.operation]
-    first = (leaf.timestamp, changes.version) if isinstance(leaf, Source) else (changes.version,)
+    at = leaf.timestamp if isinstance(leaf, Source) else None
+    first = (at, changes.version, changes.arrived)
     versions = list(dict.fromkeys(name for name in first if name is not None))
     (flag,) = unique_names([*names, "is_there"])[len(names) :]
     items: list[tuple[str, Expression]] = [(name, _named(leaf, name)) for name in versions]
@@ -90,7 +97,6 @@ def content_of(leaf: Plan, changes: Changes, how_late: int | None = None) -> Pla
         window = RowWindow(ordered, 1, keys=keys)
         live = Filter(window, _named(window, flag))
     else:
-        assert isinstance(leaf, Source)
         remembered = HOW_LATE[leaf.domain] if how_late is None else how_late
         live = RelationIndex(ordered, 1, keys=keys, live=_named(ordered, flag), remembered=remembered)
     return Project(live, tuple((name, _named(live, name)) for name in kept))

@@ -13,7 +13,7 @@ from headrace.errors import LanguageError, Position
 from headrace.language.statements.formats import ChangeRecords
 from headrace.language.statements.streams import CreateStream, EventsClause
 from headrace.language.syntax import Name
-from headrace.schema import BIGINT, STRING, Field, Schema, sql_type
+from headrace.schema import BIGINT, STRING, Field, Schema, sql_type, unique_names
 from headrace.suggestions import did_you_mean
 
 _PERIOD: Final = "a period is bounded by two TIMESTAMPs or by two BIGINTs"
@@ -63,7 +63,8 @@ def changes_by_key(
                 hint="name another column",
             )
     keys = tuple(named(part).name for part in key)
-    return Changes(found.name, keys, None if version is None else named(version).name)
+    *_, arrived = unique_names([*columns.names, "arrived"])
+    return Changes(found.name, keys, None if version is None else named(version).name, arrived)
 
 
 def changes_of_stream(statement: CreateStream, columns: Schema, timestamp: Field) -> Changes | Events | None:

@@ -22,6 +22,7 @@ class RowChange:
         version: orders the changes of a key at one instant; NULL comes before all others.
         deletes: whether there is no such row any more. Else there is this one, whatever was there before.
         row: all columns of the relation.
+        arrived: its place among the changes of its source, which orders those of one version.
     """
 
     instant: int
@@ -30,6 +31,7 @@ class RowChange:
     deletes: bool
     row: Payload
     since: int = BEGINNING
+    arrived: int = 0
 
     @property
     def counts_from(self) -> int:
@@ -41,8 +43,8 @@ def content_after(changes: Iterable[RowChange], instant: int) -> Content:
     """The content of a relation: per key its last change that counts at an instant, unless that deletes.
 
     One that comes late counts from when it came, as if it had come in time.
-    The last one is by instant, then by version; of one version a deletion comes before the others, and rows
-    that nothing else orders are ordered column by column.
+    The last one is by instant, then by version, then by when it came. Of those that nothing else orders a
+    deletion comes before the others, and these are ordered column by column.
     """
     last: dict[Payload, RowChange] = {}
     for change in sorted(changes, key=_place):
@@ -79,4 +81,4 @@ def as_they_come(changes: Iterable[RowChange], disorder: int, how_late: int) -> 
 
 def _place(change: RowChange) -> tuple[object, ...]:
     row = tuple(map(order, change.row))
-    return change.instant, order(change.version), not change.deletes, row
+    return change.instant, order(change.version), change.arrived, not change.deletes, row

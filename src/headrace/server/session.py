@@ -97,27 +97,26 @@ class Session:
             raise not_found(f"query {name}", "GET /queries lists them") from None
 
     def stream(self, name: str, caller: Caller) -> StreamInfo | DerivedStream:
-        """The stream of a name.
+        """The stream of a name, or the changes of a relation, if rows can be sent to it.
 
         Raises:
             RequestError: there is none that they may see.
         """
         caller.check_name("stream", name)
+        relation = self.db.relations.get(name.lower())
+        if relation is not None and relation.changes is not None and relation.name in self.db.pushed:
+            return replace(relation.changes.stream, changes=relation.changes.by)
         found = self.db.streams.get(name.lower())
         if found is None:
             raise not_found(f"stream {name}", "GET /streams lists them")
         return found
 
     def pushed(self, name: str, caller: Caller) -> StreamInfo:
-        """The stream of a name, or the changes of a relation, if rows can be sent to it.
+        """As `stream`, of one to which rows can be sent.
 
         Raises:
             RequestError: there is none that they may see, or its rows come from elsewhere.
         """
-        relation = self.db.relations.get(name.lower())
-        if relation is not None and relation.changes is not None and relation.name in self.db.pushed:
-            caller.check_name("stream", name)
-            return replace(relation.changes.stream, changes=relation.changes.by)
         found = self.stream(name, caller)
         if not isinstance(found, StreamInfo) or found.name not in self.db.pushed:
             raise RequestError(

@@ -121,6 +121,18 @@ def test_streams_timed_by_arrival_take_rows_without_an_instant(client: hr.Client
     assert client.push_json("came", '[{"v": 2}]')
 
 
+def test_changes_of_a_relation_are_pushed(client: hr.Client) -> None:
+    client.execute(
+        "CREATE RELATION tag (op STRING, id BIGINT, word STRING, ts BIGINT) KEY (id) FROM push "
+        "CHANGES BY op TIMESTAMP BY ts; CREATE QUERY tags AS SELECT id, word FROM tag"
+    )
+    rows = [("insert", "old"), ("update", "new"), ("delete", None), ("insert", "last")]
+    assert client.push("tag", [{"op": op, "id": 1, "word": word, "ts": 3} for op, word in rows])
+    client.heartbeat("tag", 5)
+    assert client.snapshot("tags", 4).to_pylist() == [{"id": 1, "word": "last"}]
+    client.execute("DROP QUERY tags; DROP RELATION tag")
+
+
 def test_a_numbered_push_is_taken_once(client: hr.Client) -> None:
     row = {"ts": 5, "item": "ink", "v": 0}
     assert client.push("s", row, producer="pi", sequence=1)

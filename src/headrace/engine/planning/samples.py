@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from headrace.algebra.changes import Changes
 from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.nodes import Plan, Relation, Source
 from headrace.engine.catalog.definitions import Definitions
@@ -58,7 +59,7 @@ def sampled(defined: Definitions, nodes: Iterable[Plan], rows: int, position: Po
     wanted = _columns(nodes)
     known = defined.streams
     inputs = {name: known[name] for name in wanted}
-    relations = {name: one.source for name, one in inputs.items() if isinstance(one, BoundedRelation)}
+    relations = {name: one for name, one in inputs.items() if isinstance(one, BoundedRelation)}
     streams = {
         name: _stream(name, one, position)
         for name, one in inputs.items()
@@ -67,8 +68,8 @@ def sampled(defined: Definitions, nodes: Iterable[Plan], rows: int, position: Po
     samples = _samples(streams, wanted, rows)
     elapsed = max((_duration(stream, samples[name]) for name, stream in streams.items()), default=1.0)
     begin = min((int(one.instants[0]) for one in samples.values() if len(one.instants)), default=0)
-    samples |= {name: _of_relation(source, wanted[name], rows, begin) for name, source in relations.items()}
-    return Sampled(samples, {name: source.rows for name, source in relations.items()}, elapsed)
+    samples |= {name: _of_relation(one, wanted[name], rows, begin) for name, one in relations.items()}
+    return Sampled(samples, {name: one.source.rows for name, one in relations.items()}, elapsed)
 
 
 def looked_at(defined: Definitions, graph: Graph) -> Sequence[Expectation] | None:
@@ -146,18 +147,28 @@ def _first_rows(stream: BoundedStream, columns: Iterable[str], wanted: int) -> t
     """Some of a stream's first rows, in the order of their instants, and whether these are all it has."""
     source = stream.source
     end = _end_of_sample(source, wanted)
-    rows = read_table(source, end, sorted({*columns, stream.timestamp}))
+    rows = _read(stream, end, {*columns, stream.timestamp})
     rows = rows.filter(rows[stream.timestamp].is_valid()).combine_chunks()
     instants = np.asarray(rows[stream.timestamp].cast(pa.int64()))
     order = np.argsort(instants, kind="stable")
     return FlowSample(_batch(rows.take(pa.array(order))), instants[order]), end == source.size
 
 
-def _of_relation(source: SplitSource, columns: Iterable[str], wanted: int, begin: int) -> FlowSample:
+def _of_relation(relation: BoundedRelation, columns: Iterable[str], wanted: int, begin: int) -> FlowSample:
     """Some of a relation's first rows, all of which begin at an instant."""
-    rows = _batch(read_table(source, _end_of_sample(source, wanted), sorted(columns)))
+    source = relation.source
+    rows = _batch(_read(relation, _end_of_sample(source, wanted), columns))
     part = len(rows) / source.rows if source.rows else 1.0
     return FlowSample(rows, np.full(len(rows), begin, dtype=np.int64), part)
+
+
+def _read(of: BoundedStream | BoundedRelation, end: int, columns: Iterable[str]) -> pa.Table:
+    """The rows below a position; of changes with the column that says in which order they come."""
+    arrived = of.changes.arrived if isinstance(of.changes, Changes) else None
+    rows = read_table(of.source, end, sorted(set(columns) - {arrived}))
+    if arrived is None or arrived not in columns:
+        return rows
+    return rows.append_column(arrived, pa.array(np.arange(len(rows), dtype=np.int64)))
 
 
 def _batch(rows: pa.Table) -> pa.RecordBatch:

@@ -32,7 +32,7 @@ from headrace.engine.shown.summary import Summary, summarise
 from headrace.engine.views.subscription import Subscription
 from headrace.errors import ExecutionError, StoreError, UserError, told
 from headrace.heartbeats.timing import Timing
-from headrace.language.catalog import StreamInfo
+from headrace.language.catalog import RelationInfo, StreamInfo
 from headrace.language.defaults import INITIAL, Defaults
 from headrace.language.statements.statements import Heartbeats
 from headrace.lowering.graph import Graph
@@ -508,6 +508,8 @@ class Execution:
                 hint="heartbeats are sent for streams FROM push and for Spark's, while a query reads them",
             )
         info = self._defined.catalog.find(name)
+        if isinstance(info, RelationInfo) and info.changes is not None:
+            info = info.changes.stream
         if not isinstance(info, StreamInfo) or info.by_arrival:
             raise UserError(
                 f"{name} is timed by arrival, so that the clock alone moves its heartbeat",

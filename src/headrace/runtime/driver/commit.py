@@ -9,6 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from headrace.algebra.arrival import NO_PAST, Past
+from headrace.algebra.changes import Changes
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.nodes import Early
 from headrace.heartbeats.bounded import Arrivals
@@ -238,12 +239,18 @@ def points_after(
             position=take.position,
             producers=producers,
             dropped=points[name].dropped + take.dropped,
+            arrived=points[name].arrived + (take.end - take.start if _are_ordered(streams[name]) else 0),
             mark=mark,
             values=values.get(name, points[name].values),
             content=take.content or points[name].content,
             files={**points[name].files, **take.files},
         )
     return found
+
+
+def _are_ordered(stream: Incoming) -> bool:
+    """Whether the order in which rows come says which of them counts."""
+    return isinstance(stream.changes, Changes)
 
 
 def skews_after(

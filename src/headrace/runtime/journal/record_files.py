@@ -187,7 +187,8 @@ def _unpacked(body: dict[str, Any]) -> Commit:
 
 def _packed_point(point: StreamPoint) -> list[Any]:
     found = [point.position, point.time.to_json(), dict(point.producers), point.mark]
-    followed = bool(point.files) or point.dropped > 0
+    counted = point.dropped > 0 or point.arrived > 0
+    followed = bool(point.files) or counted
     past = bool(point.past.moments) or followed
     last = point.content is not None or point.retained is not None or past
     kept = point.letters or last
@@ -205,8 +206,8 @@ def _packed_point(point: StreamPoint) -> list[Any]:
         found.append(list(map(list, point.past.moments)))
     if followed:
         found.append(packed_files(point.files))
-    if point.dropped:
-        found.append(point.dropped)
+    if counted:
+        found += [point.dropped, point.arrived]
     return found
 
 
@@ -224,6 +225,7 @@ def _unpacked_point(
     past: Sequence[list[int]] = (),
     files: Mapping[str, Sequence[int]] = MappingProxyType({}),
     dropped: int = 0,
+    arrived: int = 0,
 ) -> StreamPoint:
     estimated = None if estimate is None else Estimate.from_json(estimate)
     found = None if values is None else _unpacked_values(*values)
@@ -237,6 +239,7 @@ def _unpacked_point(
         *(position, reached, producers, mark, estimated, found, behind, kept, read, rows, moments),
         files=unpacked_files(files),
         dropped=dropped,
+        arrived=arrived,
     )
 
 

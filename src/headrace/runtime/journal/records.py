@@ -84,6 +84,7 @@ class StreamPoint:
         past: what it had brought before, as far as queries look back to that; see `Graph.dials`.
         files: those that have been read, of a folder that is followed.
         dropped: how many pushed rows were dropped in all, by its OVERFLOW.
+        arrived: how many positions of its sources have been read in all.
     """
 
     position: int
@@ -99,6 +100,7 @@ class StreamPoint:
     past: Past = NO_PAST
     files: Followed = field(default_factory=dict)
     dropped: int = 0
+    arrived: int = 0
 
     @property
     def heartbeat(self) -> int:

@@ -164,6 +164,7 @@ class StreamInput:
             that get them; else None.
         retained: whether the rows that it accepts are kept.
         computed: where its rows come in a frame, the columns that this has, and those computed of them.
+        arrived: how many positions came before the first one of its source; None where rows come in no order.
     """
 
     source: SplitSource | None
@@ -181,6 +182,7 @@ class StreamInput:
     replayed: frozenset[str] | None = None
     retained: bool = False
     computed: ComputedColumns | None = None
+    arrived: int | None = 0
 
     @property
     def columns(self) -> ComputedColumns:
@@ -207,6 +209,7 @@ class RelationInput:
         changes: what its rows change, if they are changes.
         changed_at: from which instant on the rows are in the relation, or no longer, as their column `WEIGHT`
             says; None where they are what is read first.
+        arrived: how many positions came before the first one of its source.
     """
 
     source: SplitSource | None
@@ -215,6 +218,7 @@ class RelationInput:
     heartbeat: int
     changes: Changes | None = None
     changed_at: int | None = None
+    arrived: int = 0
 
 
 @dataclass(frozen=True)

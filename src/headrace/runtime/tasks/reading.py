@@ -50,7 +50,7 @@ def by_time(judge: Callable[[Int64Array], Judgement]) -> Judge:
     return lambda _, times: judge(times)
 
 
-def take_in(task: Task, stream: str, read: Read, judge: Judge, memories: Memories) -> Arrivals:
+def take_in(task: Task, stream: str, read: Read, judge: Judge, memories: Memories, place: int) -> Arrivals:
     """Run level 0 over some rows of a stream; what arrived.
 
     Args:
@@ -59,6 +59,7 @@ def take_in(task: Task, stream: str, read: Read, judge: Judge, memories: Memorie
         read: the rows.
         judge: which of them are late.
         memories: which of the others are, for queries that remember the stream for less than it allows.
+        place: of the first row in its source, or one between those of the rows before and after.
     """
     task.letters.reject(stream, read.rejected)
     with task.watch("take in"):
@@ -69,23 +70,34 @@ def take_in(task: Task, stream: str, read: Read, judge: Judge, memories: Memorie
     chronons = task.work.streams[stream].has_chronons
     task.counter.know(batch, Extent.of_arrivals(seen) if chronons else None)
     task.retained.take(stream, batch)
-    _run_prefix(task, stream, batch, left)
+    _run_prefix(task, stream, _numbered(task.work.streams[stream], batch, place), left)
     return seen
 
 
-def take_in_relation(task: Task, reading: str, read: Read) -> Arrivals:
+def take_in_relation(task: Task, reading: str, read: Read, place: int) -> Arrivals:
     """Run level 0 over some rows of a relation; what arrived, which moves no heartbeat.
 
     Args:
         task: takes what nodes yield, and the rows that are set apart.
         reading: the name of the relation's reading.
         read: the rows.
+        place: as for a stream.
     """
     task.letters.reject(reading, read.rejected)
     with task.watch("take in"):
         batch, empty = _lasting(reading, task.work.relations[reading], read.rows, task.letters)
-    _run_prefix(task, reading, batch, {})
+    _run_prefix(task, reading, _numbered(task.work.relations[reading], batch, place), {})
     return Arrivals(rows=len(batch), rejected=len(read.rejected) + empty)
+
+
+def _numbered(of: StreamInput | RelationInput, batch: Batch, place: int) -> Batch:
+    """Changes with the column that says in which order they came; other rows as they are."""
+    if not isinstance(of.changes, Changes) or of.changes.arrived is None:
+        return batch
+    places = np.arange(place, place + len(batch), dtype=np.int64)
+    numbers = places * 0 if of.arrived is None else places + of.arrived
+    field = pa.field(of.changes.arrived, BIGINT, nullable=False)
+    return batch.with_payload(batch.payload.append_column(field, pa.array(numbers)))
 
 
 def _lasting(

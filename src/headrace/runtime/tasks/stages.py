@@ -131,8 +131,10 @@ def _take_in_relation(task: Task, split: SplitRange) -> Arrivals:
     seen = Arrivals()
     added = () if relation.changed_at is None else (WEIGHT,)
     source = iter(relation.source.read(split.start, split.end, (*relation.schema.names, *added)))
+    place = split.start
     for read in task.watch.each("read", source):
-        seen = seen.beside(take_in_relation(task, split.stream, read))
+        seen = seen.beside(take_in_relation(task, split.stream, read, place))
+        place += read.rows.num_rows
     return seen
 
 
@@ -144,8 +146,10 @@ def _take_in_letters(task: Task, split: SplitRange) -> None:
     stream = task.work.streams[split.stream]
     assert stream.source is not None
     judge = by_time(partial(judge_together, heartbeat=stream.heartbeat))
+    place = split.start
     for read in task.watch.each("read", stream.source.read(split.start, split.end, stream.schema.names)):
-        take_in(task, split.stream, read, judge, Memories(task.work, split.stream, BEGINNING))
+        take_in(task, split.stream, read, judge, Memories(task.work, split.stream, BEGINNING), place)
+        place += read.rows.num_rows
 
 
 def _take_in_split(
@@ -163,7 +167,7 @@ def _take_in_split(
     assert stream.source is not None
     disorder = stream.timing.disorder
     source = iter(stream.source.read(split.start, split.end, stream.schema.names))
-    seen = Arrivals()
+    seen, place = Arrivals(), split.start
     for read in task.watch.each("read", source):
         if tallied is not None:
             read = tallied.read(read)
@@ -174,11 +178,12 @@ def _take_in_split(
             newest = max(stream.latest, split.before, seen.latest)
             in_order = measured(task, split.stream, in_order, newest)
             in_order = in_order if tallied is None else tallied.watching(in_order)
-            seen = seen.then(take_in(task, split.stream, read, in_order, memories))
+            seen = seen.then(take_in(task, split.stream, read, in_order, memories, place))
         else:
             together = judge or by_time(partial(judge_together, heartbeat=stream.heartbeat))
             together = measured(task, split.stream, together, stream.latest)
-            seen = seen.beside(take_in(task, split.stream, read, together, memories))
+            seen = seen.beside(take_in(task, split.stream, read, together, memories, place))
+        place += read.rows.num_rows
     return seen
 
 
@@ -200,7 +205,7 @@ def run_rows(
     given = columns.given.select(tuple(map(columns.given.names.index, needed)))
     for batch in batches:
         read = columns.computed(typed_rows(batch, given, stream, count), wanted)
-        seen = seen.beside(take_in(task, stream, read, judge, memories))
+        seen = seen.beside(take_in(task, stream, read, judge, memories, count))
         count += batch.num_rows
     yield from _finished(task, {stream: seen}, {})
 

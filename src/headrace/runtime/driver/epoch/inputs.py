@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from headrace.algebra.changes import Changes
 from headrace.algebra.letters import letters_name
 from headrace.heartbeats.timing import Timing
 from headrace.runtime.driver.clock.timekeeper import values_of
@@ -65,6 +66,7 @@ def inputs_of(
             found.relations[name] = RelationInput(
                 *(taken[name].source, schemas[name], stream.valid, point.heartbeat, stream.changes),
                 changed_at=taken[name].changed_at,
+                arrived=point.arrived - taken[name].start,
             )
         else:
             found.streams[name] = StreamInput(
@@ -83,6 +85,7 @@ def inputs_of(
                 replayed=None if (replay := taken[name].replay) is None else replay.queries,
                 retained=is_retained(stream),
                 computed=stream.computed if isinstance(stream, LiveStream) else None,
+                arrived=None if taken[name].is_batch else point.arrived - taken[name].start,
             )
     return found
 
@@ -126,5 +129,7 @@ def columns_of(queries: QuerySet, streams: Streams) -> dict[str, tuple[str, ...]
         read = {*columns, *stream.timing.columns, *changes}
         if not isinstance(stream, BoundedRelation) and stream.timing.by_arrival:
             read.discard(stream.timestamp)
+        if isinstance(stream.changes, Changes):
+            read.discard(stream.changes.arrived)
         found[name] = tuple(sorted(read)) or stream.schema.names[:1]
     return found

@@ -1,5 +1,6 @@
 # Everything a developer does here; `make help` lists it. Set-up happens by itself and is quick when done.
 BIN := .venv/bin
+SHELL := bash
 # Without the notice about the successors of MkDocs.
 MKDOCS = NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs
 WITH_JAVA = JAVA_HOME="$$(scripts/find_java.sh)" PATH="$(CURDIR)/$(BIN):$$PATH"
@@ -35,12 +36,14 @@ kernels: setup  ## compile the kernels, with bounds checks and without, or take 
 	@$(CHECKED) $(KERNELS)
 
 test: kernels  ## all tests but the longest: kernels and operators with bounds checks, the rest without a JVM, those on Spark
-	@# Those on Spark wait for the JVM half of the time, so they run beside the others; what they print comes last.
-	@$(WITH_JAVA); HEADRACE_LONG_TESTS=refused; export JAVA_HOME PATH HEADRACE_LONG_TESTS; mkdir -p build; \
+	@# Those on Spark wait for the JVM half of the time, so they run beside the others. What failed is named once more last.
+	@$(WITH_JAVA); HEADRACE_LONG_TESTS=refused; export JAVA_HOME PATH HEADRACE_LONG_TESTS; mkdir -p build; set -o pipefail; \
 	pytest -m "spark and not kills" > build/tests-on-spark.txt 2>&1 & \
-	$(CHECKED) pytest -n 2 tests/unit/kernels tests/property/test_operators.py; bounds=$$?; \
-	pytest -n 2 --dist worksteal -m "not spark and not kills" --ignore=tests/property/test_operators.py; plain=$$?; \
+	$(CHECKED) pytest -n 2 tests/unit/kernels tests/property/test_operators.py 2>&1 | tee build/tests-with-bounds.txt; bounds=$$?; \
+	pytest -n 2 --dist worksteal -m "not spark and not kills" --ignore=tests/property/test_operators.py 2>&1 \
+		| tee build/tests-without-spark.txt; plain=$$?; \
 	wait $$!; spark=$$?; cat build/tests-on-spark.txt; \
+	grep -hE '^(FAILED|ERROR) ' build/tests-*.txt; \
 	exit $$((bounds || plain || spark))
 
 runs: kernels  ## the properties that take long again, with all of their examples

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.algebra.nodes import Aggregate, Plan
+from headrace.algebra.nodes import Aggregate, Plan, Union
+from headrace.algebra.properties import walk
 from headrace.language.binding.binder import bind
 from headrace.language.catalog import Catalog, StreamInfo
+from headrace.language.defaults import Defaults
 from headrace.language.parsing.parser import parse
 from headrace.language.statements.statements import Select
 from headrace.optimizer import optimize
@@ -72,3 +75,38 @@ def test_the_definition(name: str, a: Stream, b: Stream, optimized: bool) -> Non
     for instant in range(-1, 30):
         empty = Counter({nothing: 1} if instant >= begun else {})
         assert content_at(found, instant) == (content_at(without, instant) or empty)
+
+
+HAVING = {
+    "COUNT(*) = 0": True,
+    "COUNT(*) < 2 AND NOT COUNT(a.v) > 0": True,
+    "MAX(a.v) IS NULL": True,
+    "COALESCE(SUM(a.v), 0) < 5": True,
+    "COUNT(*) FILTER (WHERE v > 7) = 0 OR MIN(a.v) > 1": True,
+    "TRUE": True,
+    "COUNT(*) > 0": False,
+    "MAX(a.v) < 5": False,
+    "NOT MAX(a.v) < 5": False,
+    "1 / COUNT(*) > 0": False,
+    "CARDINALITY(ARRAY_AGG(a.v)) = 0": False,
+}
+"""Conditions, with whether they are true of no rows."""
+
+
+@pytest.mark.parametrize("condition", HAVING)
+@pytest.mark.parametrize("window", ["[RANGE 3]", "[RANGE 4 SLIDE 4]", "[RANGE UNBOUNDED]"])
+def test_a_condition_that_holds_of_nothing_asks_for_its_row(condition: str, window: str) -> None:
+    """An alarm such as HAVING COUNT(*) = 0 would never ring else."""
+    text = f"SELECT COUNT(*) AS n, SUM(a.v) AS total FROM a {window} WHERE v > 2 HAVING {condition}"
+    assert (plan_of(text) == plan_of(f"{text} EMIT EMPTY")) == HAVING[condition]
+
+
+@pytest.mark.parametrize("condition", HAVING)
+def test_groups_and_the_readings_of_the_papers_have_no_row_of_nothing(condition: str) -> None:
+    groups = f"SELECT COUNT(*) AS n FROM a [RANGE 3] GROUP BY v HAVING {condition}"
+    assert not any(isinstance(node, Union) for node in walk(plan_of(groups)))
+    (statement,) = parse(f"SELECT COUNT(*) AS n FROM a [RANGE 3] HAVING {condition}")
+    assert isinstance(statement, Select)
+    for defaults in (Defaults.PIPES, Defaults.CQL):
+        plan = bind(statement.query, replace(CATALOG, defaults=defaults))
+        assert not any(isinstance(node, Union) for node in walk(plan))

@@ -158,7 +158,7 @@ def _query(query: QuerySyntax, catalog: Catalog, around: Around | None = None) -
             nest, ties = partial(_nested, catalog=catalog), 0
             if around is not None:
                 bound, ties = around.before(bound, query.position), around.ties
-            of_nothing = catalog.defaults is Defaults.SQL and not writes_window(query)
+            of_nothing = catalog.defaults is Defaults.SQL
             return bind_selection(query, bound.plan, bound.scope, nest, ties, of_nothing=of_nothing)
         case TopQuery():
             ties = 0 if around is None else around.ties

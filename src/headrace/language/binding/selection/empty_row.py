@@ -20,8 +20,17 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import relations_of, sources_of
 from headrace.errors import LanguageError, Position
+from headrace.expressions.aggregates.functions import function_of
+from headrace.expressions.evaluation.evaluate import computed
 from headrace.expressions.functions.functions import literal, resolve
-from headrace.expressions.tree import AggregateCall, Expression, Literal
+from headrace.expressions.tree import (
+    AggregateCall,
+    Column,
+    Expression,
+    Literal,
+    columns_of,
+    transform_columns,
+)
 from headrace.schema import BOOLEAN, unique_names
 from headrace.time import INFINITY, Duration
 
@@ -69,6 +78,22 @@ def with_empty_row(plan: Aggregate) -> Plan:
     groups = Aggregate(both, (), tuple(calls))
     values = (_value(groups, place, call) for place, (_, call) in enumerate(plan.aggregates))
     return Project(groups, tuple(zip(plan.schema.names, values, strict=True)))
+
+
+def holds_of_nothing(groups: Aggregate, condition: Expression) -> bool:
+    """Whether a condition on groups without keys is true where there is nothing to aggregate.
+
+    It is not known, and so not said, of one that reads more than these groups, or an ARRAY.
+    """
+    values = [function_of(call).of_nothing for _, call in groups.aggregates]
+    read = columns_of(condition)
+    if any(place >= len(values) or values[place] == () for place in read):
+        return False
+
+    def of_nothing(part: Column) -> Expression:
+        return Literal(values[part.index], part.type)
+
+    return computed(transform_columns(condition, of_nothing)) == Literal(True, BOOLEAN)
 
 
 def is_never_empty(plan: Plan) -> bool:

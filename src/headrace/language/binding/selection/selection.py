@@ -27,7 +27,12 @@ from headrace.language.binding.over.calls import OverCalls
 from headrace.language.binding.scalars.context import Context, located
 from headrace.language.binding.scalars.scalars import bind_condition, bind_scalar
 from headrace.language.binding.scope import Scope
-from headrace.language.binding.selection.empty_row import emit_empty, is_never_empty, with_empty_row
+from headrace.language.binding.selection.empty_row import (
+    emit_empty,
+    holds_of_nothing,
+    is_never_empty,
+    with_empty_row,
+)
 from headrace.language.binding.selection.grouping import (
     group,
     groups_read_outer,
@@ -43,6 +48,7 @@ from headrace.language.binding.subqueries.predicates import parts_asking, parts_
 from headrace.language.binding.subqueries.questions import Inner, Nest, Nesting, SubqueryPart, are_of_outer
 from headrace.language.binding.subqueries.ties import equal_to_ties, without_values
 from headrace.language.dialect import Nested, position_of
+from headrace.language.references import writes_window
 from headrace.language.syntax import Scalar, ScalarItem, SelectQuery
 from headrace.schema import BOOLEAN, unique_names
 
@@ -183,9 +189,8 @@ def _grouped(
     conditions, keys = keyed(equals, {**tied, **listed.keys})
     names = names_of(listed.items)
     groups = group(rows.plan, listed, names, keys)
-    plan = _answered(groups, query, ties, of_nothing=of_nothing)
     places = {key: place for place, key in enumerate(keys)}
-    over = partial(regroup, keys=places, width=len(rows.plan.schema), grouped=plan.schema)
+    over = partial(regroup, keys=places, width=len(rows.plan.schema), grouped=groups.schema)
     expressions = []
     for item in listed.items:
         with located(item.position):
@@ -194,6 +199,7 @@ def _grouped(
     if query.having is not None and listed.having is not None:
         with located(position_of(query.having)):
             having = over(listed.having)
+    plan = _answered(groups, having, query, ties, of_nothing=of_nothing)
     with located(query.position):
         read = expressions if having is None else [*expressions, having]
         parts = regroup_parts(listed.parts, read, over)
@@ -212,12 +218,19 @@ def _grouped(
     return BoundSelect(plan, items, conditions, single, frozenset(counts) if bare else None)
 
 
-def _answered(groups: Aggregate, query: SelectQuery, ties: int, *, of_nothing: bool) -> Plan:
-    """The groups, and their row where there is nothing to aggregate, if that is asked for."""
+def _answered(
+    groups: Aggregate, having: Expression | None, query: SelectQuery, ties: int, *, of_nothing: bool
+) -> Plan:
+    """The groups, and their row where there is nothing to aggregate, if that is asked for.
+
+    HAVING asks for it if it holds of that row. Else one is there only where all rows so far are looked at.
+    """
     if query.emit is not None:
         return emit_empty(groups, query.emit, ties)
-    if of_nothing and not groups.keys and reads_all_rows(groups.input) and not is_never_empty(groups.input):
-        return with_empty_row(groups)
+    if of_nothing and not groups.keys and not is_never_empty(groups.input):
+        asked = having is not None and holds_of_nothing(groups, having)
+        if asked or (reads_all_rows(groups.input) and not writes_window(query)):
+            return with_empty_row(groups)
     return as_events(groups)
 
 

@@ -181,7 +181,7 @@ class PullFeed:
                 self._stopped.wait(max(self._source.every, _PAUSE))
                 continue
             self._add(found)
-            if found is None:
+            if found is None or not self._source.drains:
                 self._stopped.wait(self._source.every)
 
     def _await_room(self) -> bool:
@@ -193,7 +193,7 @@ class PullFeed:
     def _add(self, piece: PulledPiece | None) -> None:
         with self._room:
             self._problem = None
-            self._may_have_more = piece is not None and self._source.every > 0
+            self._may_have_more = piece is not None and self._source.drains and self._source.every > 0
             if piece is None:
                 return
             self._waiting.append(piece)

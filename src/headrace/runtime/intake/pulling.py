@@ -50,10 +50,12 @@ class Pull(Protocol):
 
     Attributes:
         every: seconds between a pull that brought nothing and the next one.
+        drains: whether the next pull follows one that brought something at once; if not, after `every`.
         together: whether one epoch may read several pieces.
     """
 
     every: float
+    drains: bool
     together: bool
 
     def pull(self, last: int | None) -> PulledPiece | None:
@@ -90,6 +92,7 @@ class _Rows:
         columns: its columns.
     """
 
+    drains = True
     together = True
 
     def __init__(self, name: str, columns: ComputedColumns) -> None:

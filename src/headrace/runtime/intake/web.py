@@ -60,6 +60,7 @@ class WebPull:
         opened: opens an answer that was written to a file.
     """
 
+    drains = False
     together = False
 
     def __init__(

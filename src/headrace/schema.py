@@ -8,7 +8,7 @@ ARRAYs, STRUCTs and MAPs of these types are held as Arrow's lists, structs and m
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -261,6 +261,17 @@ class Schema:
     def arrow(self) -> pa.Schema:
         """The same as an Arrow schema."""
         return pa.schema([pa.field(field.name, field.type) for field in self.fields])
+
+
+def places_named(name: str, names: Sequence[str]) -> list[int]:
+    """The places of a name: of the very name, or of all that differ from it by case alone.
+
+    Args:
+        name: the name that is wanted.
+        names: those that there are.
+    """
+    exact = [place for place, known in enumerate(names) if known == name]
+    return exact or [place for place, known in enumerate(names) if known.lower() == name.lower()]
 
 
 def unique_names(names: list[str]) -> list[str]:

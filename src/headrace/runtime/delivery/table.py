@@ -64,9 +64,7 @@ class TableSink:
         Raises:
             DeliveryError: the query has no key, the key is not one of its columns, or the table is not ours.
         """
-        names = _key(self._key, origin)
-        self._table.key = names
-        self._places = tuple(map(origin.schema.names.index, names))
+        self._places = tuple(map(origin.schema.names.index, _key(self._key, origin)))
         self._origin = origin
         if origin.first > origin.start:
             raise DeliveryError(
@@ -88,6 +86,9 @@ class TableSink:
                 f"the table {self._table.name} is at epoch {known[1]}, and was at epoch {origin.epoch}",
                 hint="restore the newest copy of the database, or name another table and another sink",
             )
+        else:
+            with self._transaction() as cursor:
+                self._find(cursor, origin)
 
     def write(self, change: Change) -> None:
         """Carry out what the epoch changes, unless the table has it already.
@@ -122,9 +123,15 @@ class TableSink:
                 hint="restore it, or give the sink another name to deliver everything again",
             )
         table.make(cursor, origin.schema)
+        self._find(cursor, origin)
         if table.count(cursor):
             raise DeliveryError(f"the table {table.name} has rows already", hint="name another one")
         table.claim(cursor, origin)
+
+    def _find(self, cursor: Any, origin: Origin) -> None:
+        """Find the columns of the query and of its key in the table."""
+        self._table.find(cursor, origin.schema.names)
+        self._table.key = tuple(self._table.columns[place] for place in self._places)
 
     def _by_key(self, endpoints: Iterable[Endpoint]) -> dict[TableRow, list[Endpoint]]:
         found: dict[TableRow, list[Endpoint]] = {}

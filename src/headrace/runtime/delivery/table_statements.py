@@ -11,8 +11,9 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from headrace.errors import DeliveryError
 from headrace.runtime.delivery.contract import Origin
-from headrace.schema import BIGINT, BOOLEAN, DOUBLE, Schema
+from headrace.schema import BIGINT, BOOLEAN, DOUBLE, Schema, places_named
 
 TableValue = bool | int | float | str | None
 TableRow = tuple[TableValue, ...]
@@ -45,11 +46,13 @@ class DeliveredTable:
     Attributes:
         name: its name.
         key: the columns of its key.
+        columns: all its columns that the query fills, as the table spells them, in the query's order.
     """
 
     def __init__(self, name: str, marker: str) -> None:
         self.name = name
         self.key: tuple[str, ...] = ()
+        self.columns: tuple[str, ...] = ()
         self._marker = marker
         *schema, last = name.split(".")
         suffixes = ("", "_headrace", "_headrace_later")
@@ -64,6 +67,26 @@ class DeliveredTable:
         reached = "one INTEGER PRIMARY KEY, delivery TEXT, query TEXT, epoch BIGINT, heartbeat BIGINT"
         cursor.execute(f"CREATE TABLE IF NOT EXISTS {self._reached} ({reached})")
         cursor.execute(f"CREATE TABLE IF NOT EXISTS {self._later} (at BIGINT, content TEXT, change BIGINT)")
+
+    def find(self, cursor: Any, names: Sequence[str]) -> None:
+        """Find the query's columns in the table, in whatever order it has them, exact names first.
+
+        Args:
+            cursor: of the database.
+            names: the query's columns.
+
+        Raises:
+            DeliveryError: one is not there, or several differ from it by case alone.
+        """
+        cursor.execute(f"SELECT * FROM {self._rows} WHERE 1 = 0")
+        known = [str(column[0]) for column in cursor.description]
+        found = [places_named(name, known) for name in names]
+        for name, places in zip(names, found, strict=True):
+            if len(places) != 1:
+                several = "several columns that are" if places else "no column"
+                hint = f"its columns are {', '.join(known)}; name the query's columns by AS as the table has them"
+                raise DeliveryError(f"the table {self.name} has {several} called {name}", hint=hint)
+        self.columns = tuple(known[place] for (place,) in found)
 
     def count(self, cursor: Any) -> int:
         """How many rows the table has."""
@@ -116,7 +139,8 @@ class DeliveredTable:
 
     def insert(self, cursor: Any, row: TableRow) -> None:
         """Insert a row."""
-        cursor.execute(f"INSERT INTO {self._rows} VALUES ({self._markers(len(row))})", row)
+        columns = ", ".join(map(_quoted, self.columns))
+        cursor.execute(f"INSERT INTO {self._rows} ({columns}) VALUES ({self._markers(len(row))})", row)
 
     def _where(self, key: TableRow) -> tuple[str, Sequence[TableValue]]:
         """The condition that a row has a key; NULL is a value like others."""

@@ -311,3 +311,37 @@ def test_a_process_that_is_killed_between_transaction_and_position_goes_on(tmp_p
         totals(db, tmp_path / "out.db")
         db.run()
     assert content(tmp_path / "out.db") == sorted(FINAL, key=repr)
+
+
+def own_table(path: Path, columns: str) -> None:
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(f"CREATE TABLE answers ({columns})")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows"),
+    [
+        ("total BIGINT, k TEXT", [(5, "b"), (3, "a"), (7, None)]),
+        ("TOTAL BIGINT, note TEXT DEFAULT 'x', K TEXT", [(5, "x", "b"), (3, "x", "a"), (7, "x", None)]),
+    ],
+)
+def test_a_table_of_ones_own_is_filled_by_names(tmp_path: Path, columns: str, rows: list[Any]) -> None:
+    own_table(tmp_path / "out.db", columns)
+    with connect(runner="inline", epoch_rows=2, storage=tmp_path / "store") as db:
+        totals(db, tmp_path / "out.db")
+        db.run()
+    assert content(tmp_path / "out.db") == sorted(rows, key=repr)
+    with connect(runner="inline", epoch_rows=2, storage=tmp_path / "store") as db:
+        totals(db, tmp_path / "out.db")
+        db.run()
+    assert content(tmp_path / "out.db") == sorted(rows, key=repr)
+
+
+def test_a_table_of_ones_own_that_lacks_a_column_is_refused(tmp_path: Path) -> None:
+    own_table(tmp_path / "out.db", "k TEXT, sum BIGINT")
+    with connect(runner="inline") as db:
+        totals(db, tmp_path / "out.db")
+        with pytest.raises(DeliveryError, match=r"no column called total .hint: its columns are k, sum;"):
+            db.run()

@@ -14,7 +14,7 @@ from headrace.conversion import sorted_maps
 from headrace.elements import BoolArray
 from headrace.errors import PlanError, SourceError, warn
 from headrace.nested import fields_of, is_nested, lists, offsets_of, part_types
-from headrace.schema import BIGINT, DATE, TIMESTAMP, UNKNOWN, Field, Schema, sql_type, widen
+from headrace.schema import BIGINT, DATE, TIMESTAMP, UNKNOWN, Field, Schema, places_named, sql_type, widen
 from headrace.suggestions import did_you_mean
 
 _BIGINT_DIGITS: Final = 19
@@ -80,10 +80,8 @@ def find_column(names: list[str], name: str, label: str) -> int:
     Raises:
         SourceError: there is none, or several differ by case alone.
     """
-    if name in names:
-        return names.index(name)
-    similar = [place for place, known in enumerate(names) if known.lower() == name.lower()]
-    if len(similar) == 1:
+    similar = places_named(name, names)
+    if similar and (len(similar) == 1 or names[similar[0]] == name):
         return similar[0]
     if similar:
         raise SourceError(f"{label}: several columns are called {name} except for case")
@@ -123,10 +121,7 @@ def _parts_convert(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 def field_named(found: pa.StructType, name: str) -> int | None:
     """The place of a STRUCT's field: of the very name, or of the only one that differs by case alone."""
-    names = [field.name for field in found]
-    if name in names:
-        return names.index(name)
-    similar = [place for place, known in enumerate(names) if known.lower() == name.lower()]
+    similar = places_named(name, [field.name for field in found])
     return similar[0] if len(similar) == 1 else None
 
 

@@ -84,7 +84,7 @@ class DeliveredTable:
         for name, places in zip(names, found, strict=True):
             if len(places) != 1:
                 several = "several columns that are" if places else "no column"
-                hint = f"its columns are {', '.join(known)}; name the query's columns by AS as the table has them"
+                hint = f"its columns are {', '.join(known)}; name the query's columns so, by AS"
                 raise DeliveryError(f"the table {self.name} has {several} called {name}", hint=hint)
         self.columns = tuple(known[place] for (place,) in found)
 

@@ -1,4 +1,4 @@
-"""How often a source that is pulled is asked: one that drains until nothing comes, another one once a time."""
+"""How often a source that is pulled is asked: until nothing comes if it drains, else once a time."""
 
 from __future__ import annotations
 

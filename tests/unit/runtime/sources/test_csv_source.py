@@ -13,7 +13,7 @@ from headrace.errors import SourceError
 from headrace.runtime.sources import Rejected, SplitSource, open_source
 from headrace.runtime.sources.text.blocks import COUNTED_BYTES, Block, TextPart
 from headrace.runtime.sources.text.csv import CsvFormat, parse_block
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema, decimal
 from how_many import examples
 
 ReadAll = Callable[..., tuple[pa.Table, list[Rejected]]]
@@ -215,6 +215,19 @@ def test_bad_rows_are_rejected_and_the_others_survive(tmp_path: Path, read_all: 
     ]
 
 
+def test_text_after_a_closing_quote_is_not_glued_to_the_field(tmp_path: Path, read_all: ReadAll) -> None:
+    """As DuckDB judges the lines when it is strict; RFC 4180, 2.7."""
+    declared = Schema((Field("v", decimal(5, 2)), Field("n", STRING)))
+    lines = ["v,n", '"1"2,a', '1,"Pedro "pdet" Holanda"', '1,"say \\"hi\\""', '2,""A""', '"3","b ""c"""']
+    rows, rejected = read_all(open_text(tmp_path, "\n".join(lines), declared))
+    assert [str(row["v"]) + row["n"] for row in rows.to_pylist()] == ['3.00b "c"']
+    told = [(row.place, row.text, row.reason) for row in rejected]
+    reason = "text follows the closing quote of a field"
+    assert told == [(f"f.csv:{number + 2}", lines[number + 1], reason) for number in range(4)]
+    rows, rejected = read_all(open_text(tmp_path, 'v,n\n1,""A""\n', declared, quote=""))
+    assert (rows["n"].to_pylist(), rejected) == (['""A""'], [])
+
+
 def test_only_the_columns_asked_for_are_judged(tmp_path: Path, read_all: ReadAll) -> None:
     declared = Schema((Field("t", BIGINT), Field("price", BIGINT)))
     source = open_text(tmp_path, "t,price\n1,x\n", declared)
@@ -316,6 +329,7 @@ def test_bytes_that_are_no_text_reject_their_row_wherever_it_is(
     [
         (b"t,s\r1,a\r2,b\r", "a carriage return is inside the header .*hint: end the lines with a line"),
         (b'"t,s\n1,a\n', "a quoted name in the header is not closed"),
+        (b'"t"s,u\n1,a\n', "text follows the closing quote of a name .*hint: double the quotes within"),
         (b"t,\xff\n1,a\n", "the header is not UTF-8 text"),
     ],
 )

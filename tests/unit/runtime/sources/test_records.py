@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.runtime.sources.text.records import (
+    AFTER_QUOTE,
     ESCAPED_END,
     GOOD,
     MAX_DEPTH,
@@ -46,7 +47,10 @@ def json_rows(text: str) -> list[tuple[str, int]]:
         ('"a,b",c\n', [('"a,b",c', 2, GOOD)]),
         ('"a""b,",c\n', [('"a""b,",c', 2, GOOD)]),
         ('a"b,c"\n', [('a"b,c"', 2, GOOD)]),
-        ('"a"b"c,d\n', [('"a"b"c,d', 2, GOOD)]),
+        ('"a"b"c,d\n"e"\n', [('"a"b"c,d', 2, AFTER_QUOTE), ('"e"', 1, GOOD)]),
+        ('x,"a"b\n', [('x,"a"b', 2, AFTER_QUOTE)]),
+        ('""a""\n', [('""a""', 1, AFTER_QUOTE)]),
+        ('"a" ,"b"\t\r\n', [('"a" ,"b"\t', 2, GOOD)]),
         ('a,"b\nc,d\n', [('a,"b', 2, UNCLOSED), ("c,d", 2, GOOD)]),
         ('"\n"\n', [('"', 1, UNCLOSED), ('"', 1, UNCLOSED)]),
         ("a\rb,c\nd\n", [("a\rb,c", 2, STRAY_RETURN), ("d", 1, GOOD)]),

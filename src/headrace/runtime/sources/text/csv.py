@@ -36,7 +36,13 @@ from headrace.runtime.sources.text.blocks import (
     weigh_parts,
 )
 from headrace.runtime.sources.text.lines import BlockRecords, parse_columns, read_without
-from headrace.runtime.sources.text.records import ESCAPED_END, STRAY_RETURN, UNCLOSED, csv_records
+from headrace.runtime.sources.text.records import (
+    AFTER_QUOTE,
+    ESCAPED_END,
+    STRAY_RETURN,
+    UNCLOSED,
+    csv_records,
+)
 from headrace.runtime.sources.text.samples import FileSample, estimate_rows, take_sample
 from headrace.schema import BIGINT, DOUBLE, STRING, Field, Schema
 
@@ -255,6 +261,8 @@ def _records(block: Block, width: int, form: CsvFormat) -> BlockRecords:
             records.reasons[row] = "a carriage return is inside the row"
         elif states[row] == ESCAPED_END:
             records.reasons[row] = f"the row ends with {form.escape}, which is before another character"
+        elif states[row] == AFTER_QUOTE:
+            records.reasons[row] = "text follows the closing quote of a field"
         else:
             records.reasons[row] = f"the row has {fields[row]} fields, not {width}"
     records.refuse_non_text()
@@ -369,6 +377,11 @@ def _header(label: str, row: bytes, width: int, state: int, form: CsvFormat) -> 
         )
     if state == UNCLOSED:
         raise SourceError(f"{label}: a quoted name in the header is not closed")
+    if state == AFTER_QUOTE:
+        raise SourceError(
+            f"{label}: text follows the closing quote of a name in the header",
+            hint="double the quotes within a name, or add the option quote '' if they are names' own",
+        )
     if not is_utf8(row):
         raise SourceError(f"{label}: the header is not UTF-8 text")
     columns, _ = _arrow_columns(row, width, list(range(width)), [STRING] * width, form)

@@ -27,6 +27,8 @@ TOO_DEEP: Final = 4
 
 ESCAPED_END: Final = 6
 """A CSV row whose last character makes the line end a part of it."""
+AFTER_QUOTE: Final = 7
+"""A CSV row with text between the closing quote of a field and the next delimiter."""
 UNUSUAL: Final = 5
 """A JSON object with a number that JSON libraries judge differently: NaN, infinite or nearly so."""
 
@@ -106,10 +108,11 @@ def _csv_row(data: BytesArray, at: int, marks: Int64Array, multiline: bool) -> t
     size = len(data)
     delimiter, quote, escape = marks[0], marks[1], marks[2]
     fields, state = 1, GOOD
-    at_field, quoted = True, False
+    at_field, quoted, closed = True, False, False
     while at < size and (data[at] != _NEWLINE or (quoted and multiline)):
         byte = data[at]
         if byte == escape:
+            state = AFTER_QUOTE if closed else state
             at += 1
             if at >= size or data[at] == _NEWLINE or data[at] == _RETURN:
                 return _line_end(data, at), fields, ESCAPED_END
@@ -117,9 +120,12 @@ def _csv_row(data: BytesArray, at: int, marks: Int64Array, multiline: bool) -> t
             if byte == quote and at + 1 < size and data[at + 1] == quote:
                 at += 1
             elif byte == quote:
-                quoted = False
+                quoted, closed = False, True
         elif byte == delimiter:
             fields += 1
+            closed = False
+        elif closed and not _is_blank(byte):
+            state = AFTER_QUOTE
         elif byte == quote and at_field:
             quoted = True
         elif byte == _RETURN and at + 1 < size and data[at + 1] != _NEWLINE:
@@ -176,8 +182,9 @@ def csv_records(
 ) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
     """The rows of a CSV text, with Arrow's rules for quotes; empty rows and comments are skipped.
 
-    A field is quoted if it begins with a quote, a doubled quote stands for one, and what follows the closing
-    quote belongs to the field. What follows an escape is a character like any other.
+    A field is quoted if it begins with a quote, and a doubled quote stands for one. After the closing quote
+    there is nothing but blanks, which belong to the field. What follows an escape is a character like any
+    other.
 
     Args:
         data: the text.
@@ -187,7 +194,7 @@ def csv_records(
 
     Returns:
         For each row, int64[n]: its first byte, the byte after its last (without the line end), its number of
-        fields, and GOOD, UNCLOSED, ESCAPED_END or STRAY_RETURN.
+        fields, and GOOD, UNCLOSED, ESCAPED_END, AFTER_QUOTE or STRAY_RETURN.
     """
     lines = _count_lines(data)
     starts, ends = np.empty(lines, np.int64), np.empty(lines, np.int64)

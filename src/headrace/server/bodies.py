@@ -174,7 +174,7 @@ def plain_lines(body: bytes, schema: Schema) -> pa.Table | None:
     if not all(name in first for name in schema.names):
         return None
     nowhere = TextPart(Path(os.devnull), "", len(body), 0)
-    read = parse_block(Block(nowhere, 0, body), list(schema.names), schema)
+    read = parse_block(Block(nowhere, 0, body), schema)
     return None if read.rejected else pa.Table.from_batches([read.rows])
 
 

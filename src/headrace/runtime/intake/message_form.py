@@ -20,10 +20,11 @@ from headrace.runtime.sources.rows.rows import reading
 from headrace.runtime.sources.rows.written_times import times_of
 from headrace.runtime.sources.text.csv import FORM_OPTIONS, csv_format
 from headrace.runtime.sources.text.debezium import RecordSource
+from headrace.runtime.sources.text.json import check_missing
 from headrace.schema import BINARY, STRING, Field, Schema, sql_type
 
 _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "json": written_times.OPTIONS,
+    "json": (*written_times.OPTIONS, "missing"),
     "csv": (*FORM_OPTIONS, *written_times.OPTIONS),
     "avro": ("schema_registry",),
     "protobuf": ("schema_registry", "descriptor", "message"),
@@ -85,7 +86,10 @@ def form_of(
         case "debezium":
             raise SourceError("the form of changes is a clause", hint="write FORMAT DEBEZIUM")
         case _:
-            return JsonMessages(times_of(options, schema))
+            missing = options.get("missing", "some")
+            check_missing(missing)
+            needed = () if missing == "null" else Schema(values).names
+            return JsonMessages(times_of(options, schema), needed)
 
 
 def _changes(name: str, schema: Schema, records: ChangeRecords, beside: Sequence[Field]) -> MessageFormat:
@@ -95,7 +99,7 @@ def _changes(name: str, schema: Schema, records: ChangeRecords, beside: Sequence
         raise SourceError(
             f"change records have no column {beside[0].name}", hint="leave it out: a record may be two rows"
         )
-    return ChangeMessages(RecordSource(schema, schema.names, (), 0, records))
+    return ChangeMessages(RecordSource(schema, (), 0, records))
 
 
 def _raw(values: Sequence[Field]) -> MessageFormat:

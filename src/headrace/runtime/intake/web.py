@@ -20,6 +20,7 @@ from headrace.runtime.sources.rows.contract import SplitSource
 from headrace.runtime.sources.rows.options import required, seconds
 from headrace.runtime.sources.text.csv import CsvSource
 from headrace.runtime.sources.text.json import JsonSource
+from headrace.runtime.sources.text.json_values import place_of
 from headrace.schema import Schema
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ else:
     http = later("http.client")
     requests = later("urllib.request")
 
-OPTIONS: Final = ("url", "poll", "format", "authorization")
+OPTIONS: Final = ("url", "poll", "format", "authorization", "path")
 """The options of an address, besides those of the format of its answers."""
 
 FORMATS: Final = ("json", "csv")
@@ -58,13 +59,20 @@ class WebPull:
         every: seconds between two questions.
         schema: the columns.
         opened: opens an answer that was written to a file.
+        inside: the keys, from the outside in, under which an answer has its rows; none if it is they.
     """
 
     drains = False
     together = False
 
     def __init__(
-        self, url: str, authorization: str | None, every: float, schema: Schema, opened: Opened
+        self,
+        url: str,
+        authorization: str | None,
+        every: float,
+        schema: Schema,
+        opened: Opened,
+        inside: tuple[str, ...] = (),
     ) -> None:
         self.every = every
         self._url = url
@@ -72,6 +80,7 @@ class WebPull:
         self._authorization = authorization
         self._schema = schema
         self._opened = opened
+        self._inside = inside
         self._conditions: dict[str, str] = {}
 
     def pull(self, last: int | None) -> PulledPiece | None:
@@ -107,8 +116,8 @@ class WebPull:
     def opened(self, pieces: Sequence[PulledPiece], path: Path) -> SplitSource:
         """What reads an answer; as a whole a dead letter if it is not of its format."""
         (piece,) = pieces
-        path.write_bytes(piece.content)
         try:
+            path.write_bytes(_inside(piece.content, self._inside))
             return labelled(self._opened(path), self._label)
         except UserError as error:
             reason = error.message.replace(str(path), self._label)
@@ -138,10 +147,13 @@ def open_web(
     if form not in FORMATS:
         raise SourceError(f"answers have no format {form}", hint=f"the formats are {', '.join(FORMATS)}")
     further = {name: value for name, value in options.items() if name not in OPTIONS}
-    if "path" in further:
-        raise SourceError("an address has no path beside it", hint="leave out the option path")
+    inside = tuple(options["path"].split(".")) if "path" in options else ()
+    if inside and form != "json":
+        raise SourceError(f"answers in {form} have no path", hint="leave out the option path")
+    if not all(inside):
+        raise SourceError(f"the option path is '{options['path']}'", hint="write keys, as in 'data.items'")
     if form == "json":
-        further = {"missing": "null", **further}
+        further = {"missing": "some", **further}
     every = seconds(options, "poll", "10 seconds")
 
     def of_file(path: Path) -> SplitSource:
@@ -153,7 +165,24 @@ def open_web(
         empty.touch()
         of_file(empty)
     authorization = options.get("authorization")
-    return WebPull(url, None if authorization is None else str(authorization), every, schema, of_file)
+    told = None if authorization is None else str(authorization)
+    return WebPull(url, told, every, schema, of_file, inside)
+
+
+def _inside(body: bytes, keys: Sequence[str]) -> bytes:
+    """What an answer has under some keys.
+
+    Raises:
+        SourceError: it is no JSON, or there is no such key.
+    """
+    if not keys:
+        return body
+    try:
+        text = body.decode("utf-8-sig")
+        begin, end = place_of(text, keys)
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"the answer has no rows at {'.'.join(keys)}: {error}") from None
+    return text[begin:end].encode()
 
 
 def labelled(source: SplitSource, label: str) -> SplitSource:

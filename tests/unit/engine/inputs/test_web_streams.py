@@ -121,6 +121,30 @@ def test_csv_with_computed_columns_and_rows_that_are_not_valid(site: Site) -> No
         wait_until(lambda: values(db), [1, 3, 4])
 
 
+def test_answers_that_wrap_their_rows(site: Site) -> None:
+    wrapped = {"count": 2, "data": {"note": "[{]", "rows": [{"V": 1, "ts": 1}, {"other": 2}]}}
+    site.body = json.dumps(wrapped).encode()
+    with hr.connect(runner="inline") as db:
+        db.execute(f"{stream(site)}; {QUERY}")
+        db.start()
+        # Without the path an answer is one object, which has no column of the stream.
+        wait_until(lambda: len(db.dead_letters()), 1)
+        (letter,) = db.dead_letters().to_pylist()
+        assert letter["reason"] == "the object has none of the columns; its keys are count, data"
+    with hr.connect(runner="inline") as db:
+        db.execute(f"{stream(site, more=', path ' + repr('data.rows'))}; {QUERY}")
+        db.start()
+        wait_until(lambda: values(db), [1])
+        site.body = b'{"data": \n {"rows": [\n{"v": 3, "ts": 3},\n{"v": "x", "ts": 4}]}}'
+        wait_until(lambda: values(db), [1, 3])
+        site.body = b'{"data": {"row": []}}'
+        wait_until(lambda: len(db.dead_letters()), 3)
+        letters = [(one["place"].rpartition(":")[2], one["reason"]) for one in db.dead_letters().to_pylist()]
+        assert letters[0] == ("2", "the object has none of the columns; its keys are other")
+        assert letters[1] == ("2", 'v is not a valid BIGINT: "x"')
+        assert "the answer has no rows at data.rows: there is no rows" in letters[2][1]
+
+
 CSV = ", format 'csv', delimiter ';'"
 
 
@@ -145,7 +169,8 @@ def test_errors_are_waited_out(site: Site, caplog: pytest.LogCaptureFixture) -> 
         ("url 'http://user:pw@host/x'", "the url has a user in it"),
         ("url 'http://host/x', format 'xml'", "answers have no format xml"),
         ("url 'http://host/x', poll 'soon'", "the option poll"),
-        ("url 'http://host/x', path 'x'", "an address has no path beside it"),
+        ("url 'http://host/x', path 'x..y'", "the option path is 'x..y' .hint: write keys"),
+        ("url 'http://host/x', format 'csv', path 'x'", "answers in csv have no path"),
         ("url 'http://host/x', delimiter ';'", "the format json has no option delimiter"),
     ],
 )

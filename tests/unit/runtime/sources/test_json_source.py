@@ -74,7 +74,7 @@ def open_text(
 
 def parse(text: str, schema: Schema = SCHEMA) -> tuple[list[object], list[tuple[str, str]]]:
     part = TextPart(Path("f"), "f", 0, 0)
-    read = parse_block(Block(part, COUNTED_BYTES, text.encode()), list(schema.names), schema)
+    read = parse_block(Block(part, COUNTED_BYTES, text.encode()), schema)
     return read.rows.to_pylist(), [(row.text, row.reason) for row in read.rejected]
 
 

@@ -29,14 +29,16 @@ class JsonMessages:
 
     Attributes:
         times: how times are written.
+        needed: columns of which an object has one at least, or is rejected; none if it may lack all.
     """
 
     times: WrittenTimes = ISO
+    needed: tuple[str, ...] = ()
 
     def read(self, label: str, messages: Messages, wanted: Schema) -> MessageRows:
-        """The rows of some messages; columns are named as the objects' keys are."""
+        """The rows of some messages."""
         lines, refused = _as_lines(label, messages)
-        read, starts = parse_placed(lines, list(wanted.names), wanted, self.times)
+        read, starts = parse_placed(lines, wanted, self.times, self.needed)
         return Read(read.rows, (*refused, *read.rejected)), lines.numbers(starts)
 
 
@@ -54,7 +56,7 @@ class ChangeMessages:
         """The rows of some messages; which message a row is of is not known."""
         # Without a value is what follows a deletion for Kafka alone.
         lines, refused = _as_lines(label, messages, passes_nulls=True)
-        read = self.source.parse(lines, list(wanted.names), wanted)
+        read = self.source.parse(lines, wanted)
         return Read(read.rows, (*refused, *read.rejected)), np.empty(0, np.int64)
 
 

@@ -27,6 +27,9 @@ from headrace.schema import TIMESTAMP, Field, Schema
 _UNCHANGED: Final = "__debezium_unavailable_value"
 """What is in the place of a large value that has not changed (*Toasted values*)."""
 
+_MISSING: Final = object()
+"""What stands for a value that a row before a change lacks."""
+
 _WITHIN: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 """How many microseconds are one of what a column counts that ends so."""
 
@@ -44,7 +47,7 @@ class RecordSource(JsonSource):
 
     records: ChangeRecords
 
-    def parse(self, block: Block, keys: list[str], wanted: Schema) -> Read:
+    def parse(self, block: Block, wanted: Schema) -> Read:
         """The rows of a block; a record of which one row is not valid is rejected whole."""
         lines, _ = scan(block)
         if not is_utf8(block.data):
@@ -57,7 +60,7 @@ class RecordSource(JsonSource):
                 lines.reasons.pop(line, None)
             elif line not in lines.reasons:
                 try:
-                    rows = _rows_of(_record(decode(data.decode())), keys, wanted, self.records)
+                    rows = _rows_of(_record(decode(data.decode())), wanted, self.records)
                 except ValueError as error:
                     lines.reasons[line] = f"the line is not a change record: {error}"
                     continue
@@ -95,11 +98,9 @@ def open_records(
     rows = [row for one in files.objects for row in _beginnings(Object(one.items()))]
     fields = () if declared is None else tuple(declared)
     table = Schema(tuple(field for field in fields if path_in_record(field.name) is None))
-    found, keys = files.columns(rows, None if declared is None else table)
+    found = files.columns(rows, None if declared is None else table)
     schema = record_columns(found, timestamp) if declared is None else declared
-    named = dict(zip(found.names, keys, strict=True))
-    columns = tuple(named.get(name, name) for name in schema.names)
-    return RecordSource(schema, columns, files.parts, files.rows, records)
+    return RecordSource(schema, files.parts, files.rows, records)
 
 
 def _beginnings(line: Object) -> list[dict[str, object]]:
@@ -126,9 +127,7 @@ def _record(line: Object) -> Object | None:
     return payload
 
 
-def _rows_of(
-    record: Object | None, keys: Sequence[str], wanted: Schema, records: ChangeRecords
-) -> list[list[object]]:
+def _rows_of(record: Object | None, wanted: Schema, records: ChangeRecords) -> list[list[object]]:
     """The values of the wanted columns in the rows that a record takes back or adds.
 
     Raises:
@@ -136,6 +135,7 @@ def _rows_of(
     """
     if record is None:
         return []
+    keys = [name for name in wanted.names if path_in_record(name) is None]
     op, before, after = pick(record, ("op", "before", "after"))
     if op not in ("c", "r", "u", "d"):
         raise ValueError(f"op is {shown(op)}, and not c, r, u or d")
@@ -147,7 +147,7 @@ def _rows_of(
     if operation != "d":
         word = "update_after" if operation == "u" and by_row else operation
         found.append((word, _row(after, "after", keys, whole=False)))
-    return [_values(record, row, word, keys, wanted) for word, row in found]
+    return [_values(record, row, word, wanted) for word, row in found]
 
 
 def _row(row: object, which: str, keys: Sequence[str], *, whole: bool) -> Object:
@@ -156,7 +156,7 @@ def _row(row: object, which: str, keys: Sequence[str], *, whole: bool) -> Object
     Args:
         row: what the record has there.
         which: where.
-        keys: those of the wanted columns.
+        keys: those of the wanted columns that are in it.
         whole: whether it has to have all of them.
 
     Raises:
@@ -165,27 +165,24 @@ def _row(row: object, which: str, keys: Sequence[str], *, whole: bool) -> Object
     if not isinstance(row, Object):
         hint = f"; {_WHOLE}" if which == "before" else ""
         raise ValueError(f"{which} is {shown(row)}, and not a row{hint}")
-    there = dict(row)
-    if whole:
-        for key in keys:
-            if path_in_record(key) is None and key not in there:
-                raise ValueError(f"before has no {key}; {_WHOLE}")
-    for key in keys:
-        if there.get(key) == _UNCHANGED:
+    for key, value in zip(keys, pick(row, keys, _MISSING), strict=True):
+        if whole and value is _MISSING:
+            raise ValueError(f"before has no {key}; {_WHOLE}")
+        if value == _UNCHANGED:
             raise ValueError(f"{which} lacks the value of {key}, which has not changed; {_LOGGED}")
     return row
 
 
-def _values(record: Object, row: Object, word: object, keys: Sequence[str], wanted: Schema) -> list[object]:
+def _values(record: Object, row: Object, word: object, wanted: Schema) -> list[object]:
     """The values of the wanted columns: of the row, or of the record."""
-    of_row = iter(pick(row, [key for key in keys if path_in_record(key) is None]))
+    of_row = iter(pick(row, [name for name in wanted.names if path_in_record(name) is None]))
     found = []
-    for key, field in zip(keys, wanted, strict=True):
-        path = path_in_record(key)
+    for field in wanted:
+        path = path_in_record(field.name)
         if path is None:
             found.append(next(of_row))
         else:
-            found.append(word if key == OPERATION else _instant(_at(record, path), field))
+            found.append(word if field.name == OPERATION else _instant(_at(record, path), field))
     return found
 
 

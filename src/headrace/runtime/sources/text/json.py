@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -31,17 +32,22 @@ from headrace.runtime.sources.text.blocks import (
     weigh_parts,
 )
 from headrace.runtime.sources.text.coding import OPTIONS, Coding, codings_of
+from headrace.runtime.sources.text.json_keys import judge_keys
 from headrace.runtime.sources.text.json_types import infer_json_type
-from headrace.runtime.sources.text.json_values import decode, pick, texts_of
+from headrace.runtime.sources.text.json_values import Object, decode, pick, texts_of
 from headrace.runtime.sources.text.layout import ARRAY, SPREAD
 from headrace.runtime.sources.text.lines import BlockRecords, parse_columns, read_without
 from headrace.runtime.sources.text.nested_json import arrow_type, column_of_json, finished
 from headrace.runtime.sources.text.records import GOOD, MAX_DEPTH, TOO_DEEP, UNCLOSED, UNUSUAL, json_records
 from headrace.runtime.sources.text.samples import FileSample, estimate_rows, take_sample
-from headrace.schema import BINARY, Field, Schema
+from headrace.schema import BINARY, Field, Schema, places_named
 from headrace.suggestions import did_you_mean
 
 _KIND: Final = "file of JSON lines"
+MISSING: Final = ("error", "some", "null")
+"""Whether columns may be missing: none at the beginning of files, some anywhere, or all."""
+_SHOWN_KEYS: Final = 10
+"""So many keys of an object are shown that has no column."""
 _FEW_LINES: Final = 256
 """So many lines are read one by one where Arrow cannot read them all at once."""
 
@@ -52,18 +58,18 @@ class JsonSource:
 
     Attributes:
         schema: the columns that can be read.
-        keys: the key of each column in the objects.
         parts: the files in order.
         rows: about how many rows there are.
         times: how times are written.
+        may_lack_all: whether an object without any of the columns is a row.
     """
 
     schema: Schema
-    keys: tuple[str, ...]
     parts: tuple[TextPart, ...]
     rows: int
     _: KW_ONLY
     times: WrittenTimes = ISO
+    may_lack_all: bool = False
 
     @property
     def size(self) -> int:
@@ -102,17 +108,17 @@ class JsonSource:
         return gather(self._pieces(start, end, columns))
 
     def _pieces(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
-        places = tuple(self.schema.names.index(name) for name in columns)
-        wanted, keys = self.schema.select(places), [self.keys[place] for place in places]
+        wanted = self.schema.select(tuple(self.schema.names.index(name) for name in columns))
         for index, first, last in overlaps(self.sizes, start, end):
             part = self.parts[index]
             with reading(part.label, _KIND):
                 for block in line_blocks(part, first, last):
-                    yield self.parse(block, keys, wanted)
+                    yield self.parse(block, wanted)
 
-    def parse(self, block: Block, keys: list[str], wanted: Schema) -> Read:
+    def parse(self, block: Block, wanted: Schema) -> Read:
         """The rows of a block; see `parse_block`."""
-        return parse_placed(block, keys, wanted, self.times)[0]
+        needed = () if self.may_lack_all else self.schema.names
+        return parse_placed(block, wanted, self.times, needed)[0]
 
 
 def open_json(
@@ -121,7 +127,8 @@ def open_json(
     """Open the files of JSON lines of the option `path`.
 
     Columns that are not declared are those of the beginning of the first file, with the types of their first
-    values there. A declared column must occur there, unless the option `missing` is 'null'.
+    values there. A declared column must occur there, unless the option `missing` is 'some' or 'null'; with
+    'null' an object may lack all of them.
 
     Raises:
         SourceError: a file is missing or no text, or a declared column does not occur.
@@ -129,8 +136,9 @@ def open_json(
     options = renamed(options, SYNONYMS)
     plain = {name: value for name, value in options.items() if name not in written_times.OPTIONS}
     files = JsonFiles.of(plain, base, allowed)
-    schema, keys = files.columns(files.objects, declared)
-    return JsonSource(schema, keys, files.parts, files.rows, times=times_of(options, declared))
+    schema = files.columns(files.objects, declared)
+    times, may_lack_all = times_of(options, declared), files.missing == "null"
+    return JsonSource(schema, files.parts, files.rows, times=times, may_lack_all=may_lack_all)
 
 
 @dataclass(frozen=True)
@@ -142,14 +150,14 @@ class JsonFiles:
         parts: the files in order.
         first: the beginning of the first one that is not empty; None where all are.
         objects: the objects there.
-        missing_allowed: whether a declared column need not occur there.
+        missing: one of `MISSING`.
     """
 
     path: str
     parts: tuple[TextPart, ...]
     first: FileSample | None
     objects: list[dict[str, object]]
-    missing_allowed: bool
+    missing: str
 
     @classmethod
     def of(cls, options: Mapping[str, str], base: Path, allowed: tuple[Path, ...] | None) -> JsonFiles:
@@ -161,8 +169,7 @@ class JsonFiles:
         check_known("json", options, ("path", "missing", *OPTIONS, *ACCOUNT_OPTIONS))
         codings = codings_of(options)
         missing = options.get("missing", "error")
-        if missing not in ("error", "null"):
-            raise SourceError(f"the option missing is '{missing}'", hint="it must be 'error' or 'null'")
+        check_missing(missing)
         first: FileSample | None = None
         objects: list[dict[str, object]] = []
         parts = []
@@ -173,17 +180,15 @@ class JsonFiles:
             parts.append(sample.part(sample.body))
             if first is None and sample.data[sample.body :].strip():
                 first = sample
-        return cls(required(options, "path"), tuple(parts), first, objects, missing == "null")
+        return cls(required(options, "path"), tuple(parts), first, objects, missing)
 
     @property
     def rows(self) -> int:
         """About how many lines there are."""
         return estimate_rows(self.first, sum(part.size for part in self.parts))
 
-    def columns(
-        self, objects: list[dict[str, object]], declared: Schema | None
-    ) -> tuple[Schema, tuple[str, ...]]:
-        """The columns, and the key of each in the objects.
+    def columns(self, objects: list[dict[str, object]], declared: Schema | None) -> Schema:
+        """The columns.
 
         Args:
             objects: those at the beginning that have them.
@@ -193,35 +198,75 @@ class JsonFiles:
             SourceError: a declared column does not occur, or no line holds an object.
         """
         if declared is None:
-            schema = _infer_schema(objects, self.path)
-            return schema, schema.names
-        strict = not self.missing_allowed
-        return declared, tuple(_find_key(objects, field.name, self.first, strict) for field in declared)
+            return _infer_schema(objects, self.path)
+        if self.missing == "error" and objects and self.first is not None:
+            for field in declared:
+                _check_occurs(objects, field.name, self.first)
+        return declared
 
 
-def parse_block(block: Block, keys: list[str], wanted: Schema) -> Read:
+def check_missing(missing: str) -> None:
+    """Check the option `missing`.
+
+    Raises:
+        SourceError: it is none of `MISSING`.
+    """
+    if missing not in MISSING:
+        raise SourceError(f"the option missing is '{missing}'", hint="it must be 'error', 'some' or 'null'")
+
+
+def parse_block(block: Block, wanted: Schema) -> Read:
     """The rows of a block.
 
     Args:
         block: whole lines.
-        keys: of the wanted columns.
         wanted: the columns to read.
     """
-    return parse_placed(block, keys, wanted)[0]
+    return parse_placed(block, wanted)[0]
 
 
 def parse_placed(
-    block: Block, keys: list[str], wanted: Schema, times: WrittenTimes = ISO
+    block: Block, wanted: Schema, times: WrittenTimes = ISO, needed: tuple[str, ...] = ()
 ) -> tuple[Read, Int64Array]:
-    """The same, and at which byte of the block the line of each row begins; int64[rows]."""
+    """The same, and at which byte of the block the line of each row begins; int64[rows].
+
+    Args:
+        block: whole lines.
+        wanted: the columns to read.
+        times: how times are written.
+        needed: columns of which an object has one at least, or is rejected; none if it may lack all.
+    """
     records, unusual = scan(block)
     if not is_utf8(block.data):
         records.refuse_non_text()
     kept = records.kept()
-    values, reasons = _parse(records, kept, unusual[kept], keys, wanted, times)
+    spelled = _spelled(records, kept, dict.fromkeys((*needed, *wanted.names)))
+    found, unsure = judge_keys(block.data, records.starts, records.ends, [*spelled.values()], wanted)
+    careful = (unusual | unsure | ~found)[kept] if needed else (unusual | unsure)[kept]
+    keys = [spelled[name] for name in wanted.names]
+    values, reasons = _parse(records, kept, careful, keys, _Wish(wanted, times, needed))
     records.reasons.update({int(kept[row]): reason for row, reason in reasons.items()})
     good = np.delete(kept, list(reasons)) if reasons else kept
     return read_without(values, wanted, len(kept), reasons, records), records.starts[good]
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """Columns, how their times are written, and the columns of which one has to be there."""
+
+    wanted: Schema
+    times: WrittenTimes
+    needed: tuple[str, ...]
+
+
+def _spelled(records: BlockRecords, kept: Int64Array, names: Iterable[str]) -> dict[str, str]:
+    """Names as the first line spells them, so that a text in another case is read as fast as any."""
+    keys: list[str] = []
+    if len(kept):
+        with suppress(ValueError):
+            keys = [key for key, _ in decode(records.data(int(kept[0])).decode())]
+    places = {name: places_named(name, keys) for name in names}
+    return {name: keys[found[0]] if len(found) == 1 else name for name, found in places.items()}
 
 
 def scan(block: Block) -> tuple[BlockRecords, BoolArray]:
@@ -241,29 +286,29 @@ def scan(block: Block) -> tuple[BlockRecords, BoolArray]:
 def _parse(
     records: BlockRecords,
     kept: Int64Array,
-    unusual: BoolArray,
+    careful: BoolArray,
     keys: list[str],
-    wanted: Schema,
-    times: WrittenTimes,
+    wish: _Wish,
 ) -> tuple[list[pa.Array], dict[int, str]]:
     """The values of the kept lines, and what is wrong with a line, by its place among them.
 
     Arrow reads many lines at once, and fails as a whole; Python reads line by line, ten times slower. So the
-    lines are halved until few are left that Arrow cannot read. Both judge every line alike.
+    lines are halved until few are left that Arrow cannot read, or should not, as `careful` says. Both judge
+    every line alike.
     """
-    types = [arrow_type(field.type) for field in wanted]
-    if keys and not unusual.any() and None not in types:
+    types = [arrow_type(field.type) for field in wish.wanted]
+    if keys and not careful.any() and None not in types:
         data = records.block.data if len(kept) == len(records) else records.join(kept)
         try:
             columns = _arrow_columns(data, keys, types, len(kept))
-            return _finished(columns, wanted, times)
+            return _finished(columns, wish.wanted, wish.times)
         except pa.ArrowInvalid:
             pass
     if len(kept) <= _FEW_LINES or None in types:
-        return _parse_each(records, kept, keys, wanted, times)
+        return _parse_each(records, kept, wish)
     middle = len(kept) // 2
-    first, first_reasons = _parse(records, kept[:middle], unusual[:middle], keys, wanted, times)
-    second, second_reasons = _parse(records, kept[middle:], unusual[middle:], keys, wanted, times)
+    first, first_reasons = _parse(records, kept[:middle], careful[:middle], keys, wish)
+    second, second_reasons = _parse(records, kept[middle:], careful[middle:], keys, wish)
     values = [pa.concat_arrays(pair) for pair in zip(first, second, strict=True)]
     return values, first_reasons | {row + middle: reason for row, reason in second_reasons.items()}
 
@@ -304,24 +349,36 @@ def _arrow_columns(data: bytes, keys: list[str], types: list[pa.DataType], count
 
 
 def _parse_each(
-    records: BlockRecords, kept: Int64Array, keys: list[str], wanted: Schema, times: WrittenTimes
+    records: BlockRecords, kept: Int64Array, wish: _Wish
 ) -> tuple[list[pa.Array], dict[int, str]]:
     """As `_parse`, line by line."""
-    nothing: list[object] = [None] * len(keys)
+    names = wish.wanted.names
+    nothing: list[object] = [None] * len(names)
     reasons: dict[int, str] = {}
     rows = []
     for place, row in enumerate(kept.tolist()):
+        rows.append(nothing)
         try:
-            rows.append(pick(decode(records.data(row).decode()), keys))
+            line = decode(records.data(row).decode())
+            rows[place] = pick(line, names)
         except ValueError as error:
-            rows.append(nothing)
             reasons[place] = f"the line is not one JSON object: {error}"
+            continue
+        if wish.needed and not any(places_named(key, wish.needed) for key, _ in line):
+            reasons[place] = _without_columns(line)
     values = []
-    for index, field in enumerate(wanted):
-        found, wrong = _column([row[index] for row in rows], field, times)
+    for index, field in enumerate(wish.wanted):
+        found, wrong = _column([row[index] for row in rows], field, wish.times)
         values.append(found)
         reasons = wrong | reasons
     return values, reasons
+
+
+def _without_columns(line: Object) -> str:
+    """The reason why an object is no row."""
+    keys = ", ".join(key for key, _ in line[:_SHOWN_KEYS])
+    more = ", ..." if len(line) > _SHOWN_KEYS else ""
+    return f"the object has none of the columns; its keys are {keys}{more}" if line else "the object is empty"
 
 
 def _column(values: list[object], field: Field, times: WrittenTimes) -> tuple[pa.Array, dict[int, str]]:
@@ -389,15 +446,13 @@ def _infer_schema(objects: list[dict[str, object]], path: str) -> Schema:
     return schema
 
 
-def _find_key(objects: list[dict[str, object]], name: str, sample: FileSample | None, strict: bool) -> str:
-    """The key of a declared column: the very name, or one that differs by case alone."""
-    keys = dict.fromkeys(key for row in objects for key in row)
-    if name in keys:
-        return name
-    similar = [key for key in keys if key.lower() == name.lower()]
-    if len(similar) == 1:
-        return similar[0]
-    if strict and objects and sample is not None:
-        hint = did_you_mean(name, keys) or "if it is rare, add the option missing 'null'"
+def _check_occurs(objects: list[dict[str, object]], name: str, sample: FileSample) -> None:
+    """Check that a declared column is among the keys of some objects.
+
+    Raises:
+        SourceError: it is not.
+    """
+    keys = [*dict.fromkeys(key for row in objects for key in row)]
+    if not places_named(name, keys):
+        hint = did_you_mean(name, keys) or "if it is rare, add the option missing 'some'"
         raise SourceError(f"{sample.label}: there is no column {name} at the beginning", hint=hint)
-    return name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection
+from collections.abc import Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -55,18 +55,67 @@ def decode(line: str) -> Object:
     return value
 
 
-def pick(pairs: Object, keys: Collection[str]) -> list[object]:
-    """The values of those keys; a missing one is None.
+def place_of(text: str, keys: Sequence[str]) -> tuple[int, int]:
+    """Where a text of JSON has what is under some keys, from the outside in: its characters `[begin, end)`.
 
     Raises:
-        ValueError: one of the keys is there twice.
+        ValueError: it is no JSON up to there, or there is no such key.
+    """
+    at = _after_blanks(text, 0)
+    for key in keys:
+        if text[at : at + 1] != "{":
+            raise ValueError(f"{key} is not in an object")
+        at = _value_of(text, at + 1, key)
+    return at, _DECODER.raw_decode(text, at)[1]
+
+
+def _value_of(text: str, at: int, wanted: str) -> int:
+    """Where the value of a key begins, of the object after whose brace that place is."""
+    at = _after_blanks(text, at)
+    while text[at : at + 1] != "}":
+        key, at = _DECODER.raw_decode(text, at)
+        at = _after_blanks(text, at)
+        if text[at : at + 1] != ":":
+            raise ValueError("a key has no value")
+        at = _after_blanks(text, at + 1)
+        if key == wanted:
+            return at
+        at = _after_blanks(text, _DECODER.raw_decode(text, at)[1])
+        if text[at : at + 1] == ",":
+            at = _after_blanks(text, at + 1)
+    raise ValueError(f"there is no {wanted}")
+
+
+def _after_blanks(text: str, at: int) -> int:
+    while text[at : at + 1].isspace():
+        at += 1
+    return at
+
+
+def pick(pairs: Object, keys: Sequence[str], missing: object = None) -> list[object]:
+    """The values of those keys: of the very key, or of the only one that differs by case alone.
+
+    Args:
+        pairs: the object.
+        keys: they.
+        missing: what stands for one that is not there.
+
+    Raises:
+        ValueError: one of the keys is there twice, or only as several that differ from it by case.
     """
     found: dict[str, object] = {}
     for key, value in pairs:
         if key in found and key in keys:
             raise ValueError(f"the key {key} is there twice")
         found[key] = value
-    return [found.get(key) for key in keys]
+    return [found[key] if key in found else _other_case(found, key, missing) for key in keys]
+
+
+def _other_case(found: dict[str, object], key: str, missing: object) -> object:
+    similar = [known for known in found if len(known) == len(key) and known.lower() == key.lower()]
+    if len(similar) > 1:
+        raise ValueError(f"several keys are called {key} except for case")
+    return found[similar[0]] if similar else missing
 
 
 def texts_of(values: list[object], field: Field) -> tuple[pa.Array, dict[int, str]]:
@@ -82,7 +131,6 @@ def texts_of(values: list[object], field: Field) -> tuple[pa.Array, dict[int, st
 
 
 def shown(value: object) -> str:
-    """A value in a message."""
     """A value in a message."""
     match value:
         case Object():

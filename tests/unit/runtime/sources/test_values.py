@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.runtime.sources.rows.values import infer_type, parse_texts
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, decimal
 from how_many import examples
 
 ODD = [
@@ -125,7 +125,6 @@ def test_arrows_csv_reader_judges_numbers_alike(dtype: pa.DataType, text: str) -
         (["1", None, "-2"], BIGINT),
         (["1", "2.5"], DOUBLE),
         (["1", "1e3"], DOUBLE),
-        (["99999999999999999999"], DOUBLE),
         (["true", "False"], BOOLEAN),
         (["0", "1"], BIGINT),
         (["2024-01-01"], DATE),
@@ -139,3 +138,35 @@ def test_arrows_csv_reader_judges_numbers_alike(dtype: pa.DataType, text: str) -
 )
 def test_types_are_inferred_from_all_texts(texts: list[str | None], dtype: pa.DataType) -> None:
     assert infer_type(pa.array(texts, STRING)) == dtype
+
+
+@pytest.mark.parametrize(
+    ("texts", "dtype"),
+    [
+        (["18446744073709551615", "1"], decimal(20, 0)),
+        (["-9223372036854775809"], decimal(20, 0)),
+        (["9" * 38, "0"], decimal(38, 0)),
+        (["9" * 39], STRING),
+        (["9" * 400], STRING),
+        # Of these a DOUBLE would make 9007199254740992.
+        (["9007199254740993", "0.5"], decimal(38, 18)),
+        (["9007199254740992", "0.5"], DOUBLE),
+        (["123456789012345680000", "0.5"], DOUBLE),
+        (["9007199254740993", "1e3"], STRING),
+        # A hash, which is infinite as a number.
+        (["12e456", "1e3"], STRING),
+    ],
+)
+def test_a_type_is_inferred_that_has_whole_numbers_as_they_are(texts: list[str], dtype: pa.DataType) -> None:
+    assert infer_type(pa.array(texts, STRING)) == dtype
+
+
+@pytest.mark.parametrize("dtype", [decimal(5, 2), decimal(38, 0), decimal(60, 0)], ids=str)
+def test_no_decimal_is_made_of_too_many_digits(dtype: pa.DataType) -> None:
+    """Arrow makes other numbers of them."""
+    texts = ["9" * count for count in range(1, 200)] + ["-" + "7" * 77, "0" * 90 + "1", "0" * 200 + "9" * 100]
+    found, bad = parse_texts(pa.array(texts), dtype)
+    whole = dtype.precision - dtype.scale
+    assert [None if wrong else int(value) for value, wrong in zip(found.to_pylist(), bad, strict=True)] == [
+        int(text) if len(text.lstrip("-0")) <= whole else None for text in texts
+    ]

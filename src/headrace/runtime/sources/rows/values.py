@@ -8,6 +8,8 @@ not, it is halved until the texts that fail are alone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -15,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.elements import BoolArray
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
+from headrace.schema import BIGINT, BOOLEAN, DATE, DIGITS, DOUBLE, MOST_DIGITS, STRING, TIMESTAMP, decimal
 
 BLANKS: Final = " \t"
 """What may be around a value."""
@@ -31,6 +33,8 @@ _SHAPES: Final = {
     TIMESTAMP: r"^\d+-\d+-\d+",
 }
 """What every text of a type looks like, and few others: it keeps the halving of columns of junk short."""
+_MOST_CHARACTERS: Final = 80
+"""A text of a DECIMAL is not longer, leading zeros aside: so many digits Arrow judges rightly."""
 _DECIMAL_SHAPE: Final = r"^[+-]?[0-9.]+([eE][+-]?[0-9]+)?$"
 
 
@@ -67,24 +71,63 @@ def parse_texts(
 
 
 def infer_type(texts: pa.StringArray) -> pa.DataType:
-    """The first of BIGINT, DOUBLE, BOOLEAN, DATE and TIMESTAMP that all texts are written as, or STRING."""
+    """The first type that all texts are written as, and that has their values as they are, or STRING.
+
+    BIGINT, DECIMAL(20, 0), DECIMAL(38, 0), DOUBLE, DECIMAL(38, 18), BOOLEAN, DATE and TIMESTAMP are tried. A
+    DOUBLE rounds fractions; where it would round a whole number, a DECIMAL takes its place.
+    """
     if texts.null_count == len(texts):
         return STRING
-    plain = (
-        (BIGINT, r"^-?\d+$"),
-        (DOUBLE, r"^-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"),
-        (BOOLEAN, r"(?i)^(true|false)$"),
-        (DATE, r"^\d"),
-        (TIMESTAMP, r"^\d"),
-    )
-    for dtype, shape in plain:
-        if pc.all(pc.match_substring_regex(texts, shape)).as_py() and not parse_texts(texts, dtype)[1].any():
+    for dtype, shape in _INFERRED:
+        if pc.all(pc.match_substring_regex(texts, shape)).as_py() and _holds(texts, dtype):
             return dtype
     return STRING
 
 
+_WHOLE: Final = r"^-?\d+$"
+_INFERRED: Final = (
+    (BIGINT, _WHOLE),
+    (decimal(20, 0), _WHOLE),
+    (decimal(38, 0), _WHOLE),
+    (DOUBLE, r"^-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"),
+    (decimal(38, 18), r"^-?(\d+\.?\d*|\.\d+)$"),
+    (BOOLEAN, r"(?i)^(true|false)$"),
+    (DATE, r"^\d"),
+    (TIMESTAMP, r"^\d"),
+)
+"""The types that are inferred, and what texts of them look like."""
+
+
+def _holds(texts: pa.StringArray, dtype: pa.DataType) -> bool:
+    """Whether texts that look like a type are values of it, whole numbers the very same."""
+    values, bad = parse_texts(texts, dtype)
+    if bad.any():
+        return False
+    if dtype != DOUBLE:
+        return True
+    whole = pc.match_substring_regex(texts, _WHOLE).fill_null(False)
+    # One that is written as a DOUBLE is written is that DOUBLE, though it may stand for a number beside it.
+    exact = all(Decimal(repr(float(text))) == Decimal(text) for text in texts.filter(whole).to_pylist())
+    return exact and bool(pc.all(pc.is_finite(values)).as_py())
+
+
 def _caster(dtype: pa.DataType) -> Callable[[pa.Array], pa.Array]:
-    return lambda texts: texts.cast(dtype)
+    return partial(_decimals, dtype=dtype) if pa.types.is_decimal(dtype) else lambda texts: texts.cast(dtype)
+
+
+def _decimals(texts: pa.StringArray, dtype: pa.DataType) -> pa.Array:
+    """The cast to DECIMALs, which Arrow makes other numbers of where there are too many digits for its type.
+
+    Raises:
+        pa.ArrowInvalid: a text is no such value.
+    """
+    longest = pc.max(pc.binary_length(texts)).as_py() or 0
+    if longest <= DIGITS:
+        return texts.cast(dtype)
+    short = pc.replace_substring_regex(texts, r"^([+-]?)0+(\d)", r"\1\2")
+    if pc.max(pc.binary_length(short)).as_py() > _MOST_CHARACTERS:
+        raise pa.ArrowInvalid("a number has too many digits")
+    return short.cast(pa.decimal256(MOST_DIGITS, dtype.scale)).cast(dtype)
 
 
 def _timestamps(texts: pa.StringArray) -> pa.Array:

@@ -16,7 +16,8 @@ def infer_json_type(values: list[object]) -> pa.DataType | None:
             return BOOLEAN
         case JsonNumber():
             numbers = pa.array([str(value) for value in values if isinstance(value, JsonNumber)], STRING)
-            return BIGINT if infer_type(numbers) == BIGINT else DOUBLE
+            dtype = infer_type(numbers)
+            return dtype if dtype == BIGINT or pa.types.is_decimal(dtype) else DOUBLE
         case str():
             texts = pa.array([value for value in values if isinstance(value, str)], STRING)
             dtype = infer_type(texts)

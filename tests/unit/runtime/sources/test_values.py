@@ -2,13 +2,16 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.expressions.evaluation.parsing import parse_timestamp
 from headrace.runtime.sources.rows.values import infer_type, parse_texts
+from headrace.runtime.sources.rows.written_times import WrittenTimes
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, decimal
 from how_many import examples
 
@@ -170,3 +173,26 @@ def test_no_decimal_is_made_of_too_many_digits(dtype: pa.DataType) -> None:
     assert [None if wrong else int(value) for value, wrong in zip(found.to_pylist(), bad, strict=True)] == [
         int(text) if len(text.lstrip("-0")) <= whole else None for text in texts
     ]
+
+
+CASTS = [
+    *("2024-01-01 10:00:00 UTC", "2024-01-01 10:00:00 +0000", "2024-1-1 9:05:00", "2024-01-01 10:00:00 +2"),
+    *("2024", "2024-2", "2024-01-01 10", " 2024-01-01 ", "2024-01-01 24:00:00", "2024-02-30 UTC", "20240101"),
+    *("2024-01-01T10:00:00.5 -01:30", "1234-5x", "12:30", "soon", ""),
+]
+
+
+@pytest.mark.parametrize("text", CASTS)
+def test_what_is_a_timestamp_in_a_query_is_one_in_a_file(text: str) -> None:
+    right, lost = parse_timestamp(pa.array([text]), TIMESTAMP)
+    for texts in ([text], ["2024-01-01T00:00:00Z", text, "soon"]):
+        found, bad = parse_texts(pa.array(texts), TIMESTAMP)
+        place = texts.index(text)
+        assert (found[place].as_py(), bool(bad[place])) == (right[0].as_py(), np.asarray(lost)[0])
+
+
+def test_other_ways_of_writing_times_are_local_where_they_have_no_offset() -> None:
+    texts = pa.array(["2024-1-1 9:05:00", "2024-01-01 10:00:00 UTC", "2024-01-01 10:00:00 +2"])
+    found, bad = WrittenTimes(zone="Europe/Berlin").parse(texts, TIMESTAMP)
+    assert not bad.any()
+    assert [value.hour for value in found.to_pylist()] == [8, 10, 8]

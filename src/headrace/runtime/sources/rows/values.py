@@ -17,12 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.elements import BoolArray
+from headrace.expressions.evaluation.parsing import parse_timestamp
 from headrace.schema import BIGINT, BOOLEAN, DATE, DIGITS, DOUBLE, MOST_DIGITS, STRING, TIMESTAMP, decimal
 
 BLANKS: Final = " \t"
 """What may be around a value."""
 _NAIVE: Final = pa.timestamp("us")
-ZONED: Final = r"\d[T ]\d.*(Z|[+-]\d\d(:?\d\d)?)$"
+ZONED: Final = r"\d[T ]\d.*(Z|UTC|[+-]\d\d?(:?\d\d)?)$"
 """Distinguishes a time with a zone; the hyphens of a bare date are not a zone."""
 
 _SHAPES: Final = {
@@ -30,7 +31,7 @@ _SHAPES: Final = {
     DOUBLE: r"^[+-]?([0-9.][0-9.eE+-]*|[iI].*|[nN].*)$",
     BOOLEAN: r"^[0-9a-zA-Z]+$",
     DATE: r"^\d+-\d+-\d+$",
-    TIMESTAMP: r"^\d+-\d+-\d+",
+    TIMESTAMP: r"^[ \t]*\d{4}",
 }
 """What every text of a type looks like, and few others: it keeps the halving of columns of junk short."""
 _MOST_CHARACTERS: Final = 80
@@ -43,8 +44,7 @@ def parse_texts(
 ) -> tuple[pa.Array, BoolArray]:
     """Texts as values of a column type.
 
-    A TIMESTAMP is written as in ISO 8601, with `T` or a blank before the time; without a zone it is taken as
-    UTC, and digits beyond microseconds are dropped.
+    A TIMESTAMP is written as in ISO 8601, with `T` or a blank before the time, or as CAST takes it; without a zone it is taken as UTC, and digits beyond microseconds are dropped.
 
     Args:
         texts: the texts; NULL stays NULL.
@@ -67,6 +67,8 @@ def parse_texts(
     except pa.ArrowInvalid:
         shaped = pc.match_substring_regex(texts, _SHAPES.get(dtype, _DECIMAL_SHAPE)).fill_null(True)
         values, bad = _cast_each(pc.if_else(shaped, texts, None), cast)
+        if dtype == TIMESTAMP:
+            values, bad = _as_in_queries(texts, values, bad)
         return values, bad | ~np.asarray(shaped)
 
 
@@ -93,7 +95,7 @@ _INFERRED: Final = (
     (decimal(38, 18), r"^-?(\d+\.?\d*|\.\d+)$"),
     (BOOLEAN, r"(?i)^(true|false)$"),
     (DATE, r"^\d"),
-    (TIMESTAMP, r"^\d"),
+    (TIMESTAMP, r"^\d{4}-\d+-\d+"),
 )
 """The types that are inferred, and what texts of them look like."""
 
@@ -141,6 +143,12 @@ def _timestamps(texts: pa.StringArray) -> pa.Array:
     with_zone = pc.if_else(zoned, short, None).cast(TIMESTAMP)
     without = pc.if_else(zoned, None, short).cast(_NAIVE).cast(TIMESTAMP)
     return pc.coalesce(with_zone, without)
+
+
+def _as_in_queries(texts: pa.StringArray, values: pa.Array, bad: BoolArray) -> tuple[pa.Array, BoolArray]:
+    """TIMESTAMPs, with those that Arrow does not read and CAST does."""
+    found, lost = parse_timestamp(pc.if_else(pa.array(bad), texts, None), TIMESTAMP)
+    return pc.coalesce(values, found), bad & np.asarray(lost)
 
 
 def _cast_each(texts: pa.StringArray, cast: Callable[[pa.Array], pa.Array]) -> tuple[pa.Array, BoolArray]:

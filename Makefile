@@ -43,7 +43,7 @@ test: kernels  ## all tests but the longest: kernels and operators with bounds c
 	pytest -n 2 --dist worksteal -m "not spark and not kills" --ignore=tests/property/test_operators.py 2>&1 \
 		| tee build/tests-without-spark.txt; plain=$$?; \
 	wait $$!; spark=$$?; cat build/tests-on-spark.txt; \
-	grep -hE '^(FAILED|ERROR) ' build/tests-*.txt; \
+	grep -hE '^(FAILED|ERROR) | of processor time: ' build/tests-*.txt; \
 	exit $$((bounds || plain || spark))
 
 runs: kernels  ## the properties that take long again, with all of their examples

@@ -152,6 +152,7 @@ def wrong(expression: Expression) -> Iterator[object]:
         yield expression, nothing
 
 
+@pytest.mark.runs
 @pytest.mark.parametrize("name", NAMES)
 def test_calls_answer_as_the_reference_and_over_no_rows(name: str) -> None:
     accepted: Sequence[Expression] = list(calls(name))

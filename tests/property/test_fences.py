@@ -126,7 +126,7 @@ def test_a_fault_ends_its_query_alone(name: str, beside: str) -> None:
     assert not with_it.failed
     assert with_it.histories.keys() == {*others, "victim"}
     kinds = Counter[str]()
-    for place, at in enumerate(points(everything.calls, how_many(5, 60))):
+    for place, at in enumerate(points(everything.calls, how_many(5, 30))):
         fault = Fault("victim", at, KINDS[(place + len(name)) % len(KINDS)])
         found = ran({**others, "victim": victim}, fault)
         # What is made once is made; so many calls at the end may be fewer.
@@ -141,7 +141,7 @@ def test_a_fault_ends_its_query_alone(name: str, beside: str) -> None:
         elif fault.kind is not StopIteration:
             # Who calls it expects that it may raise, and does without.
             assert found.histories["victim"].equals(with_it.histories["victim"]), called
-    assert sum(kinds.values()) > how_many(5, 60)
+    assert sum(kinds.values()) > how_many(5, 30)
 
 
 def test_faults_are_put_into_every_kind_of_operator() -> None:

@@ -204,7 +204,7 @@ def test_every_aggregate_is_among_the_calls() -> None:
 
 
 @pytest.mark.parametrize("shape", INSTANTS)
-@examples(8, 60)
+@examples(8, 30)
 @given(st.data(), some_calls, st.booleans())
 def test_windows(shape: str, data: st.DataObject, calls: list[str], retracted: bool) -> None:
     arrived = data.draw(arrivals(retracted, lasting=False))
@@ -212,7 +212,7 @@ def test_windows(shape: str, data: st.DataObject, calls: list[str], retracted: b
 
 
 @pytest.mark.parametrize("shape", LASTING)
-@examples(8, 60)
+@examples(8, 30)
 @given(st.data(), some_calls, st.booleans())
 def test_contents(shape: str, data: st.DataObject, calls: list[str], retracted: bool) -> None:
     arrived = data.draw(arrivals(retracted, lasting=True))
@@ -221,7 +221,7 @@ def test_contents(shape: str, data: st.DataObject, calls: list[str], retracted: 
 
 
 @pytest.mark.parametrize("shape", FRAMES)
-@examples(8, 60)
+@examples(8, 30)
 @given(st.data(), some_calls, st.booleans())
 def test_frames(shape: str, data: st.DataObject, calls: list[str], retracted: bool) -> None:
     holds = shape in ("partitions", "places")

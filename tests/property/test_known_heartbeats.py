@@ -13,7 +13,7 @@ from how_many import examples
 from property.plan_strategies import Case, cases
 
 
-@examples(20, 200)
+@examples(20, 100)
 @given(cases(max_relations=1), cases(max_relations=1), st.data())
 def test_known_heartbeats_are_those_computed_anew(case: Case, other: Case, data: st.DataObject) -> None:
     graph = lower({"one": case.plan, "two": other.plan})

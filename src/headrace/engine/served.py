@@ -15,6 +15,7 @@ import pyarrow as pa
 from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.listed_sinks import ListedSink, listed_sinks
 from headrace.engine.catalog.texts import catalog_text
+from headrace.engine.inputs.signatures import Signature
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
 from headrace.engine.statements.statements import carry_out, move_of
@@ -111,6 +112,12 @@ class Served:
             UserError: there is no such thing, or something is written over it.
         """
         self._core.drop(kind, name, None, cascade=cascade)
+
+    def signature(self, name: str) -> Signature | None:
+        """How rows of a stream or changes of a relation are signed; None if they are not."""
+        inputs = self._core.definitions.inputs
+        found = next((one for known, one in inputs.items() if known.lower() == name.lower()), None)
+        return None if found is None else found.signature
 
     @property
     def epoch(self) -> int:

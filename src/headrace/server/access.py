@@ -23,11 +23,13 @@ class Caller:
         name: the name of the key; `local` where there are no keys.
         role: what they may do.
         only: the names they may see and use, in lower case; all if None.
+        key: whether they have sent a key.
     """
 
     name: str
     role: Role
     only: frozenset[str] | None = None
+    key: bool = False
 
     def check(self, role: Role) -> None:
         """Refuse what needs another role.
@@ -89,6 +91,11 @@ class Door:
     keys: KeyFile
     hosts: frozenset[str] | None = frozenset()
 
+    @property
+    def needs_key(self) -> bool:
+        """Whether a request has to send a key."""
+        return not self.keys.lets_all_in
+
     def caller(self, authorization: str | None) -> Caller:
         """Who sends a request with that header.
 
@@ -100,11 +107,8 @@ class Door:
         scheme, _, sent = (authorization or "").partition(" ")
         key: ServerKey | None = self.keys.find(sent.strip()) if scheme.lower() == "bearer" else None
         if key is None:
-            raise RequestError(
-                "unauthorized", 401, "a key is needed" if not sent else "this key is not known",
-                "send the header Authorization: Bearer KEY", headers={"WWW-Authenticate": "Bearer"},
-            )  # fmt: skip
-        return Caller(key.name, key.role, None if key.only is None else frozenset(key.only))
+            raise unauthorized("a key is needed" if not sent else "this key is not known")
+        return Caller(key.name, key.role, None if key.only is None else frozenset(key.only), key=True)
 
     def check_host(self, host: str | None) -> None:
         """Refuse requests for other hosts: a page of somebody else's that has its name resolved to this one.
@@ -127,6 +131,11 @@ class Door:
         """
         if origin is not None and urlsplit(origin).netloc.lower() != (host or "").lower():
             raise RequestError("wrong_origin", 403, "pages of other sites may not use this server")
+
+
+def unauthorized(message: str, hint: str = "send the header Authorization: Bearer KEY") -> RequestError:
+    """It is not known who sends a request."""
+    return RequestError("unauthorized", 401, message, hint, headers={"WWW-Authenticate": "Bearer"})
 
 
 def host_name(host: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,11 +24,11 @@ from headrace.runtime.sources.text.json import parse_block
 from headrace.runtime.store.temporary import private_folder
 from headrace.schema import Schema
 from headrace.server.errors import RequestError, too_large
-from headrace.server.formats import ARROW, CSV, JSON_LINES, PARQUET
+from headrace.server.formats import ARROW, CSV, JSON, JSON_LINES, PARQUET
 
 _SMALL: Final = 1_000_000
 """A body of so many bytes is parsed as one block."""
-_TEXTS: Final = {JSON_LINES: "json", CSV: "csv"}
+_TEXTS: Final = {JSON_LINES: "json", JSON: "json", CSV: "csv"}
 """The formats of rows as text, and what sources call them."""
 
 
@@ -53,6 +54,42 @@ async def read_body(request: Request, limit: int) -> bytes:
     if size > limit:
         raise too_large(f"the request has more than {limit:,} bytes", "send it in several requests")
     return b"".join(pieces)
+
+
+def inflated(body: bytes, coding: str, limit: int) -> bytes:
+    """A body as it was before it was packed for the way.
+
+    Args:
+        body: as it came.
+        coding: the header Content-Encoding.
+        limit: how many bytes it may have.
+
+    Raises:
+        RequestError: it has more, is damaged, or is packed in another way than gzip.
+    """
+    codings = [name for part in coding.split(",") if (name := part.strip().lower()) not in ("", "identity")]
+    if not codings:
+        return body
+    if codings not in (["gzip"], ["x-gzip"]):
+        raise RequestError(
+            "unsupported_media_type",
+            415,
+            f"bodies are not unpacked from '{coding}'",
+            "send them plain or by gzip",
+        )
+    found, left = b"", body
+    try:
+        while left:
+            member = zlib.decompressobj(wbits=31)
+            found += member.decompress(left, limit + 1 - len(found))
+            if len(found) > limit:
+                raise _unpacks_to_too_much(limit)
+            if not member.eof:
+                raise zlib.error("it breaks off")
+            left = member.unused_data
+    except zlib.error as error:
+        raise RequestError("request", 400, f"the body cannot be unpacked by gzip: {error}") from None
+    return found
 
 
 def media_type(request: Request) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Final, ParamSpec, TypeVar, cast
 
 from fastapi import Depends, Request
 
-from headrace.server.access import Caller
+from headrace.server.access import Caller, unauthorized
 from headrace.server.limits import RequestLimits
 from headrace.server.looks import Looks
 from headrace.server.metrics import Metrics
@@ -52,14 +52,23 @@ class ServerContext:
         return await self.workshop.do(lambda: work(*args, **kwargs), self.limits.seconds)
 
 
-# As coroutines these two are called at once; functions would be given to a thread, and wait for it.
+# As coroutines these are called at once; functions would be given to a thread, and wait for it.
 async def _context(request: Request) -> ServerContext:
     return cast(ServerContext, request.app.state.context)
 
 
 async def _caller(request: Request) -> Caller:
-    return cast(Caller, request.state.caller)
+    caller: Caller | None = request.state.caller
+    if caller is None:
+        raise unauthorized("a key is needed")
+    return caller
+
+
+async def _sender(request: Request) -> Caller | None:
+    return cast("Caller | None", request.state.caller)
 
 
 Ctx = Annotated[ServerContext, Depends(_context)]
 By = Annotated[Caller, Depends(_caller)]
+Sender = Annotated[Caller | None, Depends(_sender)]
+"""Who sends rows; None where no key was sent and one is needed, so that the rows have to be signed."""

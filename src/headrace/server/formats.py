@@ -12,6 +12,7 @@ from headrace.server.errors import RequestError, too_large
 from headrace.server.limits import RequestLimits
 
 JSON_LINES: Final = "application/x-ndjson"
+JSON: Final = "application/json"
 CSV: Final = "text/csv"
 ARROW: Final = "application/vnd.apache.arrow.stream"
 PARQUET: Final = "application/vnd.apache.parquet"
@@ -40,7 +41,7 @@ def preferred(accept: str | None) -> str:
 
 def _matches(asked: str, known: str) -> bool:
     main = known.partition("/")[0]
-    return asked in (known, f"{main}/*", "*/*") or (asked == "application/json" and known == JSON_LINES)
+    return asked in (known, f"{main}/*", "*/*") or (asked == JSON and known == JSON_LINES)
 
 
 def _quality(parameters: str) -> float:

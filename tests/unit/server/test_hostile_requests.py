@@ -28,6 +28,7 @@ ROWS = (
     "text/csv",
     "application/vnd.apache.arrow.stream",
     "application/vnd.apache.parquet",
+    "application/json",
 )
 
 

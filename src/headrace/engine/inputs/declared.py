@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from headrace.engine.access.policy import Policy
 from headrace.engine.access.secrets import hidden, open_options, revealed
 from headrace.engine.inputs.inputs import Input, origin_of, schema_of_frame
+from headrace.engine.inputs.signatures import Signature
 from headrace.engine.inputs.times import timing_of
 from headrace.errors import HeadraceError, LanguageError, SourceError, UserError
 from headrace.language.binding.computed import bind_computed
@@ -185,13 +186,16 @@ def _pushed(statement: CreateStream, options: Mapping[str, str], max_rows: int |
             "rows that are pushed do not say which columns there are: declare them",
             hint=f"write CREATE STREAM {statement.name} (column TYPE, ...) FROM push",
         )
-    if options:
-        raise LanguageError(f"push has no option {next(iter(options))}", hint=f"it has {_LIMIT}")
+    given = revealed(options)
+    signature = Signature.of(given)
+    if given:
+        hint = f"it has {_LIMIT}, signature and secret"
+        raise LanguageError(f"push has no option {next(iter(given))}", hint=hint)
     columns = _with_computed(statement, statement.columns)
     info = describe_stream(statement, columns.schema)
     timing = timing_of(statement.time, info, comes_now=True)
     live = LiveStream(columns.schema, info.timestamp, timing, info.changes, computed=columns)
-    return Input(info, live, None, max_rows, statement.time, True, PUSH)
+    return Input(info, live, None, max_rows, statement.time, True, PUSH, signature=signature)
 
 
 _MAY_CHANGE: Final = ("kafka.", "max", "min")

@@ -16,6 +16,7 @@ import pyarrow as pa
 from headrace.algebra.letters import letters_schema, noted_at
 from headrace.algebra.system_streams import NOTED_AT, SystemStream
 from headrace.engine.inputs.corrections import Said
+from headrace.engine.inputs.signatures import Signature
 from headrace.engine.inputs.times import Length, disorder_of, retain_of, timing_of
 from headrace.errors import UserError
 from headrace.heartbeats.timing import BY_ARRIVAL, Follow, Timing
@@ -61,6 +62,7 @@ class Input:
         stream: what a run reads.
         frame: the streaming data frame it comes from, or None.
         followed: the folder or the Kafka topic that it follows, or what its rows are pulled from; or None.
+        signature: how rows are signed that come without a key of the server; None if they need one.
         max_rows: how many rows an epoch takes at most; None where only the epoch's size limits it.
         clauses: what has been said about its time.
         comes_now: whether its rows come as they happen, so that none can be of the far future.
@@ -78,6 +80,7 @@ class Input:
     origin: str = ""
     relation: RelationInfo | None = None
     followed: Folder | Topic | Pull | None = None
+    signature: Signature | None = None
 
     @property
     def entry(self) -> StreamInfo | RelationInfo:

@@ -8,15 +8,18 @@ from decimal import Decimal
 from typing import Final
 
 from headrace.errors import Position
-from headrace.language.statements.formats import ChangeRecords
+from headrace.language.statements.formats import FILE_FORMATS, ChangeRecords
 from headrace.language.statements.overflow import Overflow
 from headrace.language.statements.past import RetainClause
 from headrace.language.syntax import Name, Scalar
 from headrace.schema import Schema
 from headrace.time import Duration
 
-SECRET_OPTIONS: Final = ("access_key", "secret_key", "session_token")
-"""The options of files in object stores whose values are secret."""
+SECRET_OPTIONS: Final = {
+    **dict.fromkeys(FILE_FORMATS, ("access_key", "secret_key", "session_token")),
+    "push": ("secret",),
+}
+"""The options whose values are secret, of files in object stores and of signed rows."""
 
 
 @dataclass(frozen=True)

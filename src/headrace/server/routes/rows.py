@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from concurrent.futures import Future
 from typing import Any, Final
 
@@ -12,10 +13,11 @@ from starlette.responses import JSONResponse
 
 from headrace.engine.inputs.times import instant_of
 from headrace.runtime.intake.given_rows import Deletable
-from headrace.server.bodies import json_object, media_type, read_body, table_of
-from headrace.server.context import By, Ctx
+from headrace.server.access import Caller, unauthorized
+from headrace.server.bodies import inflated, json_object, media_type, read_body, table_of
+from headrace.server.context import By, Ctx, Sender, ServerContext
 from headrace.server.errors import RequestError
-from headrace.server.formats import ARROW, CSV, JSON_LINES, PARQUET
+from headrace.server.formats import ARROW, CSV, JSON, JSON_LINES, PARQUET
 from headrace.server.keys import Role
 
 router: Final = APIRouter(tags=["rows"])
@@ -26,6 +28,7 @@ _ROWS: Final = {
         "required": True,
         "content": {
             JSON_LINES: {"schema": {"type": "string"}},
+            JSON: {"schema": {}},
             CSV: {"schema": {"type": "string"}},
             ARROW: _BINARY,
             PARQUET: _BINARY,
@@ -39,7 +42,7 @@ async def add_rows(
     name: str,
     request: Request,
     context: Ctx,
-    caller: By,
+    sender: Sender,
     wait: bool = True,
     producer: str | None = None,
     sequence: int | None = None,
@@ -47,13 +50,15 @@ async def add_rows(
     """Add rows to a stream created FROM push; answered when they are committed.
 
     With `wait=false` the answer comes at once, and says nothing of what becomes of the rows. With a producer
-    and a sequence number that grows, rows that are sent again are taken once.
+    and a sequence number that grows, rows that are sent again are taken once. A stream that has a signature
+    takes signed rows from those who have no key.
     """
-    caller.check(Role.WRITE)
     session, limit = context.session, context.limits.request_bytes
+    caller, body = await _sent_by(sender, name, request, context)
+    caller.check(Role.WRITE)
     info = session.pushed(name, caller)
-    body = await read_body(request, limit)
     kind = media_type(request)
+    body = inflated(body, request.headers.get("content-encoding", ""), limit)
 
     def push() -> tuple[pa.Table, int, Future[bool]]:
         found = table_of(body, kind, info.name, info.sent, limit, Deletable.of(info.changes, info.timestamp))
@@ -81,6 +86,28 @@ async def add_heartbeat(name: str, request: Request, context: Ctx, caller: By) -
         raise RequestError("request", 400, "the body has no instant at", hint)
     await context.blocking(context.session.db.heartbeat, info.name, instant_of(at, info.domain))
     return {"committed": True}
+
+
+async def _sent_by(
+    sender: Caller | None, name: str, request: Request, context: ServerContext
+) -> tuple[Caller, bytes]:
+    """Who sends rows, and the body; where a stream has signed rows, its signature stands for a key.
+
+    Raises:
+        RequestError: there is no key, and the rows are not signed with the stream's secret.
+    """
+    signature = None if sender is not None and sender.key else context.session.db.served.signature(name)
+    limit = context.limits.request_bytes
+    if signature is None:
+        if sender is None:
+            raise unauthorized("a key is needed")
+        return sender, await read_body(request, limit)
+    body = await read_body(request, limit)
+    headers = {header.lower(): value for header, value in request.headers.items()}
+    if not signature.holds(headers, body, time.time()):
+        hint = f"{signature.header} has the HMAC with SHA-256 of the body under the stream's secret"
+        raise unauthorized(f"these rows are not signed for {name}, and no key was sent", hint)
+    return Caller(f"{signature.header} of {name}", Role.WRITE, frozenset([name.lower()])), body
 
 
 async def _committed(done: Future[bool], seconds: float) -> bool:

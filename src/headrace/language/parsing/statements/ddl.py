@@ -119,11 +119,12 @@ def parse_input(
         options = parse_options(cursor)
     kind = form.text.lower()
     secret = next((name for name, value in options if isinstance(value, SecretName)), None)
-    if secret is not None and kind in FORMATS and not (kind in FILE_FORMATS and secret in SECRET_OPTIONS):
+    secrets = SECRET_OPTIONS.get(kind, ())
+    if secret is not None and kind in FORMATS and secret not in secrets:
         raise LanguageError(
             f"the option {secret} of {kind} is not secret",
             position=form.position,
-            hint=f"write its value; SECRET is for {', '.join(SECRET_OPTIONS)} of files, and for Spark",
+            hint=f"write its value{'; SECRET is for ' * bool(secrets)}{', '.join(secrets)}",
         )
     if kind in FILE_FORMATS and "path" not in dict(options):
         hint = f"write FROM {kind} OPTIONS (path 'file or folder')"

@@ -17,7 +17,7 @@ from headrace.client.subscription import RemoteSubscription
 from headrace.errors import UserError
 from headrace.language.named_values import ParameterValue
 from headrace.language.sent_values import sent_values
-from headrace.runtime.intake.given_rows import Deletable, table_of_dictionaries
+from headrace.runtime.intake.given_rows import Omissible, table_of_dictionaries
 from headrace.runtime.sources.composed.tables import to_arrow_table
 from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, type_named
 
@@ -297,16 +297,16 @@ class Client:
         """
         return dict(self._server.json("GET", "/store/check"))
 
-    def _sent(self, name: str) -> tuple[Schema, str, Deletable | None]:
+    def _sent(self, name: str) -> tuple[Schema, str, Omissible | None]:
         """The columns that rows come with: neither computed ones nor the instant of arrival; with the name,
-        and those that deletions need."""
+        and those that may be left out."""
         found = _described(self._server.json("GET", f"/streams/{_quoted(name)}"))
         left_out = {*found.more.get("computed", ())}
         if found.more.get("by_arrival"):
             left_out.add(found.more.get("timestamp"))
         schema = Schema(tuple(field for field in found.schema if field.name not in left_out))
-        deletions = found.more.get("deletions")
-        known = deletions and Deletable(deletions["operation"], tuple(deletions["needed"]))
+        omissible = found.more.get("omissible")
+        known = omissible and Omissible(omissible["operation"], tuple(omissible["needed"]))
         return schema, name, known or None
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from starlette.requests import Request
 
 from headrace.errors import SourceError, UserError, message_of
-from headrace.runtime.intake.given_rows import Deletable
+from headrace.runtime.intake.given_rows import Omissible
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.composed.tables import read_rows
 from headrace.runtime.sources.text.blocks import Block, TextPart
@@ -133,7 +133,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def table_of(
-    body: bytes, kind: str, stream: str, schema: Schema, limit: int, deletions: Deletable | None = None
+    body: bytes, kind: str, stream: str, schema: Schema, limit: int, omissible: Omissible | None = None
 ) -> pa.Table:
     """The rows in a body.
 
@@ -143,14 +143,14 @@ def table_of(
         stream: the stream they are for.
         schema: its columns.
         limit: how many bytes the rows may have once they are unpacked.
-        deletions: which columns a deletion needs, where rows change others by key.
+        omissible: which columns may be left out; None for none.
 
     Raises:
         UserError: a row cannot be read; nothing of the body counts then.
         RequestError: the media type is not one of rows, or the rows are too large.
     """
     if kind in _TEXTS:
-        return _read_changes(body, _TEXTS[kind], stream, schema, deletions)
+        return _read_changes(body, _TEXTS[kind], stream, schema, omissible)
     if kind not in (ARROW, PARQUET):
         raise RequestError(
             "unsupported_media_type", 415, f"rows are not sent as '{kind}'",
@@ -163,29 +163,32 @@ def table_of(
 
 
 def _read_changes(
-    body: bytes, form: str, stream: str, schema: Schema, deletions: Deletable | None
+    body: bytes, form: str, stream: str, schema: Schema, omissible: Omissible | None
 ) -> pa.Table:
-    """The rows of a text, of which deletions may have no other columns than those that they need."""
+    """The rows of a text, which may lack columns as `omissible` says."""
     try:
         return _read_text(body, form, stream, schema)
-    except SourceError:
-        if deletions is None:
+    except SourceError as error:
+        if omissible is None or (error.hint or "").startswith("did you mean"):
             raise
-        few = Schema(tuple(field for field in schema if field.name in deletions.needed))
-        found = deletions.completed(_read_text(body, form, stream, few), schema)
+        few = Schema(tuple(field for field in schema if field.name in omissible.needed))
+        found = _read_text(body, form, stream, few)
+        if omissible.operation is None:
+            return _read_text(body, form, stream, schema, missing="some")
+        found = omissible.completed(found, schema)
         if len(found.column_names) < len(schema):
             raise
         return found.select(schema.names)
 
 
-def _read_text(body: bytes, form: str, stream: str, schema: Schema) -> pa.Table:
+def _read_text(body: bytes, form: str, stream: str, schema: Schema, **options: str) -> pa.Table:
     if not body.strip():
         return schema.arrow().empty_table()
     if form == "json" and (lines := plain_lines(body, schema)) is not None:
         return lines
     with TemporaryDirectory(dir=private_folder(), prefix="request-") as folder:
         (Path(folder) / "body").write_bytes(body)
-        source = open_source(form, {"path": "body"}, schema, None, stream, Path(folder))
+        source = open_source(form, {"path": "body", **options}, schema, None, stream, Path(folder))
         rows, rejected = read_rows(source, schema)
     if rejected:
         first = rejected[0]

@@ -301,3 +301,19 @@ def test_a_statement_that_waits_for_an_epoch_too_long_takes_no_effect(
         client.post("/streams/r/rows", content='{"ts": 2}', headers=LINES)
         assert [query["name"] for query in client.get("/queries").json()["queries"]] == ["a"]
         assert client.post("/statements", json=later).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        ("application/x-ndjson", '{"ts": 100, "v": 1}'),
+        ("application/x-ndjson", '{"ts": 100}\n{"ts": 101, "room": "b", "v": 2}'),
+        ("text/csv", "ts,v\n100,1\n"),
+    ],
+)
+def test_rows_may_leave_out_columns(client: httpx.Client, kind: str, body: str) -> None:
+    sent = client.post("/streams/r/rows", content=body, headers={"Content-Type": kind})
+    assert sent.status_code == 200, sent.text
+    wrong = body.replace("ts", "when")
+    answer = client.post("/streams/r/rows", content=wrong, headers={"Content-Type": kind})
+    assert "there is no column ts" in refused(answer, 400)["message"]

@@ -126,8 +126,10 @@ def _followed(
     above = starts_above(given.get("path", ""), base)
 
     def opened(label: str) -> SplitSource:
+        # Files that come later may be older or newer than the declaration.
+        options = {"missing": "some", **of_files, "path": label}
         found = open_source(
-            *(statement.format, {**of_files, "path": label}, columns.given, timed, statement.name, base),
+            *(statement.format, options, columns.given, timed, statement.name, base),
             policy.folders,
             records=statement.records,
             columns_above=above,

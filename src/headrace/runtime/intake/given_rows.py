@@ -21,31 +21,32 @@ from headrace.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)
-class Deletable:
-    """The columns that deletions need where rows change others by key; all others may be left out.
+class Omissible:
+    """The columns that rows need; the others may be left out, and are NULL.
 
     Attributes:
-        operation: the column that says whether a row deletes.
-        needed: the columns without which nothing is deleted.
+        operation: where rows change others by key, the column that says whether a row deletes, since others
+            need all columns; None where each row may leave out some.
+        needed: the columns without which there is no row.
     """
 
-    operation: str
+    operation: str | None
     needed: tuple[str, ...]
 
     @classmethod
-    def of(cls, changes: Changes | Events | None, timestamp: str) -> Deletable | None:
-        """Those of a stream; None where rows change nothing by key."""
+    def of(cls, changes: Changes | Events | None, timestamp: str) -> Omissible:
+        """Those of a stream."""
         if not isinstance(changes, Changes):
-            return None
+            return cls(None, (timestamp,))
         version = () if changes.version is None else (changes.version,)
         return cls(changes.operation, (*changes.columns, timestamp, *version))
 
     def is_operation(self, name: str) -> bool:
         """Whether a column is the one that says what a row does."""
-        return name.lower() == self.operation.lower()
+        return self.operation is not None and name.lower() == self.operation.lower()
 
     def unneeded(self, names: Sequence[str], operations: Sequence[object], schema: Schema) -> list[Field]:
-        """The columns that are not there and need not be, since all rows delete.
+        """The columns that are not there and need not be; none where no column is there.
 
         Args:
             names: the columns that are there.
@@ -54,6 +55,8 @@ class Deletable:
         """
         given, needed = {name.lower() for name in names}, {name.lower() for name in self.needed}
         missing = [field for field in schema if field.name.lower() not in given | needed]
+        if self.operation is None:
+            return missing if len(missing) + len(needed) < len(schema) or given & needed else []
         delete = (isinstance(one, str) and one.upper() in DELETIONS for one in operations)
         return missing if operations and all(delete) else []
 
@@ -66,14 +69,14 @@ class Deletable:
         return table
 
 
-def table_of(rows: Any, schema: Schema, name: str, deletions: Deletable | None = None) -> pa.Table:
+def table_of(rows: Any, schema: Schema, name: str, omissible: Omissible | None = None) -> pa.Table:
     """Rows as a table with a stream's columns.
 
     Args:
         rows: a table or data frame, a list of dictionaries, or one dictionary.
         schema: the columns.
         name: the stream, for errors.
-        deletions: which columns a deletion needs, where rows change others by key.
+        omissible: which columns may be left out; None for none.
 
     Raises:
         UserError: the rows do not fit the columns.
@@ -81,11 +84,11 @@ def table_of(rows: Any, schema: Schema, name: str, deletions: Deletable | None =
     if isinstance(rows, Mapping):
         rows = [rows]
     if isinstance(rows, Sequence):
-        return table_of_dictionaries(rows, schema, name, deletions)
+        return table_of_dictionaries(rows, schema, name, omissible)
     try:
         table = to_arrow_table(rows)
-        table = table if deletions is None else deletions.completed(table, schema)
         _refuse_misspelt(table.column_names, schema, name)
+        table = table if omissible is None else omissible.completed(table, schema)
         table = with_times(table, schema, name)
         check_columns(table.schema, schema, name)
         places = [find_column(table.column_names, column, name) for column in schema.names]
@@ -120,7 +123,7 @@ def _exact(rows: pa.RecordBatch, label: str) -> pa.RecordBatch:
 
 
 def table_of_dictionaries(
-    rows: Sequence[Any], schema: Schema, label: str, deletions: Deletable | None = None
+    rows: Sequence[Any], schema: Schema, label: str, omissible: Omissible | None = None
 ) -> pa.Table:
     """A table of rows given as dictionaries; where only some rows name a column, it is NULL in the others.
 
@@ -128,7 +131,7 @@ def table_of_dictionaries(
         rows: the dictionaries.
         schema: the columns of the stream.
         label: its name, for errors.
-        deletions: as for `table_of`.
+        omissible: as for `table_of`.
 
     Raises:
         UserError: a row is not a dictionary, or has a value that its column cannot hold.
@@ -144,10 +147,11 @@ def table_of_dictionaries(
     for name in names:
         if not isinstance(name, str):
             raise UserError(f"these rows do not fit {label}: the name of a column is not text: {shown(name)}")
-    _refuse_misspelt(names, schema, label)
-    if deletions is not None:
-        operations = [row.get(name) for name in names if deletions.is_operation(name) for row in rows]
-        names += [field.name for field in deletions.unneeded(names, operations, schema)]
+    for given in dict.fromkeys(frozenset(row) for row in rows):
+        _refuse_misspelt(sorted(given), schema, label)
+    if omissible is not None:
+        operations = [row.get(name) for name in names if omissible.is_operation(name) for row in rows]
+        names += [field.name for field in omissible.unneeded(names, operations, schema)]
     found = [names[find_column(names, field.name, label)] for field in schema]
     columns = []
     for name, field in zip(found, schema, strict=True):

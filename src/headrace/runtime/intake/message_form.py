@@ -15,12 +15,11 @@ from headrace.runtime.sources.messages.formats import ChangeMessages, CsvMessage
 from headrace.runtime.sources.messages.messages import METADATA, MessageFormat
 from headrace.runtime.sources.messages.protobuf import DescribedMessages, RegisteredMessages
 from headrace.runtime.sources.rows import written_times
-from headrace.runtime.sources.rows.options import check_known, required
+from headrace.runtime.sources.rows.options import check_known, missing_of, required
 from headrace.runtime.sources.rows.rows import reading
 from headrace.runtime.sources.rows.written_times import times_of
 from headrace.runtime.sources.text.csv import FORM_OPTIONS, csv_format
 from headrace.runtime.sources.text.debezium import RecordSource
-from headrace.runtime.sources.text.json import check_missing
 from headrace.schema import BINARY, STRING, Field, Schema, sql_type
 
 _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -86,9 +85,7 @@ def form_of(
         case "debezium":
             raise SourceError("the form of changes is a clause", hint="write FORMAT DEBEZIUM")
         case _:
-            missing = options.get("missing", "some")
-            check_missing(missing)
-            needed = () if missing == "null" else Schema(values).names
+            needed = () if missing_of(options, "some") == "null" else Schema(values).names
             return JsonMessages(times_of(options, schema), needed)
 
 

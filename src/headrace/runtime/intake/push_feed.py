@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from headrace.errors import BusyError, UserError, told
 from headrace.language.statements.overflow import Overflow
-from headrace.runtime.intake.given_rows import Deletable, table_of
+from headrace.runtime.intake.given_rows import Omissible, table_of
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources import SplitSource, open_source
@@ -135,7 +135,7 @@ class PushFeed:
                 rows,
                 self._stream.columns.given,
                 self._name,
-                Deletable.of(self._stream.changes, self._stream.timestamp),
+                Omissible.of(self._stream.changes, self._stream.timestamp),
             ),
             *_numbered(producer, sequence),
             Future(),

@@ -165,3 +165,20 @@ def test_years_without_a_timestamp(db: headrace.Database, text: str) -> None:
     db.run()
     assert len(query.history()) == 0
     assert [reason for reason, _ in letters(db)] == ["a point in time outside the years 1 to 9999"]
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_pushed_row_may_leave_out_a_column_whatever_comes_with_it(together: bool) -> None:
+    rows: list[dict[str, object]] = [{"ts": 1, "k": "a", "n": 1}, {"ts": 2, "n": 2}, {"ts": 3, "k": "b"}]
+    with headrace.connect(runner="inline") as db:
+        db.execute("CREATE STREAM s (ts BIGINT, k STRING, n BIGINT) FROM push TIMESTAMP BY ts")
+        query = db.query("SELECT k, n FROM s", name="q")
+        db.start()
+        for some in [rows] if together else [[row] for row in rows]:
+            assert db.push("s", some)
+        for wrong in ({"k": "a"}, {"ts": 4, "kk": "a"}, {"a": 1}):
+            with pytest.raises(headrace.UserError, match="no column"):
+                db.push("s", wrong)
+        db.push("s", {"ts": 9, "k": "end"})
+        found = query.changes().to_pylist()
+    assert [(row["k"], row["n"]) for row in found][:3] == [("a", 1), (None, 2), ("b", None)]

@@ -207,7 +207,7 @@ def test_a_push_after_the_run_ended_tells_why(feed: PushFeed) -> None:
         ({"k": "a", "t": 1}, r"s has no column t \(hint: did you mean ts\?"),
         ({"k": "a", "when": 1}, "s: there is no column ts"),
         (pa.table({"k": ["a"], "tss": [1]}), r"s has no column tss \(hint: did you mean ts\?"),
-        ([{"ts": 1}, {"ts": 2}], "s: there is no column k"),
+        ([{"ts": 1, "k": "a"}, {"ts": 2, "kk": "b"}], r"s has no column kk .hint: did you mean k\?"),
         (pa.table({"k": ["a"]}), "ts"),
         (pa.table({"k": ["a"], "ts": ["x"]}), "ts"),
     ],

@@ -253,9 +253,9 @@ def test_files_of_a_folder_may_order_their_columns_differently(tmp_path: Path, r
     for multiline in ("false", "true"):
         source = open_source("csv", {"path": "in", "multiline": multiline}, None, "t", "s", tmp_path)
         assert read_all(source)[0].to_pydict() == {"t": [1, 2], "s": ["x", "y"]}
-    (folder / "e.csv").write_text("t\n3\n")
-    with pytest.raises(SourceError, match=r"in/e.csv: there is no column s"):
-        open_source("csv", {"path": "in"}, None, "t", "s", tmp_path)
+    (folder / "e.csv").write_text("u\n3\n")
+    with pytest.raises(SourceError, match=r"in/e.csv: there is no column t"):
+        open_source("csv", {"path": "in"}, source.schema, "t", "s", tmp_path)
 
 
 def test_fields_over_several_lines(tmp_path: Path, read_all: ReadAll) -> None:

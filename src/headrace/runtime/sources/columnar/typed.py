@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
@@ -14,9 +14,9 @@ import pyarrow as pa
 from headrace.runtime.sources.files.files import list_files, mark_of, overlaps
 from headrace.runtime.sources.files.remote import ACCOUNT_OPTIONS, Place, account_of
 from headrace.runtime.sources.rows.contract import Read
-from headrace.runtime.sources.rows.options import check_known, required
-from headrace.runtime.sources.rows.rows import gather, reading, typed_rows
-from headrace.runtime.sources.rows.widening import check_columns, readable_schema
+from headrace.runtime.sources.rows.options import check_known, missing_of, required
+from headrace.runtime.sources.rows.rows import gather, reading, typed_rows, with_nulls
+from headrace.runtime.sources.rows.widening import Lacking, check_columns, readable_schema
 from headrace.schema import Schema
 
 
@@ -29,12 +29,14 @@ class TypedPart:
         label: its name to show.
         blocks: the rows of each row group or record batch.
         sizes: about how many bytes each of them has in memory.
+        lacks: the columns of the source that it has not, which are NULL.
     """
 
     path: Place
     label: str
     blocks: tuple[int, ...]
     sizes: tuple[int, ...]
+    lacks: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 FilePart = TypeVar("FilePart", bound=TypedPart)
@@ -108,10 +110,11 @@ class TypedSource(ABC, Generic[FilePart]):
         wanted = self.schema.select(tuple(self.schema.names.index(name) for name in columns))
         for index, first, last in overlaps(self.sizes, start, end):
             part = self.parts[index]
+            there = wanted.select(tuple(at for at, one in enumerate(wanted) if one.name not in part.lacks))
             with reading(part.label, self.kind):
                 row = first
-                for batch in self.batches(part, first, last, wanted):
-                    yield typed_rows(batch, wanted, part.label, row)
+                for batch in self.batches(part, first, last, there):
+                    yield with_nulls(typed_rows(batch, there, part.label, row), wanted)
                     row += batch.num_rows
 
 
@@ -137,13 +140,20 @@ def open_parts(
     Raises:
         SourceError: a file is missing or damaged, or lacks a declared column.
     """
-    check_known(format, options, ("path", *ACCOUNT_OPTIONS))
-    schema, parts = declared, []
+    check_known(format, options, ("path", "missing", *ACCOUNT_OPTIONS))
+    schema, probed = declared or Schema(()), []
     for path, label in list_files(required(options, "path"), base, allowed, account_of(options)):
         with reading(label, kind):
             available, part = probe(path, label)
-        schema = schema or readable_schema(available, label)
-        check_columns(available, schema, label)
-        parts.append(part)
-    assert schema is not None  # list_files gives at least one file
+        if declared is None:
+            more = (one for one in readable_schema(available, label) if schema.find(one.name) is None)
+            schema = Schema((*schema, *more))
+        probed.append((available, part))
+    lacking, parts = Lacking(schema, missing_of(options), declared is not None), []
+    for available, part in probed:
+        lacks = lacking.of(available.names, part.label)
+        there = tuple(at for at, one in enumerate(schema) if one.name not in lacks)
+        check_columns(available, schema.select(there), part.label)
+        parts.append(replace(part, lacks=lacks))
+    lacking.tell()
     return schema, tuple(parts)

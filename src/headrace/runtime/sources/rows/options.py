@@ -9,6 +9,9 @@ from headrace.errors import SourceError, UserError
 from headrace.suggestions import did_you_mean
 from headrace.time import parse_duration
 
+MISSING: Final = ("error", "some", "null")
+"""Whether declared columns may be missing: none in the first file, some anywhere, or all."""
+
 _MILLISECOND: Final = 1_000
 _SECOND: Final = 1_000_000
 
@@ -45,6 +48,18 @@ def renamed(options: Mapping[str, str], synonyms: Mapping[str, str]) -> dict[str
             )
         found[ours] = value
     return found
+
+
+def missing_of(options: Mapping[str, str], default: str = "error") -> str:
+    """The option `missing`, one of `MISSING`.
+
+    Raises:
+        SourceError: it is none of them.
+    """
+    missing = options.get("missing", default)
+    if missing not in MISSING:
+        raise SourceError(f"the option missing is '{missing}'", hint="it must be 'error', 'some' or 'null'")
+    return missing
 
 
 def required(options: Mapping[str, str], name: str) -> str:

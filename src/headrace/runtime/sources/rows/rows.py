@@ -76,6 +76,19 @@ def typed_rows(batch: pa.RecordBatch, schema: Schema, label: str, first_row: int
     return Read(rows.take(np.delete(np.arange(len(rows)), places)), tuple(rejected))
 
 
+def with_nulls(read: Read, wanted: Schema) -> Read:
+    """Rows with NULL in the columns that they lack.
+
+    Args:
+        read: the rows.
+        wanted: the columns.
+    """
+    given = dict(zip(read.rows.schema.names, read.rows.columns, strict=True))
+    count = read.rows.num_rows
+    columns = [given.get(field.name, pa.nulls(count, field.type)) for field in wanted]
+    return Read(record_batch(columns, wanted, count), read.rejected)
+
+
 def gather(reads: Iterable[Read]) -> Iterator[Read]:
     """The same rows in larger pieces: small ones are put together, up to `BATCH_ROWS` or `BATCH_BYTES`."""
     waiting: list[Read] = []

@@ -44,7 +44,8 @@ def parse_texts(
 ) -> tuple[pa.Array, BoolArray]:
     """Texts as values of a column type.
 
-    A TIMESTAMP is written as in ISO 8601, with `T` or a blank before the time, or as CAST takes it; without a zone it is taken as UTC, and digits beyond microseconds are dropped.
+    A TIMESTAMP is written as in ISO 8601, with `T` or a blank before the time, or as CAST takes it; without
+    a zone it is taken as UTC, and digits beyond microseconds are dropped.
 
     Args:
         texts: the texts; NULL stays NULL.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -72,6 +72,49 @@ def check_columns(available: pa.Schema, wanted: Schema, label: str) -> None:
                 if widened is not None
                 else "leave the column out",
             )
+
+
+class Lacking:
+    """The columns that files lack, and that are NULL for their rows.
+
+    Args:
+        schema: the columns.
+        missing: one of `MISSING`.
+        is_declared: whether the columns are declared; if not, the first file may lack what later ones have.
+    """
+
+    def __init__(self, schema: Schema, missing: str, is_declared: bool) -> None:
+        self._schema = schema
+        self._missing = missing
+        self._is_strict = is_declared and missing == "error"
+        self._found: dict[str, str] = {}
+
+    def of(self, names: Sequence[str], label: str) -> tuple[str, ...]:
+        """What a file lacks.
+
+        Args:
+            names: its columns.
+            label: its name to show.
+
+        Raises:
+            SourceError: it is the first one and the columns are declared, or it has none of them.
+        """
+        lacking = tuple(field.name for field in self._schema if not places_named(field.name, names))
+        has_none = len(lacking) == len(self._schema) and self._missing != "null"
+        if lacking and (self._is_strict or has_none):
+            find_column(list(names), lacking[0], label)
+        self._is_strict = False
+        if lacking:
+            self._found[label] = ", ".join(lacking)
+        return lacking
+
+    def tell(self) -> None:
+        """Warn once of the files that lack some, unless the option `missing` says that they may."""
+        if self._found and self._missing == "error":
+            label, names = next(iter(self._found.items()))
+            others = len(self._found) - 1
+            more = f", and {others} other files lack some" if others else ""
+            warn(f"{label} has no column {names}{more}: NULL there; the option missing 'some' is for that")
 
 
 def find_column(names: list[str], name: str, label: str) -> int:

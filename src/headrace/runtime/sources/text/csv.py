@@ -19,10 +19,10 @@ from headrace.runtime.sources.files.files import list_files, overlaps
 from headrace.runtime.sources.files.remote import ACCOUNT_OPTIONS, Place, account_of
 from headrace.runtime.sources.rows import written_times
 from headrace.runtime.sources.rows.contract import Read
-from headrace.runtime.sources.rows.options import check_known, flag, renamed, required, whole
-from headrace.runtime.sources.rows.rows import gather, reading
+from headrace.runtime.sources.rows.options import check_known, flag, missing_of, renamed, required, whole
+from headrace.runtime.sources.rows.rows import gather, reading, with_nulls
 from headrace.runtime.sources.rows.values import infer_type
-from headrace.runtime.sources.rows.widening import find_column
+from headrace.runtime.sources.rows.widening import Lacking, find_column
 from headrace.runtime.sources.rows.written_times import ISO, WrittenTimes, times_of
 from headrace.runtime.sources.text import coding
 from headrace.runtime.sources.text.blocks import (
@@ -44,12 +44,12 @@ from headrace.runtime.sources.text.records import (
     csv_records,
 )
 from headrace.runtime.sources.text.samples import FileSample, estimate_rows, take_sample
-from headrace.schema import BIGINT, DOUBLE, STRING, Field, Schema
+from headrace.schema import BIGINT, DOUBLE, STRING, Field, Schema, places_named
 
 _KIND: Final = "CSV file"
 FORM_OPTIONS: Final = ("delimiter", "quote", "escape", "comment", "null")
 """How rows are written."""
-_OPTIONS: Final = ("path", "header", "skip", "multiline", *FORM_OPTIONS)
+_OPTIONS: Final = ("path", "header", "skip", "multiline", "missing", *FORM_OPTIONS)
 SYNONYMS: Final[Mapping[str, str]] = MappingProxyType(
     {"sep": "delimiter", "nullvalue": "null", **written_times.SYNONYMS}
 )
@@ -198,14 +198,16 @@ def open_csv(
         parts.append(part)
         if part.names:
             first = first or sample
-            schema = schema or _infer_schema(part, sample, form)
+            schema = declared or _with_more(schema, part, sample, form)
     if schema is None:
         what = "there is nothing in it" if first is None else "no row can be read that shows the types"
         hint = "declare the columns: CREATE STREAM name (ts TIMESTAMP, ...) FROM csv"
         raise SourceError(f"{required(options, 'path')}: {what}", hint=hint)
+    lacking = Lacking(schema, missing_of(options), declared is not None)
     for part in parts:
-        for field in schema if part.names else ():
-            _find_column(part.names, field.name, part.text.label)
+        if part.names:
+            _check_names(part, lacking)
+    lacking.tell()
     size = sum(part.text.size for part in parts)
     return CsvSource(schema, tuple(parts), form, estimate_rows(first, size))
 
@@ -219,6 +221,9 @@ def parse_block(block: Block, names: tuple[str, ...], wanted: Schema, form: CsvF
         wanted: the columns to read.
         form: how the rows are written.
     """
+    there = tuple(place for place, field in enumerate(wanted) if places_named(field.name, names))
+    if len(there) < len(wanted):
+        return with_nulls(parse_block(block, names, wanted.select(there), form), wanted)
     places = [find_column(list(names), field.name, block.part.label) for field in wanted]
     types = [field.type if field.type in _PARSED_BY_ARROW else STRING for field in wanted]
     if form.stands_for_itself(block.data):
@@ -388,16 +393,16 @@ def _header(label: str, row: bytes, width: int, state: int, form: CsvFormat) -> 
     return tuple((column[0].as_py() or "").strip() for column in columns)
 
 
-def _find_column(names: tuple[str, ...], name: str, label: str) -> None:
-    """Check that a header has a column.
+def _check_names(part: CsvPart, lacking: Lacking) -> None:
+    """Check that a header has the columns, or may lack some.
 
     Raises:
-        SourceError: it has not; with the delimiter, if that seems to be another one.
+        SourceError: it may not; with the delimiter, if that seems to be another one.
     """
     try:
-        find_column(list(names), name, label)
+        lacking.of(part.names, part.text.label)
     except SourceError as error:
-        if (hint := other_delimiter(names)) is not None:
+        if (hint := other_delimiter(part.names)) is not None:
             raise SourceError(error.message, hint=hint) from None
         raise
 
@@ -428,6 +433,16 @@ def _cuts(starts: list[int]) -> Iterator[int]:
         if start - last >= BLOCK_BYTES:
             yield start
             last = start
+
+
+def _with_more(schema: Schema | None, part: CsvPart, sample: FileSample, form: CsvFormat) -> Schema | None:
+    """The columns of files so far, and those that one more has."""
+    if schema is not None and not any(schema.find(name) is None for name in part.names):
+        return schema
+    found = _infer_schema(part, sample, form)
+    if schema is None or found is None:
+        return schema or found
+    return Schema((*schema, *(field for field in found if schema.find(field.name) is None)))
 
 
 def _infer_schema(part: CsvPart, sample: FileSample, form: CsvFormat) -> Schema | None:

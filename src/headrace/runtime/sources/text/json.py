@@ -19,7 +19,7 @@ from headrace.runtime.sources.files.files import list_files, overlaps
 from headrace.runtime.sources.files.remote import ACCOUNT_OPTIONS, Place, account_of
 from headrace.runtime.sources.rows import written_times
 from headrace.runtime.sources.rows.contract import Read
-from headrace.runtime.sources.rows.options import check_known, renamed, required
+from headrace.runtime.sources.rows.options import check_known, missing_of, renamed, required
 from headrace.runtime.sources.rows.rows import gather, reading
 from headrace.runtime.sources.rows.widening import warn_left_out
 from headrace.runtime.sources.rows.written_times import ISO, SYNONYMS, WrittenTimes, times_of
@@ -44,8 +44,6 @@ from headrace.schema import BINARY, Field, Schema, places_named
 from headrace.suggestions import did_you_mean
 
 _KIND: Final = "file of JSON lines"
-MISSING: Final = ("error", "some", "null")
-"""Whether columns may be missing: none at the beginning of files, some anywhere, or all."""
 _SHOWN_KEYS: Final = 10
 """So many keys of an object are shown that has no column."""
 _FEW_LINES: Final = 256
@@ -168,8 +166,7 @@ class JsonFiles:
         """
         check_known("json", options, ("path", "missing", *OPTIONS, *ACCOUNT_OPTIONS))
         codings = codings_of(options)
-        missing = options.get("missing", "error")
-        check_missing(missing)
+        missing = missing_of(options)
         first: FileSample | None = None
         objects: list[dict[str, object]] = []
         parts = []
@@ -203,16 +200,6 @@ class JsonFiles:
             for field in declared:
                 _check_occurs(objects, field.name, self.first)
         return declared
-
-
-def check_missing(missing: str) -> None:
-    """Check the option `missing`.
-
-    Raises:
-        SourceError: it is none of `MISSING`.
-    """
-    if missing not in MISSING:
-        raise SourceError(f"the option missing is '{missing}'", hint="it must be 'error', 'some' or 'null'")
 
 
 def parse_block(block: Block, wanted: Schema) -> Read:

@@ -319,3 +319,30 @@ def test_what_is_written_for_no_number_is_read_back() -> None:
     rows, rejected = parse("".join(f'{{"x": {text}}}\n' for text in written), Schema((Field("x", DOUBLE),)))
     assert str(rows) == "[{'x': nan}, {'x': inf}, {'x': -inf}, {'x': 1.5}]"
     assert len(rejected) == 2
+
+
+OBJECTS_OVER_LINES = [
+    '{"t": 1,\n"x": 2}\n{"t": 3,\n"x": 4}\n',
+    '  {"t": 1, "x": 2, "l": [1,\n 2]}\r\n{"t": 3, "x": 4}',
+    '{ "o": {"t":\n5}, "t": 1, "x": 2 } {"t": 3, "x": 4}',
+    '{\n"t": 1, "x": 2}{"t": 3, "x": 4}',
+    '{"features": [\n{"t": 7},\n{"t": 8}\n], "t": 1, "x": 2}\n{"x": 4, "t": 3}',
+    # Only what comes first in it is in the sample.
+    '{"pad": "' + "p" * 2**20 + '",\n"t": 1, "x": 2}\n{"t": 3, "x": 4}',
+]
+
+
+@pytest.mark.parametrize("text", OBJECTS_OVER_LINES, ids=lambda text: text[:10])
+def test_objects_over_several_lines(text: str, tmp_path: Path, read_all: ReadAll) -> None:
+    declared = Schema((Field("t", BIGINT), Field("x", BIGINT)))
+    rows, rejected = read_all(open_text(tmp_path, text, declared, missing="some"))
+    assert (rows.to_pydict(), rejected) == ({"t": [1, 3], "x": [2, 4]}, [])
+
+
+@pytest.mark.parametrize("first", ['{"t": 1,', '{"t": 1', '{"t', '{"t": [', '{"t": "a', "{"])
+def test_a_first_line_that_is_cut_short_is_one_dead_letter(
+    first: str, tmp_path: Path, read_all: ReadAll
+) -> None:
+    text = f'{first}\n{{"t": 2}}\n{{"t": 3}}\n'
+    rows, rejected = read_all(open_text(tmp_path, text, Schema((Field("t", BIGINT),))))
+    assert (rows["t"].to_pylist(), [row.place for row in rejected]) == ([2, 3], ["f.json:1"])

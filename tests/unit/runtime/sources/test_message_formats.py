@@ -51,6 +51,14 @@ def test_messages_of_json_may_have_several_lines() -> None:
     )
 
 
+def test_the_number_of_a_schema_before_json_is_passed_over() -> None:
+    values = [b'\0\0\0\0\n{"v": 1}', b'{"v": 2}', b"\0\0\0\0\1", b'\0\0\0\x02\0\n{"v":\n3}', b"\0\0\0\1"]
+    rows, numbers, wrong = found(JsonMessages().read("x/3", messages(values), WANTED))
+    assert (rows, numbers) == ([(1, None), (2, None), (3, None)], [0, 1, 3])
+    assert wrong["x/3:2"] == "the message is empty"
+    assert "not one JSON object" in wrong["x/3:4"]
+
+
 def test_messages_of_csv_are_single_lines() -> None:
     values = [b"1,a\n", b"2,b\n3,c", b'4,"d, e"\r\n', b"5", None, b"x,f", b"7,"]
     assert found(CSV.read("x/3", messages(values), WANTED)) == (

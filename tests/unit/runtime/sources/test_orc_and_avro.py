@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import fastavro
 import pyarrow as pa
@@ -151,3 +152,32 @@ def test_types_of_avro_that_have_names_or_none(tmp_path: Path, read_all: ReadAll
         (tmp_path / "f.avro").write_bytes(sink.getvalue())
         with pytest.raises(SourceError, match="a stream cannot have a column of Avro's type"):
             opened(tmp_path / "f.avro", timestamp="t")
+
+
+UUID_TEXT = {"type": "string", "logicalType": "uuid"}
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "snappy", "zstandard", "bzip2", "xz"])
+def test_uuids_and_times_of_day_are_texts_by_any_codec(codec: str, tmp_path: Path, read_all: ReadAll) -> None:
+    inner = [{"name": "x", "type": "bytes"}, {"name": "y", "type": {"type": "map", "values": UUID_TEXT}}]
+    fields = [
+        {"name": "t", "type": "long"},
+        {"name": "u", "type": ["null", UUID_TEXT]},
+        {"name": "f", "type": {"type": "fixed", "size": 16, "name": "F", "logicalType": "uuid"}},
+        {"name": "ms", "type": {"type": "int", "logicalType": "time-millis"}},
+        {"name": "us", "type": ["null", {"type": "long", "logicalType": "time-micros"}]},
+        {"name": "list", "type": {"type": "array", "items": UUID_TEXT}},
+        {"name": "o", "type": {"type": "record", "name": "O", "fields": inner}},
+    ]
+    row = {
+        "t": 1, "u": UUID(int=5), "f": UUID(int=6).bytes, "ms": time(1, 2, 3), "us": time(1, 2, 3, 4),
+        "list": [UUID(int=7)], "o": {"x": b"0" * 16, "y": {"k": UUID(int=8)}},
+    }  # fmt: skip
+    with (tmp_path / "f.avro").open("wb") as file:
+        fastavro.writer(file, {"type": "record", "name": "R", "fields": fields}, [row], codec=codec)
+    (found,) = read_all(opened(tmp_path / "f.avro", timestamp="t"))[0].to_pylist()
+    zeros = "00000000-0000-0000-0000-00000000000"
+    assert found == {
+        "t": 1, "u": f"{zeros}5", "f": f"{zeros}6", "ms": "01:02:03", "us": "01:02:03.000004",
+        "list": [f"{zeros}7"], "o": {"x": b"0" * 16, "y": [("k", f"{zeros}8")]},
+    }  # fmt: skip

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
+from datetime import time
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
+from uuid import UUID
 
 import pyarrow as pa
 
 from headrace.elements import empty_columns
 from headrace.errors import SourceError
+from headrace.nested import innermost
 from headrace.runtime.sources.columnar.typed import TypedPart, TypedSource, open_parts
 from headrace.runtime.sources.files.files import overlaps
 from headrace.runtime.sources.files.remote import Place
@@ -40,6 +43,8 @@ _LOGICAL: Final = {
     "local-timestamp-millis": pa.timestamp("ms"),
     "local-timestamp-micros": pa.timestamp("us"),
     "uuid": pa.string(),
+    "time-millis": pa.string(),
+    "time-micros": pa.string(),
 }
 
 
@@ -118,8 +123,34 @@ def _batches(block: Any, low: int, high: int, fields: list[pa.Field]) -> Iterato
         if not fields:
             yield empty_columns(len(some))
             continue
-        columns = [pa.array([record[field.name] for record in some], field.type) for field in fields]
+        columns = [column_of_avro([record[field.name] for record in some], field.type) for field in fields]
         yield pa.RecordBatch.from_arrays(columns, names=[field.name for field in fields])
+
+
+def column_of_avro(values: list[Any], dtype: pa.DataType) -> pa.Array:
+    """Values as fastavro gives them as a column; UUIDs and times of day are texts."""
+    if pa.string() in innermost(dtype):
+        values = [_as_text(value, dtype) for value in values]
+    return pa.array(values, dtype)
+
+
+def _as_text(value: Any, dtype: pa.DataType) -> Any:
+    """A value of a type, with texts in the place of UUIDs and times of day, however deep they are."""
+    match value:
+        case UUID():
+            return str(value)
+        case time():
+            return value.isoformat()
+        case bytes() if dtype == pa.string():
+            return str(UUID(bytes=value))
+        case list() if pa.types.is_list(dtype):
+            return [_as_text(one, dtype.value_type) for one in value]
+        case dict() if pa.types.is_map(dtype):
+            return {key: _as_text(one, dtype.item_type) for key, one in value.items()}
+        case dict() if pa.types.is_struct(dtype):
+            return {part.name: _as_text(value[part.name], part.type) for part in dtype}
+        case _:
+            return value
 
 
 def schema_of(schema: Any, label: str) -> pa.Schema:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,15 @@ import numpy.typing as npt
 
 from headrace.elements import BoolArray, Int64Array, record_batch
 from headrace.kernels.jit import BYTES, INT1, TRUTHS_OUT, kernel
-from headrace.runtime.sources.messages.messages import MessageRows, Messages, decoded, rejected, without
+from headrace.runtime.sources.messages.messages import (
+    MessageRows,
+    Messages,
+    Pieces,
+    decoded,
+    rejected,
+    without,
+)
+from headrace.runtime.sources.messages.registry import HEAD
 from headrace.runtime.sources.rows.contract import Read, Rejected
 from headrace.runtime.sources.rows.written_times import ISO, WrittenTimes
 from headrace.runtime.sources.text.blocks import Block, TextPart
@@ -127,7 +135,7 @@ def _as_lines(
         passes_nulls: whether a message without a value is passed over.
         one_line: whether a message of several lines is rejected; otherwise they are put together.
     """
-    values, wrong = messages.values, dict[int, str]()
+    values, wrong = messages.values if one_line else _without_heads(messages.values), dict[int, str]()
     for number in np.flatnonzero(blank(values.data, values.begins, values.lengths)).tolist():
         is_null = values.lengths[number] < 0
         if not (is_null and passes_nulls):
@@ -150,6 +158,17 @@ def _as_lines(
     part = TextPart(Path(label), label, len(text), 0)
     refused = tuple(rejected(label, messages, number, wrong[number]) for number in sorted(wrong))
     return _Lines(part, 0, text, messages), refused
+
+
+def _without_heads(values: Pieces) -> Pieces:
+    """Values with blanks in the place of the number that a schema registry puts before a text of JSON."""
+    begins = values.begins[values.lengths >= HEAD]
+    begins = begins[values.data[begins] == 0]
+    if not len(begins):
+        return values
+    data = values.data.copy()
+    data[(begins[:, None] + np.arange(HEAD)).ravel()] = _SPACE
+    return replace(values, data=data)
 
 
 def blank(data: npt.NDArray[np.uint8], begins: Int64Array, lengths: Int64Array) -> BoolArray:

@@ -21,7 +21,7 @@ else:
 
 _SECONDS: Final = 10.0
 """How long a registry has for an answer."""
-_HEAD: Final = 5
+HEAD: Final = 5
 """So many bytes are before what the schema says."""
 _AWAY: Final = "check the option schema_registry"
 _FORM: Final = "application/vnd.schemaregistry.v1+json"
@@ -39,9 +39,9 @@ def head_of(value: bytes | None) -> tuple[int, bytes]:
     """
     if value is None:
         raise UnusableError("the message has no value")
-    if len(value) < _HEAD or value[0]:
+    if len(value) < HEAD or value[0]:
         raise UnusableError("the message does not begin with the number of a schema of a registry")
-    return int.from_bytes(value[1:_HEAD], "big"), value[_HEAD:]
+    return int.from_bytes(value[1:HEAD], "big"), value[HEAD:]
 
 
 def registered(registry: str, number: int, kind: str, form: str = "") -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import Int64Array, concat_rows, record_batch
+from headrace.runtime.sources.columnar.avro import column_of_avro
 from headrace.runtime.sources.messages.messages import MessageRows, Messages, rejected
 from headrace.runtime.sources.messages.registry import UnusableError
 from headrace.runtime.sources.rows.contract import Read, Rejected
@@ -97,7 +98,7 @@ def _column(records: Sequence[dict[str, Any]], wish: Field, written: Written) ->
         return pa.nulls(len(records), wish.type)
     if not converts(known.type, wish.type):
         raise UnusableError(f"{known.name} is {known.type} in {written.name}, and not {sql_type(wish.type)}")
-    return pa.array([record[known.name] for record in records], known.type)
+    return column_of_avro([record[known.name] for record in records], known.type)
 
 
 def _whole(parts: list[pa.RecordBatch], wanted: Schema, refused: tuple[Rejected, ...]) -> MessageRows:

@@ -34,7 +34,7 @@ from headrace.runtime.sources.text.blocks import (
 from headrace.runtime.sources.text.coding import OPTIONS, Coding, codings_of
 from headrace.runtime.sources.text.json_keys import judge_keys
 from headrace.runtime.sources.text.json_types import infer_json_type
-from headrace.runtime.sources.text.json_values import Object, decode, pick, texts_of
+from headrace.runtime.sources.text.json_values import Object, decode, pick, spans_lines, texts_of
 from headrace.runtime.sources.text.layout import ARRAY, SPREAD
 from headrace.runtime.sources.text.lines import BlockRecords, parse_columns, read_without
 from headrace.runtime.sources.text.nested_json import arrow_type, column_of_json, finished
@@ -397,7 +397,7 @@ def _sample(path: Place, label: str, coding: Coding) -> FileSample:
     inner = begin[1:].lstrip()
     if begin[:1] == b"[" and (inner[:1] == b"{" or (sample.is_all and inner == b"]")):
         return take_sample(path, label, replace(coding, layout=ARRAY))
-    if begin.partition(b"\n")[0].strip() == b"{":
+    if begin[:1] == b"{" and spans_lines(begin.decode(errors="replace")):
         return take_sample(path, label, replace(coding, layout=SPREAD))
     return sample
 

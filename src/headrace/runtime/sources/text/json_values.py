@@ -55,6 +55,20 @@ def decode(line: str) -> Object:
     return value
 
 
+def spans_lines(text: str) -> bool:
+    """Whether the object at the beginning of a text goes over several lines, as far as the text has it.
+
+    A first line that is cut short goes over one alone: the next object is not what may follow in it.
+    """
+    try:
+        end = _DECODER.raw_decode(text)[1]
+    except json.JSONDecodeError as error:
+        return "\n" in text[: error.pos] and text[error.pos : error.pos + 1] != "{"
+    except (ValueError, RecursionError):
+        return False
+    return "\n" in text[:end]
+
+
 def place_of(text: str, keys: Sequence[str]) -> tuple[int, int]:
     """Where a text of JSON has what is under some keys, from the outside in: its characters `[begin, end)`.
 

@@ -324,8 +324,8 @@ def test_what_is_written_for_no_number_is_read_back() -> None:
 OBJECTS_OVER_LINES = [
     '{"t": 1,\n"x": 2}\n{"t": 3,\n"x": 4}\n',
     '  {"t": 1, "x": 2, "l": [1,\n 2]}\r\n{"t": 3, "x": 4}',
-    '{ "o": {"t":\n5}, "t": 1, "x": 2 } {"t": 3, "x": 4}',
-    '{\n"t": 1, "x": 2}{"t": 3, "x": 4}',
+    '{ "o": {"t":\n5}, "t": 1, "x": 2 }\n{"t": 3, "x": 4}',
+    '{\n"t": 1, "x": 2}\n{"t": 3, "x": 4}',
     '{"features": [\n{"t": 7},\n{"t": 8}\n], "t": 1, "x": 2}\n{"x": 4, "t": 3}',
     # Only what comes first in it is in the sample.
     '{"pad": "' + "p" * 2**20 + '",\n"t": 1, "x": 2}\n{"t": 3, "x": 4}',

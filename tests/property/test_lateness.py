@@ -17,7 +17,8 @@ from headrace.heartbeats.bounded import (
 )
 from headrace.heartbeats.counting import Counting
 from headrace.heartbeats.positions import Positions
-from headrace.reference.lateness import heartbeat_by_rows, late_by_rows, late_rows, needed_disorder
+from headrace.heartbeats.skew import Bound
+from headrace.reference.lateness import heartbeat_by_bounds, late_by_bounds, late_rows, needed_disorder
 from headrace.time import BEGINNING, MAX_INSTANT, MIN_INSTANT
 
 INSTANTS = st.integers(0, 12) | st.sampled_from((MIN_INSTANT, MAX_INSTANT, -5, 40))
@@ -117,22 +118,29 @@ def test_a_batch_without_order_is_judged_by_what_came_before(
     assert before.then(found.arrivals).drop == max(before.drop, needed if first else 0)
 
 
-@given(TIMES, CUTS, st.integers(1, 4) | st.sampled_from((64, 100)))
-def test_rows_are_late_by_the_number_of_rows_before_them(
-    times: list[int], places: list[int], rows: int
+BY_ROWS = st.tuples(st.integers(1, 4) | st.sampled_from((64, 100)), st.integers(0, 3))
+
+
+@given(TIMES, CUTS, st.lists(BY_ROWS, max_size=2), st.none() | DISORDERS)
+def test_rows_are_late_by_any_of_the_bounds_of_their_stream(
+    times: list[int], places: list[int], counted: list[tuple[int, int]], disorder: int | None
 ) -> None:
     """However they are cut: each part begins with what those before it have counted."""
     times = [*times, *range(40), *times, *range(20, 110), *times]
-    found = Positions(Counting(0, rows, own=True), 0, BEGINNING)
+    starts = tuple(Counting(0, rows, own=True) for rows, _ in counted)
+    by_rows = tuple(Bound(delta, rows=rows) for rows, delta in counted)
+    found = Positions(by_rows, disorder, starts, 0, BEGINNING)
+    bounds = [*counted, *([] if disorder is None else [(0, disorder + 1)])]
     late, seen, start = list[int](), Arrivals(), 0
     for part in cut(times, [*places, *(10 * place for place in places)]):
         judgement, found = found.judge(np.array(part, dtype=np.int64))
         late += (judgement.late + start).tolist()
         assert (judgement.heartbeats > np.array(part, dtype=np.int64)[judgement.late]).all()
         seen, start = seen.then(judgement.arrivals), start + len(part)
-        expected = heartbeat_by_rows(times[:start], rows)
-        assert found.heartbeat == (BEGINNING if expected is None else expected) == seen.promise
-        assert len(found.counting.counted) <= 2 * 33
-    assert late == late_by_rows(times, rows)
+        expected = heartbeat_by_bounds(times[:start], bounds)
+        assert found.heartbeat == max(BEGINNING, BEGINNING if expected is None else expected)
+        assert seen.promise <= found.heartbeat
+        assert all(len(one.counted) <= 2 * 33 for one in found.counting)
+    assert late == late_by_bounds(times, bounds)
     assert (seen.rows, seen.late) == (len(times) - len(late), len(late))
     assert seen.drop == needed_disorder(times)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import headrace as hr
 from headrace.engine.access.policy import Policy
 from headrace.engine.run.execution import Settings
-from headrace.reference.lateness import heartbeat_by_rows, late_by_rows, late_rows, needed_disorder
+from headrace.reference.lateness import heartbeat_by_bounds, late_by_bounds, late_rows, needed_disorder
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.sources.rows import rows as source_rows
 from headrace.runtime.tasks.inline import InlineRunner
@@ -253,30 +253,44 @@ def test_pushes(case: Case) -> None:
 
 
 @examples(10, 30)
-@given(cases(), st.sampled_from((1, 2, 3, 5)), st.booleans())
-def test_numbers_of_rows(case: Case, rows: int, pushed: bool) -> None:
-    """`DISORDER n ROWS` depends neither on the cut nor on what brings the rows."""
+@given(
+    cases(),
+    st.sampled_from((1, 2, 3, 5)),
+    st.none() | st.integers(0, 6),
+    st.none() | st.tuples(st.integers(1, 4), st.none() | st.integers(0, 3)),
+    st.booleans(),
+)
+def test_numbers_of_rows(
+    case: Case, rows: int, disorder: int | None, itself: tuple[int, int | None] | None, pushed: bool
+) -> None:
+    """Rows that are counted depend neither on the cut nor on what brings them; all bounds of a stream hold."""
     times = case.usable(text=False)
+    bounds = [(rows, 1)]
+    bounds += [] if disorder is None else [(0, disorder + 1)]
+    bounds += [] if itself is None else [(itself[0], 0 if itself[1] is None else itself[1] + 1)]
     with tempfile.TemporaryDirectory() as place, case.database() as db:
         origin = "push" if pushed else f"parquet OPTIONS (path '{place}')"
         for number, part in enumerate(case.parts()):
             write_parquet(part, Path(place, f"{number}.parquet"))
         db.execute(
             f"CREATE STREAM s (n BIGINT, price BIGINT, ts BIGINT) FROM {origin} "
-            f"TIMESTAMP BY ts DISORDER {rows} ROWS"
+            f"TIMESTAMP BY ts DISORDER {rows} ROWS {'' if disorder is None else f'DISORDER {disorder}'}"
         )
+        if itself is not None:
+            behind = "STRICT" if itself[1] is None else itself[1]
+            db.execute(f"CREATE SKEW FROM s TO s ({itself[0]} ROWS, {behind})")
         db.query(QUERIES["taken"], name="taken")
         if pushed:
             db.start()
             for part in case.parts():
                 db.push("s", pa.Table.from_pylist(part, SCHEMA))
             known = [ts for ts in times if ts is not None]
-            expected = heartbeat_by_rows(known, rows)
+            expected = heartbeat_by_bounds(known, bounds)
             assert db["taken"].heartbeat == (BEGINNING if expected is None else expected)
             summary = db.stop()
         else:
             summary = db.run()
-        late = late_by_rows(times, rows)
+        late = late_by_bounds(times, bounds)
         event(f"some are late: {bool(late)}")
         assert [number for number, _ in late_letters(db)] == late
         (stream,) = summary.streams

@@ -12,6 +12,7 @@ from headrace.algebra.arrival import Moment
 from headrace.elements import Int64Array
 from headrace.heartbeats.counting import Counting, Due, merged
 from headrace.heartbeats.positions import Positions
+from headrace.heartbeats.skew import Bound
 from headrace.heartbeats.tally import NOTHING_TALLIED, Tally
 from headrace.time import BEGINNING
 
@@ -135,16 +136,15 @@ class State:
         tallies = tuple(one.tally for one in streams)
         return cls(heartbeats, latest, rows, clocks, heard, pending, counting, tallies)
 
-    def counted_on(self, found: Mapping[int, Counting]) -> State:
+    def counted_on(self, found: Mapping[int, Sequence[Counting]]) -> State:
         """The same with what rows promise by their position, for some streams by number."""
         counting = list(self.counting)
         for place, by_position in found.items():
-            counting[place] = tuple(
-                replace(one, counted=merged(one.counted, by_position.counted))
-                if one.is_like(by_position)
-                else one
-                for one in counting[place]
-            )
+            for known in by_position:
+                counting[place] = tuple(
+                    replace(one, counted=merged(one.counted, known.counted)) if one.is_like(known) else one
+                    for one in counting[place]
+                )
         return replace(self, counting=tuple(counting))
 
     def tallied_on(self, found: Mapping[int, Tally]) -> State:
@@ -152,11 +152,19 @@ class State:
         tallies = (found.get(place, one) for place, one in enumerate(self.tallies))
         return replace(self, tallies=tuple(tallies))
 
-    def positions(self, place: int, rows: int) -> Positions:
-        """How far the rows of a stream have been counted for `DISORDER n ROWS`."""
-        start = Counting(0, rows, own=True)
-        counting = next((one for one in self.counting[place] if one.is_like(start)), start)
-        return Positions(counting, int(self.rows[place]), int(self.heartbeats[place]))
+    def positions(self, place: int, bounds: tuple[Bound, ...], disorder: int | None) -> Positions:
+        """How far the rows of a stream have been counted, to judge rows by their position.
+
+        Args:
+            place: the number of the stream.
+            bounds: of the stream with itself, that count rows and wait for nothing else.
+            disorder: how much older than the newest row before it a row may be (instants), or None.
+        """
+        starts = (Counting(0, bound.rows, own=True) for bound in bounds)
+        counting = tuple(
+            next((one for one in self.counting[place] if one.is_like(start)), start) for start in starts
+        )
+        return Positions(bounds, disorder, counting, int(self.rows[place]), int(self.heartbeats[place]))
 
     def moments(self, clock: int) -> Iterator[Moment]:
         """What each stream has brought, at a reading of the clock (microseconds since 1970-01-01 UTC)."""

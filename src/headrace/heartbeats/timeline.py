@@ -104,7 +104,7 @@ def timeline(rules: Rules, timings: Mapping[str, Timing], arrivals: Sequence[Arr
             counted += due
             state = step(counted, {})
         counted = clock - began
-        judged, seen, by_position = _judge(tuple(timings.values()), state, tuple(moment))
+        judged, seen, by_position = _judge(timings, state, tuple(moment))
         rows += judged
         state = step(counted, seen).counted_on(by_position)
     while (due := next_due(rules, state, everybody)) is not None:
@@ -114,8 +114,8 @@ def timeline(rules: Rules, timings: Mapping[str, Timing], arrivals: Sequence[Arr
 
 
 def _judge(
-    timings: Sequence[Timing], state: State, moment: Sequence[Arrival]
-) -> tuple[list[Judged], dict[int, Arrivals], dict[int, Counting]]:
+    timings: Mapping[str, Timing], state: State, moment: Sequence[Arrival]
+) -> tuple[list[Judged], dict[int, Arrivals], dict[int, tuple[Counting, ...]]]:
     """The rows of one epoch with which of them are late, and by stream their summaries and what they promise
     by their position."""
     times: dict[int, list[Arrival]] = {}
@@ -123,13 +123,14 @@ def _judge(
         if arrival.instant is not None:
             times.setdefault(arrival.stream, []).append(arrival)
     judged, seen, by_position = [], {}, {}
+    declared = tuple(timings.items())
     for place, rows in times.items():
         instants = np.array([row.instant for row in rows], dtype=np.int64)
-        heartbeat, timing = int(state.heartbeats[place]), timings[place]
+        heartbeat, (name, timing) = int(state.heartbeats[place]), declared[place]
         if not timing.is_in_order:
             found = judge_together(instants, heartbeat)
-        elif timing.rows is not None:
-            found, positions = state.positions(place, timing.rows).judge(instants)
+        elif bounds := timing.by_position(name):
+            found, positions = state.positions(place, bounds, timing.disorder).judge(instants)
             by_position[place] = positions.counting
         else:
             found = judge_in_order(instants, heartbeat, timing.disorder)

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from headrace.heartbeats.bounded import STRICT
 from headrace.heartbeats.estimation import Adaptivity
 from headrace.heartbeats.share import LateTarget
-from headrace.heartbeats.skew import Bounds
+from headrace.heartbeats.skew import Bound, Bounds, within, without_redundant
 
 Estimated: TypeAlias = LateTarget | Adaptivity
 """How a disorder is estimated: so that a share of the rows is late at most, or from the largest of late."""
@@ -91,7 +91,8 @@ class Timing:
     Attributes:
         disorder: how much older than the newest row before it a row may be (instants), `STRICT`, or None for
             any age: then only `rows` or the source's own heartbeats say how far it has come.
-        rows: after how many further rows none is older than a row, or None.
+        rows: after how many further rows none is older than a row, or None. If `disorder` is given as well,
+            both hold.
         latency: for how long a row may be under way, so that those after it overtake it (wall-clock).
         idle_after: without rows for so long, the stream follows those that are read with it (wall-clock).
         timeout: if none of the streams that are read with it has rows for so long, all of them are taken to
@@ -133,12 +134,32 @@ class Timing:
         """
         return not (self.latency or self.per is not None or self.by_arrival)
 
-    @property
-    def is_read_whole(self) -> bool:
+    def with_itself(self, name: str) -> Bounds:
+        """The bounds of the stream, which has this name, with itself: how far its rows are out of order.
+
+        Those of CREATE SKEW FROM the stream TO itself are among them, and DISORDER is not where each value has
+        its own.
+        """
+        found: list[Bound] = []
+        if self.disorder is not None and self.per is None:
+            found.append(within(self.disorder))
+        if self.rows is not None:
+            found.append(Bound(1, rows=self.rows))
+        itself = (follow.bounds for follow in self.follows if follow.streams == (name,))
+        return without_redundant((*found, *(bound for bounds in itself for bound in bounds)))
+
+    def by_position(self, name: str) -> Bounds:
+        """Of the bounds of the stream with itself those by which each row is judged: they count the rows
+        before it."""
+        if not self.is_in_order or self.counts is not None:
+            return ()
+        return tuple(bound for bound in self.with_itself(name) if bound.rows)
+
+    def is_read_whole(self, name: str) -> bool:
         """Whether one task reads all rows of an epoch: how they are judged depends on more than the newest
         row before them."""
-        counted = self.rows is not None or self.counts is not None
-        return self.per is not None or (self.is_in_order and counted)
+        counted = self.is_in_order and self.counts is not None
+        return self.per is not None or counted or bool(self.by_position(name))
 
     def arrival(self, clock: int, heartbeat: int) -> int | None:
         """The instant of all rows of an epoch where they are timed by arrival, else None.

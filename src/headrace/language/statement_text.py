@@ -195,17 +195,18 @@ def _time(clauses: TimeClauses) -> Iterator[str]:
 
 
 def _order(clauses: TimeClauses) -> Iterator[str]:
-    """How far rows may be out of order, which is said in one way only."""
+    """How far rows may be out of order, which is said in one way only, or in time and in rows."""
     if clauses.strict:
         yield "STRICT"
-    elif clauses.rows is not None:
-        yield f"DISORDER {clauses.rows} ROWS"
     elif clauses.percent is not None:
         yield f"DISORDER FOR {clauses.percent:f} PERCENT"
-    elif clauses.disorder is not None:
-        yield f"DISORDER {clauses.disorder}"
     elif clauses.estimation is not None:
         yield _estimation(clauses.estimation)
+    else:
+        if clauses.disorder is not None:
+            yield f"DISORDER {clauses.disorder}"
+        if clauses.rows is not None:
+            yield f"DISORDER {clauses.rows} ROWS"
 
 
 def _estimation(clause: EstimationClause) -> str:

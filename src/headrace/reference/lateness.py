@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import TypeAlias
 
 
 def late_rows(timestamps: Sequence[int | None], disorder: int) -> list[int]:
@@ -26,28 +27,37 @@ def late_with_limits(timestamps: Sequence[int | None], disorder: int) -> dict[in
     return {place: max(seen) - disorder for place, seen in enumerate(before) if place in late}
 
 
-def late_by_rows(timestamps: Sequence[int | None], rows: int) -> list[int]:
-    """The places of the rows that are late for `DISORDER n ROWS`.
+OwnBound: TypeAlias = tuple[int, int]
+"""A bound of a stream with itself: after how many further rows it holds, and the `delta` of the paper: rows then
+are above a row's timestamp less that. `DISORDER d` is `(0, d + 1)`, `DISORDER n ROWS` is `(n, 1)`."""
 
-    Those older than a row before them that at least so many others came after.
+
+def late_by_bounds(timestamps: Sequence[int | None], bounds: Sequence[OwnBound]) -> list[int]:
+    """The places of the rows that are late: those that some bound forbids.
 
     Args:
         timestamps: of a stream's rows, in the order of their positions (instants); None for a row that is
             rejected, and does not count.
-        rows: the number.
+        bounds: of the stream with itself.
     """
     usable = [place for place, instant in enumerate(timestamps) if instant is not None]
     times = [instant for instant in timestamps if instant is not None]
-    bounds = [heartbeat_by_rows(times[:number], rows) for number in range(len(times))]
+    limits = [heartbeat_by_bounds(times[:number], bounds) for number in range(len(times))]
     return [
         place
-        for place, instant, bound in zip(usable, times, bounds, strict=True)
-        if bound is not None and instant < bound
+        for place, instant, limit in zip(usable, times, limits, strict=True)
+        if limit is not None and instant < limit
     ]
 
 
-def heartbeat_by_rows(timestamps: Sequence[int], rows: int) -> int | None:
-    """The heartbeat of a stream with `DISORDER n ROWS` after some rows (instant), None for none.
+def heartbeat_by_bounds(timestamps: Sequence[int], bounds: Sequence[OwnBound]) -> int | None:
+    """The heartbeat of a stream after some rows: the largest that one of its bounds allows, None for none."""
+    found = ((_newest_before(timestamps, rows), delta) for rows, delta in bounds)
+    return max((newest - delta + 1 for newest, delta in found if newest is not None), default=None)
+
+
+def _newest_before(timestamps: Sequence[int], rows: int) -> int | None:
+    """The largest timestamp of the rows that so many others came after, None if there are none.
 
     From 64 rows on, a row counts once the number of rows that have come is a multiple of a 32nd of them.
     """

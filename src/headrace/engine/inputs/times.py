@@ -79,10 +79,10 @@ def timing_of(clauses: TimeClauses, info: StreamInfo, *, comes_now: bool, in_bat
     disorder: int | None = clauses.disorder.length if clauses.disorder is not None else 0
     estimated = _estimated(clauses, info)
     by_cti = _is_cti(clauses, info)
-    by_source = clauses.heartbeats is not None and clauses.disorder is None
+    by_source = clauses.heartbeats is not None
     if clauses.strict:
         disorder = STRICT
-    elif clauses.rows is not None or estimated is not None or by_source:
+    elif clauses.disorder is None and (clauses.rows is not None or estimated is not None or by_source):
         disorder = None
     return Timing(
         disorder=disorder,

@@ -20,12 +20,14 @@ from headrace.expressions.aggregates.aggregates import AGGREGATES, COMPOSED
 from headrace.expressions.functions.functions import FUNCTIONS
 from headrace.expressions.user import UserFunction
 from headrace.heartbeats import bounded
+from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import DerivedStream, Functions, RelationInfo, StreamInfo
 from headrace.language.quoted_names import DIALECT
 from headrace.language.statements.statements import Shown
 from headrace.runtime.driver.facts.status import QueryStatus, StreamStatus
 from headrace.runtime.intake.streams import RereadRelation
 from headrace.runtime.writing.tables import write_table
+from headrace.runtime.writing.texts import count
 from headrace.schema import STRING, Schema, sql_type
 from headrace.time import ALWAYS, BEGINNING, TimeDomain, format_length
 
@@ -107,7 +109,7 @@ def _streams(definitions: Definitions, status: Status | None) -> pa.Table:
                 elif timing.estimated is not None:
                     disorder = _estimated(running.get(name))
                 else:
-                    disorder = _disorder(timing.disorder, domain)
+                    disorder = _disorder(timing, domain)
                 rows.append((name, "its source", timestamp, disorder, *told, _columns(schema)))
             case DerivedStream(name=name, plan=plan):
                 rows.append((name, definitions.read_by(name), "a query", "", *told, _columns(plan.schema)))
@@ -204,14 +206,17 @@ def _kept(stream: StreamStatus) -> str:
     return f"{kept.rows:,} rows, {kept.size:,} bytes{since}"
 
 
-def _disorder(disorder: int | None, domain: TimeDomain) -> str:
-    match disorder:
+def _disorder(timing: Timing, domain: TimeDomain) -> str:
+    """How far rows may be out of order, in time and in rows."""
+    rows = () if timing.rows is None else (count(timing.rows, "row"),)
+    match timing.disorder:
         case None:
-            return "any"
+            length = () if rows else ("any",)
         case bounded.STRICT:
-            return "strict"
-        case _:
-            return format_length(disorder, domain)
+            length = ("strict",)
+        case disorder:
+            length = (format_length(disorder, domain),)
+    return ", ".join((*length, *rows))
 
 
 def _estimated(stream: StreamStatus | None) -> str:

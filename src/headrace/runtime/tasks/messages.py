@@ -370,7 +370,7 @@ class TaskReport:
     counts: Counts | None = None
     lateness: Mapping[str, Lateness] = field(default_factory=dict)
     values: dict[str, ValuesPoint] = field(default_factory=dict)
-    counted: Mapping[str, Counting] = field(default_factory=dict)
+    counted: Mapping[str, tuple[Counting, ...]] = field(default_factory=dict)
     tallies: Mapping[str, Tally] = field(default_factory=dict)
     letters: Mapping[str, LetterFile] = field(default_factory=dict)
     departed: Mapping[Memory, int] = field(default_factory=dict)

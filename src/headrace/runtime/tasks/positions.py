@@ -1,4 +1,4 @@
-"""The rows of a stream with `DISORDER n ROWS`, as a task of level 0 counts them."""
+"""The rows of a stream that are judged by their position, as a task of level 0 counts them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pyarrow as pa
 from headrace.elements import Int64Array
 from headrace.heartbeats.bounded import Judgement
 from headrace.heartbeats.counting import Counting
+from headrace.heartbeats.skew import Bounds
 from headrace.runtime.tasks.messages import EpochWork
 
 
@@ -16,15 +17,16 @@ class CountedRows:
     Args:
         work: the epoch.
         stream: the stream's name.
-        rows: the number that it declares.
+        bounds: those of the stream with itself that count rows.
     """
 
-    def __init__(self, work: EpochWork, stream: str, rows: int) -> None:
-        self._positions = work.time.state.positions(work.time.names.index(stream), rows)
+    def __init__(self, work: EpochWork, stream: str, bounds: Bounds) -> None:
+        place, disorder = work.time.names.index(stream), work.streams[stream].timing.disorder
+        self._positions = work.time.state.positions(place, bounds, disorder)
 
     @property
-    def counting(self) -> Counting:
-        """What the rows so far will promise."""
+    def counting(self) -> tuple[Counting, ...]:
+        """What the rows so far will promise by each of the bounds."""
         return self._positions.counting
 
     def judge(self, rows: pa.RecordBatch, times: Int64Array) -> Judgement:

@@ -111,8 +111,8 @@ def run_sources(
             arrivals[split.stream] = _take_in_split(task, split, values.judge)
             if (point := values.stored(writer)) is not None:
                 points[split.stream] = point
-        elif timing.is_in_order and timing.rows is not None:
-            counted = CountedRows(work, split.stream, timing.rows)
+        elif bounds := timing.by_position(split.stream):
+            counted = CountedRows(work, split.stream, bounds)
             arrivals[split.stream] = _take_in_split(task, split, counted.judge)
             task.counted[split.stream] = counted.counting
         elif timing.counts is not None:

@@ -76,7 +76,7 @@ class Task:
         self.watch = Stopwatch(level)
         self.counter = Counter()
         self.lateness: dict[str, Lateness] = {}
-        self.counted: dict[str, Counting] = {}
+        self.counted: dict[str, tuple[Counting, ...]] = {}
         self.tallies: dict[str, Tally] = {}
         self.departed = Counts[Memory]()
         self._name = f"e{work.epoch}-l{level}-t{number}-a{attempt}-{work.token}"

@@ -14,7 +14,7 @@ import headrace as hr
 from headrace.errors import LanguageError
 from headrace.heartbeats.skew import Bound
 from headrace.heartbeats.timeline import Arrival, timeline
-from headrace.heartbeats.timing import Follow
+from headrace.heartbeats.timing import Follow, Timing
 from headrace.reference.generation import figure_2
 from headrace.runtime.driver.clock.timekeeper import rules_of
 from headrace.time import MICROSECONDS
@@ -182,6 +182,35 @@ def test_bounds_of_a_stream_with_itself_are_those_of_figure_2(
         (tau,) = figure_2(bounds, [0], [row for row in came if row[0] <= now], now)
         moved = [move.heartbeat for move in found.moves if move.clock <= now * SECOND]
         assert moved[-1:] == ([] if tau is None else [tau + 1])
+
+
+def heartbeats_of(db: hr.Database, *instants: int) -> list[int]:
+    """Those of the stream a, after each row of these."""
+    db.execute("CREATE QUERY q AS SELECT ts FROM a")
+    db.start()
+    found = []
+    for instant in instants:
+        db.push("a", {"v": 1, "ts": instant})
+        found.append(db.status.stream("a").heartbeat)
+    return found
+
+
+def test_rows_in_order_of_which_few_have_one_timestamp(db: hr.Database) -> None:
+    """The set `{(0, 1), (k, 0)}` of section 3.1: each of the bounds moves the heartbeat where the other cannot."""
+    db.execute("CREATE SKEW FROM a TO a (2 ROWS, STRICT)")
+    assert heartbeats_of(db, 5, 5, 5, 7, 7, 5, 8) == [5, 5, 6, 7, 7, 8, 8]
+    assert db.status.stream("a").late == 1
+
+
+def test_disorder_in_time_and_in_rows(db: hr.Database) -> None:
+    db.execute("ALTER STREAM a DISORDER 10 DISORDER 2 ROWS")
+    assert db.timings["a"] == Timing(10, 2)
+    assert "10, 2 rows" in str(db.execute("SHOW STREAMS")[0])
+    assert heartbeats_of(db, 20, 15, 12, 19, 31, 25, 20) == [10, 10, 20, 20, 21, 21, 31]
+    # 19 is too old by the rows since 20, and the last one by the 11 that it is behind 31.
+    assert db.status.stream("a").late == 2
+    db.execute("ALTER STREAM a SET (DISORDER 10)")
+    assert db.timings["a"] == Timing(10)
 
 
 def follows_itself(db: hr.Database) -> list[Follow]:

@@ -25,14 +25,11 @@ def parse_create_skew(cursor: Cursor, position: Position) -> CreateSkew:
     """
     skew = parse_drop_skew(cursor, position)
     if cursor.accept("ESTIMATED"):
-        _refuse_with_itself(skew, position, "ESTIMATED after TIMESTAMP BY says that of one stream")
+        _refuse_with_itself(skew, position)
         return replace(skew, **read_estimated(cursor, between=True))
     pairs = list[SkewPair]()
     while not pairs or cursor.accept(","):
-        place = cursor.position
         pairs.append(_skew_pair(cursor))
-        if pairs[-1].rows:
-            _refuse_with_itself(skew, place, "DISORDER n ROWS says that of one stream")
     return replace(skew, pairs=tuple(pairs))
 
 
@@ -87,10 +84,14 @@ def _listed_names(names: Sequence[Name]) -> str:
     return ", ".join(name.text for name in names)
 
 
-def _refuse_with_itself(skew: CreateSkew, position: Position, hint: str) -> None:
+def _refuse_with_itself(skew: CreateSkew, position: Position) -> None:
     if skew.is_with_itself:
-        what = f"the bound of {skew.firsts[0].text} with itself"
-        raise LanguageError(f"{what} is a wait and how far it is behind", position=position, hint=hint)
+        name = skew.firsts[0].text
+        raise LanguageError(
+            f"the bounds of {name} with itself are said, not estimated, by CREATE SKEW",
+            position=position,
+            hint=f"write ALTER STREAM {name} ESTIMATED",
+        )
 
 
 def _refuse_twice(skew: CreateSkew) -> None:

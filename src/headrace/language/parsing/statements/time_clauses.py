@@ -48,6 +48,8 @@ _KNOWN: Final = ", ".join(_EXAMPLES.values())
 def parse_time_clauses(cursor: Cursor, given: TimeClauses) -> TimeClauses:
     """Read the clauses that follow `TIMESTAMP BY column`, each at most once, in any order.
 
+    There may be a DISORDER in time and another one in rows.
+
     Args:
         cursor: behind the timestamp column.
         given: what other parts of the statement have said, as WATERMARK FOR does.
@@ -69,7 +71,7 @@ def parse_alter_stream(cursor: Cursor, position: Position) -> AlterStream:
     clauses, changed = read(cursor, TimeClauses())
     if not changed:
         raise cursor.error(f"a clause is missing, before {cursor.shown()}", f"the clauses are {_KNOWN}")
-    # How far rows may be out of order is said in one way only; the new one replaces the others.
+    # How far rows may be out of order is said as a whole; what is said now replaces what was said before.
     order = {"disorder", "rows", "percent", "estimation", "strict"}
     return AlterStream(name, clauses, frozenset(changed | order if changed & order else changed), position)
 
@@ -108,14 +110,19 @@ _ORDER: Final = {
     "STRICT": "that timestamps only rise",
     "ESTIMATED": "that the rows show by how much they fall",
     "DISORDER": "by how much they may fall",
+    "DISORDER n ROWS": "after how many rows they do not fall any more",
+    "DISORDER FOR p PERCENT": "that the rows show by how much most of them fall",
     "CORRECTIONS WITHIN": "how late rows are corrected",
 }
-"""The clauses of which one says how far rows may be out of order."""
+"""The clauses of which one says how far rows may be out of order, or two that count time and rows."""
+
+_BOTH: Final = {"DISORDER", "DISORDER n ROWS"}
+"""The clauses of it that hold together."""
 
 
 def _read(cursor: Cursor, given: TimeClauses) -> tuple[TimeClauses, set[str]]:
     """Read clauses until none follows; also the fields that they set."""
-    clauses, said = given, {"DISORDER"} if given.disorder is not None else set[str]()
+    clauses, said = given, _said_of_order(given)
     changed: set[str] = set()
     while True:
         position = cursor.position
@@ -124,18 +131,43 @@ def _read(cursor: Cursor, given: TimeClauses) -> tuple[TimeClauses, set[str]]:
             _refuse_misspelt(cursor)
             return clauses, changed
         read = _READERS[found](cursor)
-        # There are two bounds of the clock, which begin with the same words.
-        name = f"AT MOST ... {''.join(read).upper()}" if found == "AT MOST" else found
+        name = _name_of(found, read)
         if name in said:
             raise LanguageError(f"{name} is given twice", position=position, hint="leave one of them out")
         said.add(name)
-        if len(both := sorted(said & _ORDER.keys(), reverse=True)) > 1:
+        both = sorted(said & _ORDER.keys(), reverse=True)
+        if len(both) > 1 and set(both) != _BOTH:
             raise LanguageError(
                 f"{' and '.join(both)} contradict each other",
                 position=position,
                 hint=f"{both[0]} says {_ORDER[both[0]]}; {both[1]}, {_ORDER[both[1]]}",
             )
         clauses, changed = replace(clauses, **read), changed | read.keys()
+
+
+def _name_of(found: str, read: Mapping[str, Any]) -> str:
+    """The name of a clause that has been read, where several begin with the same words."""
+    match found:
+        case "AT MOST":
+            return f"AT MOST ... {''.join(read).upper()}"
+        case "DISORDER" if "rows" in read:
+            return "DISORDER n ROWS"
+        case "DISORDER" if "percent" in read:
+            return "DISORDER FOR p PERCENT"
+        case _:
+            return found
+
+
+def _said_of_order(given: TimeClauses) -> set[str]:
+    """The names of the clauses that have said how far rows may be out of order."""
+    said = {
+        "DISORDER": given.disorder,
+        "DISORDER n ROWS": given.rows,
+        "DISORDER FOR p PERCENT": given.percent,
+        "ESTIMATED": given.estimation,
+        "STRICT": given.strict or None,
+    }
+    return {name for name, value in said.items() if value is not None}
 
 
 def _disorder(cursor: Cursor) -> dict[str, Any]:

@@ -21,7 +21,6 @@ from headrace.heartbeats.groups import GroupedMatrix, Skew
 from headrace.heartbeats.per_value import ValueRules, heartbeat_after
 from headrace.heartbeats.per_value import rules_of as value_rules
 from headrace.heartbeats.rules import Awaited, Rules, SilencePolicy, granule_for
-from headrace.heartbeats.skew import Bound
 from headrace.heartbeats.state import State
 from headrace.heartbeats.timing import Follow, Timing
 from headrace.runtime.driver.clock.settlement import Settling
@@ -252,7 +251,7 @@ def rules_of(timings: Mapping[str, Timing], together: Iterable[frozenset[str]]) 
     """
     places = {name: place for place, name in enumerate(timings)}
     latencies = [timing.latency for timing in timings.values()]
-    own = [own_bounds(name, timing) for name, timing in timings.items()]
+    own = [timing.with_itself(name) for name, timing in timings.items()]
     skews = skews_of(timings)
     matrix = GroupedMatrix.of(latencies, own, skews)
     if skews:
@@ -284,18 +283,3 @@ def skews_of(timings: Mapping[str, Timing]) -> list[Skew]:
         if firsts:
             found.append(Skew(firsts, tuple(followers), follow.bounds))
     return found
-
-
-def own_bounds(name: str, timing: Timing) -> tuple[Bound, ...]:
-    """The bounds of a stream with itself: how far its rows are out of order, unless each value has its own.
-
-    Those of CREATE SKEW FROM the stream TO itself hold as well. `DISORDER d` allows rows that are exactly `d`
-    behind, so that it is the paper's `delta = d + 1`.
-    """
-    found = []
-    if timing.disorder is not None and timing.per is None:
-        found.append(Bound(timing.disorder + 1))
-    if timing.rows is not None:
-        found.append(Bound(1, rows=timing.rows))
-    itself = (follow.bounds for follow in timing.follows if follow.streams == (name,))
-    return (*found, *(bound for bounds in itself for bound in bounds))

@@ -49,7 +49,7 @@ def work_of(last: Committed, queries: QuerySet, intakes: Mapping[str, Intake], p
     inputs = inputs_of(
         last.streams, last.points, last.timings(), taken, columns_of(last.queries, last.declared), clock
     )
-    whole = [name for name, stream in last.streams.items() if stream.timing.is_read_whole]
+    whole = [name for name, stream in last.streams.items() if stream.timing.is_read_whole(name)]
     return EpochWork(
         epoch=last.totals.epochs + 1,
         token=last.token,

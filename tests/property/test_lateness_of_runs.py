@@ -263,18 +263,19 @@ def test_pushes(case: Case) -> None:
 def test_numbers_of_rows(
     case: Case, rows: int, disorder: int | None, itself: tuple[int, int | None] | None, pushed: bool
 ) -> None:
-    """Rows that are counted depend neither on the cut nor on what brings them; all bounds of a stream hold."""
+    """What rows promise by their number depends neither on the cut nor on what brings them."""
     times = case.usable(text=False)
     bounds = [(rows, 1)]
     bounds += [] if disorder is None else [(0, disorder + 1)]
     bounds += [] if itself is None else [(itself[0], 0 if itself[1] is None else itself[1] + 1)]
     with tempfile.TemporaryDirectory() as place, case.database() as db:
+        in_time = "" if disorder is None else f"DISORDER {disorder}"
         origin = "push" if pushed else f"parquet OPTIONS (path '{place}')"
         for number, part in enumerate(case.parts()):
             write_parquet(part, Path(place, f"{number}.parquet"))
         db.execute(
             f"CREATE STREAM s (n BIGINT, price BIGINT, ts BIGINT) FROM {origin} "
-            f"TIMESTAMP BY ts DISORDER {rows} ROWS {'' if disorder is None else f'DISORDER {disorder}'}"
+            f"TIMESTAMP BY ts DISORDER {rows} ROWS {in_time}"
         )
         if itself is not None:
             behind = "STRICT" if itself[1] is None else itself[1]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.heartbeats.skew import Bound, SkewMatrix, without_redundant
-from headrace.reference.skew import Matrix, irredundant, power, product
+from headrace.heartbeats.skew import Bound, Rate, SkewMatrix, without_redundant
+from headrace.reference.skew import Matrix, irredundant, power, product, with_rates
 from how_many import examples
 
 NUMBERS = st.integers(0, 4)
@@ -47,3 +50,16 @@ def test_the_closure_is_the_least_that_holds_the_bounds_and_their_products(matri
         assert all(any(one.implies(bound) for one in closed.between(*pair)) for bound in bounds)
     # The powers rise to it, so that any closed matrix with these bounds has at least what it has.
     assert triples(closed) == power(triples(matrix), matrix.size + 2)
+
+
+RATES = st.dictionaries(st.integers(0, 3), st.builds(Rate, st.integers(1, 3), st.integers(1, 3)))
+
+
+@examples(17, 60)
+@given(MATRICES, RATES)
+def test_what_follows_from_rates(matrix: SkewMatrix, rates: dict[int, Rate]) -> None:
+    """The closure with rates is all that follows from bounds and rates, applied to each other for ever."""
+    closed = replace(matrix, rates=rates).closure()
+    by_time = {stream: Fraction(rate.gain, rate.time) for stream, rate in rates.items()}
+    assert triples(closed) == with_rates(triples(matrix), by_time)
+    assert closed.closure() == closed

@@ -10,14 +10,14 @@ the full matrix.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from headrace.elements import Int64Array
-from headrace.heartbeats.skew import Bound, Bounds, SkewMatrix
+from headrace.heartbeats.skew import Bound, Bounds, Rate, SkewMatrix
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,22 @@ class GroupedMatrix:
         return cls(tuple((place,) for place in range(matrix.size)), matrix)
 
     @classmethod
-    def of(cls, latencies: Sequence[int], own: Sequence[Bounds], skews: Sequence[Skew]) -> GroupedMatrix:
+    def of(
+        cls,
+        latencies: Sequence[int],
+        own: Sequence[Bounds],
+        skews: Sequence[Skew],
+        rates: Mapping[int, Rate] | None = None,
+    ) -> GroupedMatrix:
         """Streams with equal parameters in one group.
 
         Args:
             latencies: of each stream (microseconds).
             own: bounds of each stream with itself.
             skews: the bounds between them.
+            rates: by the number of a stream, where that is known.
         """
+        rates = rates or {}
         sent: list[list[int]] = [[] for _ in latencies]
         heard: list[list[int]] = [[] for _ in latencies]
         for number, skew in enumerate(skews):
@@ -68,7 +76,8 @@ class GroupedMatrix:
                 sent[place].append(number)
             for place in skew.seconds:
                 heard[place].append(number)
-        groups = by_parameters(zip(latencies, own, map(tuple, sent), map(tuple, heard), strict=True))
+        known = map(rates.get, range(len(latencies)))
+        groups = by_parameters(zip(latencies, own, known, map(tuple, sent), map(tuple, heard), strict=True))
         chosen = [place for group in groups for place in group[:2]]
         places = {stream: place for place, stream in enumerate(chosen)}
         found: dict[tuple[int, int], list[Bound]] = {}
@@ -80,7 +89,8 @@ class GroupedMatrix:
                         found.setdefault((places[first], places[second]), []).extend(skew.bounds)
         bounds = {pair: tuple(some) for pair, some in found.items()}
         bounds |= {(place, place): own[stream] for place, stream in enumerate(chosen)}
-        return cls(groups, SkewMatrix(tuple(latencies[stream] for stream in chosen), bounds))
+        gaining = {place: rates[stream] for place, stream in enumerate(chosen) if stream in rates}
+        return cls(groups, SkewMatrix(tuple(latencies[stream] for stream in chosen), bounds, gaining))
 
     @property
     def size(self) -> int:

@@ -1,8 +1,8 @@
-"""Bounds of a stream with itself, row by row: which rows are late by the rows that came long enough before them.
+"""Bounds of a stream with itself, row by row: which rows are late by those that came long enough before.
 
-`DISORDER n ROWS` is the bound `(n, 1)`, which may hold besides others (Srivastava and Widom, PODS 2004, section
-3.1). A row is judged by its position in the stream, so that how the rows are cut into epochs does not matter. It
-is late if any of the bounds forbids it.
+`DISORDER n ROWS` is the bound `(n, 1)`, which may hold besides others (Srivastava and Widom, PODS 2004,
+section 3.1). A row is judged by its position in the stream, so that how the rows are cut into epochs does
+not matter. It is late if any of the bounds forbids it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ much.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -88,6 +88,26 @@ def without_redundant(bounds: Iterable[Bound]) -> Bounds:
 
 
 @dataclass(frozen=True)
+class Rate:
+    """That the clock of a source gains so much in some time: it makes up what it is behind (section 4.2).
+
+    A bound `(t, delta)` to the source then implies `(t + delta / rate, 0)`.
+
+    Attributes:
+        gain: by how much its timestamps rise at least (instants).
+        time: in how much wall-clock time (microseconds).
+    """
+
+    gain: int
+    time: int
+
+    def implied(self, bound: Bound) -> Bound | None:
+        """The bound that follows from one that counts no rows; None if its wait would be too long."""
+        wait = bound.wait - bound.delta * self.time // -self.gain
+        return Bound(0, wait) if wait <= LONGEST else None
+
+
+@dataclass(frozen=True)
 class SkewMatrix:
     """Bounds from each of some streams to each, and on the way of each stream to us.
 
@@ -95,10 +115,12 @@ class SkewMatrix:
         latencies: per stream, how long its rows travel at most (microseconds of wall-clock time). 0 also says
             that the bounds hold for the rows as they arrive (the paper's `B'`, section 6).
         bounds: by pair of streams, from and to, as their numbers; a pair without bounds is not in it.
+        rates: by stream, as far as they are known.
     """
 
     latencies: tuple[int, ...]
     bounds: Mapping[tuple[int, int], Bounds] = field(default_factory=dict)
+    rates: Mapping[int, Rate] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         places = range(len(self.latencies))
@@ -119,11 +141,25 @@ class SkewMatrix:
         return self.bounds.get((first, second), ())
 
     def closure(self) -> SkewMatrix:
-        """`B*`: everything that follows along paths (section 3.2).
+        """`B*`: everything that follows along paths (section 3.2), and from rates.
 
         Never needed for safety: heartbeats made without it hold too, but some come later.
         """
-        return SkewMatrix(self.latencies, _along_paths(self))
+        closed = replace(self, bounds=_along_paths(self))
+        if not self.rates:
+            return closed
+        # What a path makes up after its last stream with a rate is made up by that of the path from there, so
+        # that what follows from the rates has to be joined along paths once only.
+        return replace(self, bounds=_along_paths(replace(self, bounds=closed._with_rates())))
+
+    def _with_rates(self) -> dict[tuple[int, int], Bounds]:
+        """The bounds, and what each implies by the rate of the stream that it is to."""
+        found = {}
+        for (first, second), bounds in self.bounds.items():
+            rate = self.rates.get(second)
+            timed = () if rate is None else (rate.implied(one) for one in bounds if not one.rows)
+            found[first, second] = (*bounds, *(one for one in timed if one is not None))
+        return found
 
     def stalling(self) -> tuple[tuple[int, int], ...]:
         """The pairs of streams, from and to, for which a timeout is needed; to be asked of a closure.

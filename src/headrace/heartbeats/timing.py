@@ -10,10 +10,26 @@ from typing import Final, TypeAlias
 from headrace.heartbeats.bounded import STRICT
 from headrace.heartbeats.estimation import Adaptivity
 from headrace.heartbeats.share import LateTarget
-from headrace.heartbeats.skew import Bound, Bounds, within, without_redundant
+from headrace.heartbeats.skew import Bound, Bounds, Rate, within, without_redundant
+from headrace.time import TimeDomain
 
 Estimated: TypeAlias = LateTarget | Adaptivity
 """How a disorder is estimated: so that a share of the rows is late at most, or from the largest of late."""
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """How far the clock of a source is from another one that it is set by.
+
+    Attributes:
+        length: at most, to either side (instants).
+        clock: the name of that other clock, in lower case; none for true time.
+        domain: what it counts.
+    """
+
+    length: int
+    clock: str | None
+    domain: TimeDomain
 
 
 @dataclass(frozen=True)
@@ -106,6 +122,8 @@ class Timing:
         estimated: how the disorder is estimated from the rows, or None; `disorder` then is None in what is
             declared, and the estimate by now in what holds for an epoch (`estimated.in_force`).
         follows: bounds from other streams to this one.
+        deviation: of the clock that its timestamps are from, or None: those of one clock bound each other.
+        rate: how fast that clock runs at least, or None.
         per: of what column each value has the bound `disorder` on its own, or None; the stream is then as
             far as the slowest value that is not idle.
         by_arrival: whether rows have no timestamp of their own, and get one that is new in each epoch.
@@ -123,6 +141,8 @@ class Timing:
     counts: str | None = None
     estimated: Estimated | None = None
     follows: tuple[Follow, ...] = ()
+    deviation: Deviation | None = None
+    rate: Rate | None = None
     per: PerValue | None = None
     by_arrival: bool = False
 
@@ -137,8 +157,8 @@ class Timing:
     def with_itself(self, name: str) -> Bounds:
         """The bounds of the stream, which has this name, with itself: how far its rows are out of order.
 
-        Those of CREATE SKEW FROM the stream TO itself are among them, and DISORDER is not where each value has
-        its own.
+        Those of CREATE SKEW FROM the stream TO itself are among them, and DISORDER is not where each value
+        has its own.
         """
         found: list[Bound] = []
         if self.disorder is not None and self.per is None:
@@ -188,6 +208,9 @@ class Timing:
             "counts": self.counts,
             "estimated": self.estimated and self.estimated.describe(),
             "per": None if self.per is None else self.per.column,
+            "deviation": self.deviation
+            and f"{self.deviation.length} from {self.deviation.clock or 'true time'}",
+            "rate": self.rate and f"{self.rate.gain} per {self.rate.time}",
             "of": (self.per and self.per.listed) or None,
         }
         texts = [f"{name} {value}" for name, value in said.items() if value is not None]

@@ -403,6 +403,8 @@ _WITH_ARRIVAL = {
     "ahead": ("AT MOST", "no row is ahead of the clock"),
     "behind": ("AT MOST", _BY_CLOCK),
     "heartbeats": ("HEARTBEATS FROM", _BY_CLOCK),
+    "deviation": ("DEVIATION", _BY_CLOCK),
+    "rate": ("RATE", _BY_CLOCK),
     "idle_after": ("IDLE AFTER", _BY_CLOCK),
     "timeout": ("TIMEOUT", _BY_CLOCK),
 }

@@ -184,6 +184,11 @@ def _time(clauses: TimeClauses) -> Iterator[str]:
     ):
         if length is not None:
             yield words.format(length)
+    if (deviation := clauses.deviation) is not None:
+        clock = "" if deviation.clock is None else f" FROM {_name(deviation.clock)}"
+        yield f"DEVIATION {deviation.length}{clock}"
+    if clauses.rate is not None:
+        yield f"RATE {clauses.rate.gain} PER {clauses.rate.time}"
     if clauses.heartbeats is not None:
         yield f"HEARTBEATS FROM {_name(clauses.heartbeats)}"
     if clauses.retain is not None:

@@ -28,8 +28,8 @@ def late_with_limits(timestamps: Sequence[int | None], disorder: int) -> dict[in
 
 
 OwnBound: TypeAlias = tuple[int, int]
-"""A bound of a stream with itself: after how many further rows it holds, and the `delta` of the paper: rows then
-are above a row's timestamp less that. `DISORDER d` is `(0, d + 1)`, `DISORDER n ROWS` is `(n, 1)`."""
+"""A bound of a stream with itself: after how many further rows it holds, and the `delta` of the paper: rows
+then are above a row's timestamp less that. `DISORDER d` is `(0, d + 1)`, `DISORDER n ROWS` is `(n, 1)`."""
 
 
 def late_by_bounds(timestamps: Sequence[int | None], bounds: Sequence[OwnBound]) -> list[int]:

@@ -60,7 +60,9 @@ def text_of(statement: object) -> str:
         "CREATE STREAM s (v BIGINT) FROM push TIMESTAMP BY ARRIVAL AS at DEAD LETTERS KEEP ALL",
         "CREATE STREAM s (arrival BIGINT) FROM push TIMESTAMP BY `arrival`",
         f"{PUSHED} DISORDER 5 SECONDS LATENCY 2 SECONDS IDLE AFTER 30 SECONDS TIMEOUT 1 MINUTE",
-        f"{PUSHED} DISORDER 5 SECONDS DISORDER 10 ROWS AT MOST 1 DAY AHEAD HEARTBEATS FROM v DEAD LETTERS KEEP 7 DAYS",
+        f"{PUSHED} DISORDER 5 SECONDS DISORDER 10 ROWS HEARTBEATS FROM v DEAD LETTERS KEEP 7 DAYS",
+        f"{PUSHED} AT MOST 1 DAY AHEAD DEVIATION 2 SECONDS FROM gateway RATE 9 SECONDS PER 10 SECONDS",
+        f"{PUSHED} DEVIATION 2 SECONDS",
         f"{PUSHED} DISORDER FOR 99.9 PERCENT",
         f"{PUSHED} STRICT",
         f"{PUSHED} ESTIMATED",
@@ -139,7 +141,7 @@ def test_every_part_of_a_statement_is_written() -> None:
     }
     assert names[TimeClauses] == {
         *("disorder", "rows", "percent", "estimation", "strict", "latency", "idle_after", "timeout"),
-        *("ahead", "behind", "heartbeats", "per", "letters", "retain", "overflow"),
+        *("ahead", "behind", "heartbeats", "deviation", "rate", "per", "letters", "retain", "overflow"),
     }
     assert {one.name for one in fields(Consistency)} == {
         *("block", "position", "remember", "unit", "maximal", "memory"),

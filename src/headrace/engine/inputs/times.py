@@ -12,11 +12,18 @@ from headrace.errors import LanguageError, Position, UserError
 from headrace.heartbeats.bounded import STRICT
 from headrace.heartbeats.estimation import Adaptivity
 from headrace.heartbeats.share import target
-from headrace.heartbeats.skew import Bound, without_redundant
-from headrace.heartbeats.timing import BY_ARRIVAL, Estimated, Follow, PerValue, Timing
+from headrace.heartbeats.skew import Bound, Rate, without_redundant
+from headrace.heartbeats.timing import BY_ARRIVAL, Deviation, Estimated, Follow, PerValue, Timing
 from headrace.language.catalog import StreamInfo, check_arrival_clauses, check_behind, check_duration
 from headrace.language.statements.past import StartClause
-from headrace.language.statements.streams import CreateSkew, EstimationClause, TimeClauses, ValuesOf
+from headrace.language.statements.streams import (
+    CreateSkew,
+    DeviationClause,
+    EstimationClause,
+    RateClause,
+    TimeClauses,
+    ValuesOf,
+)
 from headrace.language.syntax import Name
 from headrace.runtime.driver.beside.starting_at import AnswerStart
 from headrace.runtime.intake.streams import Retain
@@ -96,8 +103,26 @@ def timing_of(clauses: TimeClauses, info: StreamInfo, *, comes_now: bool, in_bat
         by_cti=by_cti,
         counts=_counts(clauses, info, in_batches=in_batches),
         estimated=estimated,
+        deviation=_deviation(clauses.deviation, info.domain),
+        rate=_rate(clauses.rate, info.domain),
         per=_per_value(clauses, info),
     )
+
+
+def _deviation(said: DeviationClause | None, domain: TimeDomain) -> Deviation | None:
+    """How far the clock of a source is from another."""
+    if said is None:
+        return None
+    check_behind(said.length, domain, "DEVIATION", said.position)
+    return Deviation(said.length.length, None if said.clock is None else said.clock.text.lower(), domain)
+
+
+def _rate(said: RateClause | None, domain: TimeDomain) -> Rate | None:
+    """How fast the clock of a source runs at least."""
+    if said is None:
+        return None
+    check_duration(said.gain, domain, "RATE", said.position)
+    return Rate(said.gain.length, said.time.length)
 
 
 def start_of(clause: StartClause, domain: TimeDomain) -> AnswerStart:

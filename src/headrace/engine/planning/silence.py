@@ -41,7 +41,7 @@ def notes_on_silence(timings: Mapping[str, Timing], position: Position) -> tuple
     alone = [names[place] for place in unbounded if _holds_back(timings[names[place]])]
     if alone:
         found.append(_on_one(alone, len(names), position))
-    if any(timing.follows for timing in timings.values()):
+    if any(timing.follows or timing.deviation is not None for timing in timings.values()):
         waiting = [names[place] for place in behind if timings[names[place]].timeout is None]
         if waiting:
             found.append(_on_all(waiting, names, position))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.shown.status import Status
 from headrace.heartbeats.skew import Bound
-from headrace.heartbeats.timing import Follow
+from headrace.heartbeats.timing import Deviation, Follow
 from headrace.runtime.writing.texts import count
 from headrace.time import TimeDomain, format_length
 
@@ -33,7 +33,25 @@ def skew_rows(definitions: Definitions, status: Status | None) -> list[tuple[str
                 behind = _estimated(names, follow, wait, domain, status)
                 rows.append((*ends, format_length(wait, TimeDomain.TIMESTAMP), behind))
         rows += [(*ends, _wait(bound), _behind(bound, domain)) for bound in follow.bounds]
-    return rows
+    return [*rows, *_deviations(definitions)]
+
+
+def _deviations(definitions: Definitions) -> list[tuple[str, ...]]:
+    """From which clock, which streams deviate, and how far to either side."""
+    deviating: dict[Deviation, list[str]] = {}
+    for name, stream in definitions.inputs.items():
+        if (deviation := stream.stream.timing.deviation) is not None:
+            deviating.setdefault(deviation, []).append(name)
+    at_once = format_length(0, TimeDomain.TIMESTAMP)
+    return [
+        (
+            one.clock or "true time",
+            ", ".join(names),
+            at_once,
+            f"{format_length(one.length, one.domain)} either way",
+        )
+        for one, names in deviating.items()
+    ]
 
 
 def _wait(bound: Bound) -> str:

@@ -68,6 +68,36 @@ class PerClause:
 
 
 @dataclass(frozen=True)
+class DeviationClause:
+    """`DEVIATION length [FROM clock]`.
+
+    Attributes:
+        length: how far the source's clock is from the other one at most.
+        clock: the other one; None for true time.
+        position: where the length is.
+    """
+
+    length: Duration
+    clock: Name | None
+    position: Position = field(compare=False)
+
+
+@dataclass(frozen=True)
+class RateClause:
+    """`RATE gain PER time`.
+
+    Attributes:
+        gain: by how much the source's clock rises at least.
+        time: in how much time (wall-clock).
+        position: where the gain is.
+    """
+
+    gain: Duration
+    time: Duration
+    position: Position = field(compare=False)
+
+
+@dataclass(frozen=True)
 class TimeClauses:
     """What CREATE STREAM says about a stream's time after `TIMESTAMP BY column`; None where it does not.
 
@@ -83,6 +113,8 @@ class TimeClauses:
         ahead: by how much a timestamp may be ahead of the clock.
         behind: by how much the timestamp of a row that comes may be behind the clock.
         heartbeats: the column with heartbeats that the source sends.
+        deviation: how far the clock of its source is from another.
+        rate: how fast that clock runs at least.
         per: of what column each value is bounded on its own.
         letters: for how long dead letters of the stream are kept (wall-clock), INFINITY for ever.
         retain: which of its rows are kept.
@@ -100,6 +132,8 @@ class TimeClauses:
     ahead: Duration | None = None
     behind: Duration | None = None
     heartbeats: Name | None = None
+    deviation: DeviationClause | None = None
+    rate: RateClause | None = None
     per: PerClause | None = None
     letters: Duration | None = None
     retain: RetainClause | None = None

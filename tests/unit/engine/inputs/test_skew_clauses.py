@@ -196,7 +196,7 @@ def heartbeats_of(db: hr.Database, *instants: int) -> list[int]:
 
 
 def test_rows_in_order_of_which_few_have_one_timestamp(db: hr.Database) -> None:
-    """The set `{(0, 1), (k, 0)}` of section 3.1: each of the bounds moves the heartbeat where the other cannot."""
+    """The set `{(0, 1), (k, 0)}` of section 3.1: each bound moves the heartbeat where the other cannot."""
     db.execute("CREATE SKEW FROM a TO a (2 ROWS, STRICT)")
     assert heartbeats_of(db, 5, 5, 5, 7, 7, 5, 8) == [5, 5, 6, 7, 7, 8, 8]
     assert db.status.stream("a").late == 1

@@ -17,8 +17,10 @@ from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.statements.overflow import Overflow
 from headrace.language.statements.streams import (
     AlterStream,
+    DeviationClause,
     EstimationClause,
     PerClause,
+    RateClause,
     TimeClauses,
     ValuesOf,
 )
@@ -36,6 +38,8 @@ _EXAMPLES: Final = {
     "TIMEOUT": "TIMEOUT 1 MINUTE",
     "AT": "AT MOST 1 DAY AHEAD, AT MOST 1 MINUTE BEHIND",
     "HEARTBEATS": "HEARTBEATS FROM column",
+    "DEVIATION": "DEVIATION 2 SECONDS",
+    "RATE": "RATE 9 SECONDS PER 10 SECONDS",
     "DEAD": "DEAD LETTERS KEEP 7 DAYS",
     "RETAIN": "RETAIN 2 HOURS",
     "OVERFLOW": "OVERFLOW DROP OLDEST",
@@ -347,6 +351,23 @@ def _heartbeats(cursor: Cursor) -> dict[str, Any]:
     return {"heartbeats": cursor.name("the column after HEARTBEATS FROM")}
 
 
+def _deviation(cursor: Cursor) -> dict[str, Any]:
+    position = cursor.position
+    length = parse_duration_at(cursor, "the length after DEVIATION")
+    clock = cursor.name("the clock after FROM") if cursor.accept("FROM") else None
+    return {"deviation": DeviationClause(length, clock, position)}
+
+
+def _rate(cursor: Cursor) -> dict[str, Any]:
+    position = cursor.position
+    gain = parse_duration_at(cursor, "the length after RATE")
+    if not gain.length:
+        message = "RATE needs a length above zero: a clock that may stand still has none"
+        raise LanguageError(message, position=position, hint=f"write {_EXAMPLES['RATE']}, or leave it out")
+    cursor.expect("PER", f"after RATE {gain}")
+    return {"rate": RateClause(gain, parse_wall_clock(cursor, "PER"), position)}
+
+
 def _letters(cursor: Cursor) -> dict[str, Any]:
     kept = Duration(INFINITY) if cursor.accept("ALL") else parse_wall_clock(cursor, "DEAD LETTERS KEEP")
     return {"letters": kept}
@@ -377,6 +398,8 @@ _READERS: Final[Mapping[str, Callable[[Cursor], dict[str, Any]]]] = {
     "TIMEOUT": _timeout,
     "AT MOST": _beside_clock,
     "HEARTBEATS FROM": _heartbeats,
+    "DEVIATION": _deviation,
+    "RATE": _rate,
     "DEAD LETTERS KEEP": _letters,
     "RETAIN": _retain,
     "OVERFLOW": _overflow,

@@ -21,8 +21,9 @@ from headrace.heartbeats.groups import GroupedMatrix, Skew
 from headrace.heartbeats.per_value import ValueRules, heartbeat_after
 from headrace.heartbeats.per_value import rules_of as value_rules
 from headrace.heartbeats.rules import Awaited, Rules, SilencePolicy, granule_for
+from headrace.heartbeats.skew import LONGEST, within
 from headrace.heartbeats.state import State
-from headrace.heartbeats.timing import Follow, Timing
+from headrace.heartbeats.timing import Deviation, Follow, Timing
 from headrace.runtime.driver.clock.settlement import Settling
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.journal.records import StreamPoint
@@ -253,8 +254,9 @@ def rules_of(timings: Mapping[str, Timing], together: Iterable[frozenset[str]]) 
     latencies = [timing.latency for timing in timings.values()]
     own = [timing.with_itself(name) for name, timing in timings.items()]
     skews = skews_of(timings)
-    matrix = GroupedMatrix.of(latencies, own, skews)
-    if skews:
+    rates = {places[name]: timing.rate for name, timing in timings.items() if timing.rate is not None}
+    matrix = GroupedMatrix.of(latencies, own, skews, rates)
+    if skews or rates:
         matrix = matrix.closure()
     policies = tuple(
         SilencePolicy(_idle_after(timing), timing.timeout, timing.behind) for timing in timings.values()
@@ -282,4 +284,18 @@ def skews_of(timings: Mapping[str, Timing]) -> list[Skew]:
         firsts = tuple(places[name] for name in follow.streams if name in places)
         if firsts:
             found.append(Skew(firsts, tuple(followers), follow.bounds))
-    return found
+    return [*found, *_of_deviations(timings)]
+
+
+def _of_deviations(timings: Mapping[str, Timing]) -> Iterator[Skew]:
+    """The bounds between streams whose clocks are set by the same one: `(0, d_i + d_j)` (section 4.2)."""
+    deviating: dict[Deviation, list[int]] = {}
+    for place, timing in enumerate(timings.values()):
+        if timing.deviation is not None:
+            deviating.setdefault(timing.deviation, []).append(place)
+    for first, firsts in deviating.items():
+        for second, seconds in deviating.items():
+            behind = first.length + second.length
+            is_bounded = (first.clock, first.domain) == (second.clock, second.domain) and behind < LONGEST
+            if is_bounded and (first != second or len(firsts) > 1):
+                yield Skew(tuple(firsts), tuple(seconds), (within(behind),))

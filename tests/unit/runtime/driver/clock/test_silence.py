@@ -160,6 +160,19 @@ def test_rows_are_counted_on_after_a_restart(connect: Callable[..., hr.Database]
     assert again.stop().late == 2
 
 
+def test_clocks_that_run_bring_the_last_rows_out(connect: Callable[..., hr.Database], clock: Clock) -> None:
+    """Section 4.2: what a sensor is behind it has made up after a while, so that no timeout is needed."""
+    db = connect(PAIRS, a="DEVIATION 2 RATE 1 PER 1 SECOND", b="DEVIATION 2 RATE 1 PER 1 SECOND")
+    push(db, "a", 20)
+    push(db, "b", 17)
+    assert heartbeat(db) == 17
+    clock.let_pass(3)
+    assert heartbeat(db) == 18
+    clock.let_pass(4)
+    assert heartbeat(db) == 21
+    assert db.stop().late == 0
+
+
 @pytest.mark.parametrize("said", ["DISORDER 2 ROWS", "DISORDER 100 PER v OF (1)"])
 def test_a_heartbeat_from_outside_comes_without_rows(connect: Callable[..., hr.Database], said: str) -> None:
     """Also where one task reads all rows of an epoch."""

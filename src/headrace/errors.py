@@ -72,6 +72,25 @@ class SourceError(UserError):
     """An input that cannot be read: a missing path, a corrupt file, a missing column."""
 
 
+class AwayError(SourceError):
+    """Something outside that cannot be had for now, such as a server that is silent; it is asked again.
+
+    Attributes:
+        pause: seconds after which it may be asked again, where it says so itself; not kept in a pickle.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        position: Position | None = None,
+        hint: str | None = None,
+        pause: float | None = None,
+    ) -> None:
+        super().__init__(message, position=position, hint=hint)
+        self.pause = pause
+
+
 class PolicyError(UserError):
     """SQL asks for something that the operator's policy does not allow it."""
 

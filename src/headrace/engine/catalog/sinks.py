@@ -10,7 +10,15 @@ from typing import Final
 
 from headrace.engine.access.policy import Policy
 from headrace.engine.access.secrets import hidden, revealed, secret_option
-from headrace.errors import DeliveryError, HeadraceError, LanguageError, PolicyError, UserError, message_of
+from headrace.errors import (
+    AwayError,
+    DeliveryError,
+    HeadraceError,
+    LanguageError,
+    PolicyError,
+    UserError,
+    message_of,
+)
 from headrace.language.statements.secret import SecretName
 from headrace.language.statements.sinks import CreateSink
 from headrace.runtime.delivery.contract import Attachment, Origin, Sink
@@ -26,6 +34,7 @@ from headrace.runtime.delivery.kinds import (
     retry_of,
     sink_of,
 )
+from headrace.runtime.outside.trouble import is_away
 from headrace.runtime.results.changes import Change
 
 _ELSEWHERE: Final = "://"
@@ -191,11 +200,14 @@ class _Discreet:
             raise _without_secrets(error, self._options) from None
 
 
-def _without_secrets(error: Exception, options: Mapping[str, str]) -> DeliveryError:
+def _without_secrets(error: Exception, options: Mapping[str, str]) -> UserError:
     """What an error says, with stars in the place of all that is secret."""
+    if is_away(error) and not isinstance(error, AwayError):
+        return AwayError(message_of(Exception(hidden(str(error), options))) or type(error).__name__)
     if not isinstance(error, HeadraceError):
         # Hidden first: of a secret that is cut off, what is left would not be found.
         text = message_of(Exception(hidden(str(error), options)))
         return DeliveryError(f"{type(error).__name__}: {text}" if text else type(error).__name__)
     hint = None if error.hint is None else hidden(error.hint, options)
-    return DeliveryError(hidden(error.message, options), hint=hint)
+    kind = AwayError if isinstance(error, AwayError) else DeliveryError
+    return kind(hidden(error.message, options), hint=hint)

@@ -181,9 +181,11 @@ class Execution:
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """Streams that were given up, relations that were not read again, and sinks that fail; and why."""
-        live = {} if self._live is None else {**self._live.problems, **self._live.stale}
-        return {**live, **self._deliveries.problems}
+        """What cannot be read, was given up or was not read again, and the sinks that fail; and why."""
+        live = self._live
+        troubles = live.troubles if live is not None and self.running else {}
+        given_up = {} if live is None else {**live.problems, **live.stale}
+        return {**troubles, **given_up, **self._deliveries.problems}
 
     @property
     def sinks(self) -> tuple[Reached, ...]:

@@ -61,6 +61,8 @@ class Sink(Protocol):
         """Get ready, before the first epoch after every start.
 
         Raises:
+            AwayError: what it delivers to cannot be reached for now; it is opened again later, and so it is
+                after an exception of the system's or a driver's that says so.
             UserError: this sink must not take these changes; the run does not start then.
         """
         ...

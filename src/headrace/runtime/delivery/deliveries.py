@@ -99,7 +99,7 @@ class Deliveries:
         # From here on results are kept for it, also while the sink gets ready.
         self._all.append(delivery)
         try:
-            delivery.open()
+            delivery.get_ready()
         except BaseException:
             self._all.remove(delivery)
             raise

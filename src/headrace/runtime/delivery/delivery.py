@@ -9,13 +9,16 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from typing import Final
 
-from headrace.errors import DeliveryError, UserError, told
-from headrace.runtime.delivery.contract import Attachment, Origin, Reached
+from headrace.errors import AwayError, DeliveryError, UserError, told
+from headrace.runtime.delivery.contract import FINAL_ATTEMPTS, Attachment, Origin, Reached
 from headrace.runtime.delivery.positions import Ledger, SinkPosition
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.journal.retention import since_of, whole_from
+from headrace.runtime.outside.patience import SINCE, Away, patience
+from headrace.runtime.outside.trouble import away, is_away
 from headrace.runtime.results.changes import Change, watermark_after
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.results.release import Release
@@ -81,6 +84,10 @@ class Delivery:
         self._is_final = False
         self._moving = threading.Lock()
         self._abandoned = False
+        self._opened = threading.Event()
+        self._opening: threading.Thread | None = None
+        self._refusal: Exception | None = None
+        self._away: Away | None = None
         self._thread = threading.Thread(
             target=self._loop, name=f"headrace {attachment.query} to {attachment.name}", daemon=True
         )
@@ -124,10 +131,29 @@ class Delivery:
             gone, self._ledger = self._ledger, ledger
             gone.forget()
 
+    def get_ready(self) -> None:
+        """Get the sink ready beside the run, and wait for that for a while only.
+
+        A sink whose target is away or silent gets ready when that answers; until then the problem is known.
+
+        Raises:
+            UserError: the sink refuses.
+        """
+        if self.attachment.busy.locked():
+            raise self._busy()
+        self._begin_opening()
+        assert self._opening is not None
+        self._opening.join(patience().opening)
+        if self._opening.is_alive():
+            self.problem = f"{self.attachment.title} is not ready yet: its target has not answered so far"
+        elif not self._opened.is_set():
+            self._note_refusal()
+
     def open(self) -> None:
         """Get the sink ready.
 
         Raises:
+            AwayError: what it delivers to cannot be reached for now.
             UserError: the sink refuses, or fails.
         """
         # Remembered first: the sink may keep the delivery's name from now on.
@@ -138,18 +164,72 @@ class Delivery:
             *(self._start, self._reader.form.schema, self._key),
         )
         if not self.attachment.busy.acquire(blocking=False):
-            raise DeliveryError(
-                f"{self.attachment.title} is still busy with an epoch of the run before",
-                hint="wait until it returns, or start again in a new process",
-            )
+            raise self._busy()
         try:
             self.attachment.sink.open(origin)
         except UserError:
             raise
         except Exception as error:
+            if is_away(error):
+                raise away(f"{self.attachment.title} cannot be used", error) from error
             raise DeliveryError(f"{self.attachment.title} cannot be used: {told(error)}") from error
         finally:
             self.attachment.busy.release()
+        self.problem, self._away = None, None
+        self._opened.set()
+
+    def _busy(self) -> DeliveryError:
+        return DeliveryError(
+            f"{self.attachment.title} is still busy with an epoch of the run before",
+            hint="wait until it returns, or start again in a new process",
+        )
+
+    def _begin_opening(self) -> None:
+        """Get the sink ready in a thread, which may take as long as its target is silent."""
+
+        def work() -> None:
+            try:
+                self.open()
+            except Exception as error:  # whatever it is, whoever waits has to hear of it
+                self._refusal = error
+
+        self._refusal = None
+        self._opening = threading.Thread(target=work, name=f"{self._thread.name}, opening", daemon=True)
+        self._opening.start()
+
+    def _note_refusal(self) -> None:
+        """Remember why the sink is not ready, and when it is tried again.
+
+        Raises:
+            Exception: what it has refused, unless it may be otherwise later: something is away, or it lacks
+                what it has taken before, as a folder does that is not mounted.
+        """
+        error = self._refusal
+        assert error is not None
+        has_begun = self._position.epoch >= self._position.first
+        if not isinstance(error, AwayError) and not (has_begun and isinstance(error, DeliveryError)):
+            raise error
+        if self._away is None:
+            _LOG.warning("%s is not ready: %s", self.attachment.title, told(error))
+        self._away = Away.after(self._away, error)
+        self.problem = f"{self.attachment.title} is not ready: {self._away}"
+
+    def _await_ready(self) -> None:
+        """Try to get the sink ready again and again, until it is.
+
+        Raises:
+            Exception: the sink refuses, or is not ready when the run is over.
+        """
+        while not self._opened.is_set() and not self._abandoned:
+            if self._opening is not None:
+                self._opening.join()
+                self._opening = None
+                if not self._opened.is_set():
+                    self._note_refusal()
+                    self._end_unready()
+            else:
+                self._stopping.wait(0.0 if self._away is None else self._away.wait)
+                self._begin_opening()
 
     def forget(self) -> None:
         """Remember no longer how far the sink is, once it has ended."""
@@ -186,9 +266,38 @@ class Delivery:
         """Deliver what a run has committed that is over."""
         self._is_final = True
         try:
+            self._ready_at_last()
             self._catch_up()
         except Exception as error:  # whatever it is, the other sinks get theirs before it is reported
             self._give_up(error)
+
+    def _end_unready(self) -> None:
+        """Give the sink up where the run is over and it lacks what has been committed.
+
+        Raises:
+            DeliveryError: it does.
+        """
+        if self._stopping.is_set():
+            if self.reached.behind:
+                raise DeliveryError(
+                    f"{self.attachment.title} has not become ready: {told(self._refusal or TimeoutError())}",
+                    hint="with a durable store it gets everything when the run is started again",
+                )
+            self._abandoned = True
+
+    def _ready_at_last(self) -> None:
+        """Get the sink ready, now that nothing but this is left to do."""
+        if self._opening is not None:
+            self._opening.join()
+        for failures in range(1, FINAL_ATTEMPTS):
+            if self._opened.is_set():
+                return
+            try:
+                self.open()
+            except UserError:
+                time.sleep(patience().after(failures))
+        if not self._opened.is_set():
+            self.open()
 
     def _loop(self) -> None:
         try:
@@ -218,6 +327,7 @@ class Delivery:
         self.problem = told(error)
 
     def _follow(self) -> None:
+        self._await_ready()
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._stopping.is_set() or bool(self._news()))
@@ -272,7 +382,7 @@ class Delivery:
 
     def _hand_over(self, change: Change) -> None:
         """Let the sink take an epoch, again and again where it fails."""
-        failures = 0
+        failures, since = 0, datetime.now().strftime(SINCE)
         retry = self.attachment.retry
         while True:
             try:
@@ -293,7 +403,7 @@ class Delivery:
                         f"{reason}; it was given up after {failures} attempts",
                         hint="fix it and start again: with a durable store it goes on at that epoch",
                     ) from error
-                self.problem = f"{reason}; {failures} attempts so far, it is tried again"
+                self.problem = f"{reason}; since {since}, {failures} attempts so far, it is tried again"
                 _LOG.warning("%s", self.problem)
             self._stopping.wait(retry.pause_after(failures))
 

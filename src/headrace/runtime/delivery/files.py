@@ -10,6 +10,7 @@ from typing import Final
 from headrace.errors import DeliveryError, UserError
 from headrace.runtime.delivery.contract import Origin
 from headrace.runtime.delivery.labels import LABEL, FolderLabel, unpacked
+from headrace.runtime.outside.trouble import away, is_away
 from headrace.runtime.results.changes import Change
 from headrace.runtime.store.whole_files import draft_of, is_draft, make_folder, put, settle
 from headrace.runtime.writing.tables import write_table
@@ -78,6 +79,8 @@ class FileSink:
                 if is_draft(path.name, origin.delivery):
                     path.unlink()
         except (OSError, ValueError) as error:
+            if is_away(error):
+                raise away(f"the folder {self._folder} cannot be used", error) from error
             raise DeliveryError(f"the folder {self._folder} cannot be used: {error}") from error
         self._label = label
 

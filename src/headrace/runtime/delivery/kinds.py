@@ -14,11 +14,11 @@ from typing import Final, assert_never
 
 from headrace.errors import UserError
 from headrace.runtime.delivery.contract import Retry, Sink
-from headrace.runtime.delivery.databases import database_at
 from headrace.runtime.delivery.files import FileSink
 from headrace.runtime.delivery.table import TableSink
 from headrace.runtime.delivery.topic import TopicSink
 from headrace.runtime.delivery.webhook import TIMEOUT, WebhookSink
+from headrace.runtime.outside.databases import database_at
 from headrace.suggestions import did_you_mean
 
 

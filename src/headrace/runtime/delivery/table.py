@@ -12,6 +12,7 @@ from headrace.elements import Batch, to_rows
 from headrace.errors import DeliveryError
 from headrace.runtime.delivery.contract import Origin
 from headrace.runtime.delivery.table_statements import DeliveredTable, Endpoint, TableRow, plain
+from headrace.runtime.outside.trouble import is_away
 from headrace.runtime.results.changes import Change
 from headrace.suggestions import did_you_mean
 from headrace.time import ALWAYS, INFINITY, TimeDomain, format_instant
@@ -112,7 +113,9 @@ class TableSink:
         try:
             with self._transaction() as cursor:
                 return self._table.claimed(cursor)
-        except Exception:  # each driver has an error of its own for a table that is not there
+        except Exception as error:  # each driver has an error of its own for a table that is not there
+            if is_away(error):
+                raise
             return None
 
     def _claim(self, cursor: Any, origin: Origin) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from headrace.errors import DeliveryError, UserError
+from headrace.errors import AwayError, DeliveryError, UserError
 from headrace.runtime.delivery.contract import Origin
 from headrace.runtime.delivery.record_forms import BESIDE, ChangesForm, Record, UpsertForm
 from headrace.runtime.delivery.records import AvroRecords, Encoder, JsonRecords
 from headrace.runtime.delivery.topic_beside import TopicBeside
+from headrace.runtime.outside.kafka import confluent_kafka, is_away_of_kafka
 from headrace.runtime.results.changes import Change
-from headrace.runtime.sources.messages.kafka import confluent_kafka
 
 SECONDS: Final = 30.0
 """How long Kafka has for one answer before the epoch is tried again."""
@@ -166,7 +166,8 @@ class TopicSink:
                 beside.make()
                 self._form.restore(beside.records(consumer))
         except self._kafka.KafkaException as error:
-            raise DeliveryError(
+            kind = AwayError if is_away_of_kafka(error.args[0]) else DeliveryError
+            raise kind(
                 f"Kafka at {self._settings['bootstrap.servers']} cannot be used: {error.args[0].str()}",
                 hint="check brokers, and the options for access",
             ) from error

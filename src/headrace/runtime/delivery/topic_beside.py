@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from headrace.errors import DeliveryError
-from headrace.runtime.sources.messages.kafka import confluent_kafka
+from headrace.runtime.outside.kafka import confluent_kafka
 
 _SECONDS: Final = 30.0
 """How long Kafka has for one answer."""

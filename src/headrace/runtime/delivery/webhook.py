@@ -9,16 +9,15 @@ from urllib.parse import urlsplit
 from headrace.errors import DeliveryError, UserError, shortened
 from headrace.later import later
 from headrace.runtime.delivery.contract import Origin
+from headrace.runtime.outside.web import connection
 from headrace.runtime.results.changes import Change
 from headrace.runtime.writing.tables import write_table
 from headrace.time import INFINITY, TimeDomain, format_instant
 
 if TYPE_CHECKING:
     import http.client as http
-    import ssl
 else:
     http = later("http.client")
-    ssl = later("ssl")
 
 TIMEOUT: Final = 30.0
 """Seconds that a receiver has for each step of a request, unless another time is given."""
@@ -108,21 +107,15 @@ class WebhookSink:
 
     def _post(self, body: bytes, headers: dict[str, str]) -> tuple[int, str]:
         """Send a request; the status of the answer, and the beginning of its text."""
-        connection = self._connection()
+        made = connection(self._host, self._port, secure=self._is_secure, timeout=self._timeout)
         try:
-            connection.request("POST", self._path, body, headers)
-            answer = connection.getresponse()
+            made.request("POST", self._path, body, headers)
+            answer = made.getresponse()
             return answer.status, answer.read(4 * _SHOWN).decode("utf-8", "replace").strip()
         except (OSError, http.HTTPException) as error:
             raise DeliveryError(f"the receiver cannot be reached: {error or type(error).__name__}") from error
         finally:
-            connection.close()
-
-    def _connection(self) -> http.HTTPConnection:
-        if not self._is_secure:
-            return http.HTTPConnection(self._host, self._port, timeout=self._timeout)
-        context = ssl.create_default_context()
-        return http.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=context)
+            made.close()
 
 
 def _is_plain(text: str) -> bool:

@@ -10,13 +10,15 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
-from headrace.errors import HeadraceError, SourceError, UserError
+from headrace.errors import AwayError, HeadraceError, SourceError, UserError, named
 from headrace.runtime.intake.folder import Folder
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.journal.followed import ReadFile
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.outside.patience import Away
 from headrace.runtime.sources.composed.chained import ChainedSource, Stretch
 from headrace.runtime.sources.composed.unreadable import UnreadableFile
 from headrace.runtime.sources.files.files import Stamp
@@ -99,6 +101,8 @@ class FolderFeed:
         self._begun: tuple[str, SplitSource | None] | None = None
         self._taken: _Taken | None = None
         self._unreadable: dict[str, str] = {}
+        self._away: dict[str, Away] = {}
+        self._alone = 0
         self._count = 0
         self._failures = 0
         self._error: BaseException | None = None
@@ -122,6 +126,7 @@ class FolderFeed:
         self._problem = None
         with self._lock:
             self._waiting = {label: stamp for label, stamp in self._waiting.items() if label in found}
+            self._away = {label: one for label, one in self._away.items() if label in found}
             before, self._seen = self._seen, {}
             for label, stamp in found.items():
                 self._judge(label, stamp, before.get(label))
@@ -150,7 +155,8 @@ class FolderFeed:
     def caught_up(self) -> bool:
         """Whether all files that were there at the last poll have been taken."""
         with self._lock:
-            return self._problem is None and not self._seen and not self._has_some()
+            is_left = self._failures < _ATTEMPTS and (self._begun or self._waiting or self._changed)
+            return self._problem is None and not self._seen and not is_left
 
     def waiting(self) -> None:
         """How many rows the files have that wait is not known before they are opened."""
@@ -160,17 +166,20 @@ class FolderFeed:
         with self._lock:
             if not self._has_some():
                 return None
-            changed, waiting = dict(self._changed), dict(self._waiting)
+            changed = dict(self._changed)
+            waiting = {label: stamp for label, stamp in self._waiting.items() if self._is_due(label)}
         taken = _Taken(self._max_rows, self._max_bytes)
-        most = 1 if self._failures else _MOST_FILES
-        if self._begun is not None:
-            self._go_on(taken, *self._begun)
+        most = 1 if self._failures or self._alone else _MOST_FILES
+        if self._begun is not None and not self._try(
+            self._begun[0], partial(self._go_on, taken, *self._begun)
+        ):
+            return None
         for label, stamp in changed.items():
             if not taken.is_full and len(taken.files) < most:
                 taken.add(label, stamp, self._refused(label, _CHANGED), 0)
         for label, stamp in waiting.items():
             if not taken.is_full and len(taken.files) < most:
-                self._begin(taken, label, stamp)
+                self._try(label, partial(self._begin, taken, label, stamp))
         with self._lock:
             self._taken = taken if taken.files else None
         if not taken.files:
@@ -195,8 +204,10 @@ class FolderFeed:
                 self._fail(taken, error)
                 return
             self._failures = 0
+            self._alone = max(0, self._alone - len(taken.files))
             for label, file in taken.files.items():
                 self._read[label] = file
+                self._away.pop(label, None)
                 self._changed.pop(label, None)
                 if self._waiting.pop(label, None) is not None:
                     self._count += 1
@@ -204,8 +215,11 @@ class FolderFeed:
             self._begun = (last, taken.partial) if taken.files[last].left else None
 
     def trouble(self) -> str | None:
-        """What was wrong when it was looked for last."""
-        return self._problem
+        """What was wrong when it was looked for last, or which file cannot be opened for now."""
+        with self._lock:
+            away = next(iter(self._away.values()), None)
+            others = f" (and {len(self._away) - 1} more)" if len(self._away) > 1 else ""
+        return self._problem or (None if away is None else f"{away}{others}")
 
     def check(self) -> str | None:
         """The reason if no epoch can read the files."""
@@ -223,7 +237,15 @@ class FolderFeed:
             self._ended.wait(self._folder.every)
 
     def _has_some(self) -> bool:
-        return self._failures < _ATTEMPTS and bool(self._begun or self._waiting or self._changed)
+        if self._failures >= _ATTEMPTS:
+            return False
+        if self._begun is not None:
+            return self._is_due(self._begun[0])
+        return bool(self._changed) or any(map(self._is_due, self._waiting))
+
+    def _is_due(self, label: str) -> bool:
+        """Whether a file is not one that could not be opened just now."""
+        return label not in self._away or self._away[label].is_due
 
     def _judge(self, label: str, stamp: Stamp, before: Stamp | None) -> None:
         """Sort a file that was found: it was read, it counts, it has changed, or it is looked at again."""
@@ -238,6 +260,22 @@ class FolderFeed:
             self._changed[label] = self._seen[label] = stamp
         else:
             self._waiting[label] = self._seen[label] = stamp
+
+    def _try(self, label: str, work: Callable[[], None]) -> bool:
+        """Do what opens a file; whether it could be opened. Otherwise it is tried again later."""
+        try:
+            work()
+        except AwayError as error:
+            with self._lock:
+                self._note_away(label, error)
+            return False
+        return True
+
+    def _note_away(self, label: str, error: AwayError) -> None:
+        """Remember when to try a file again, and report it once."""
+        if label not in self._away:
+            _LOG.warning("a file of %s cannot be read for now: %s", self._name, error)
+        self._away[label] = Away.after(self._away.get(label), error)
 
     def _begin(self, taken: _Taken, label: str, stamp: Stamp) -> None:
         """Take a file from its beginning; one that is not as it was found, or gone, is waited for."""
@@ -261,22 +299,36 @@ class FolderFeed:
             taken.add(label, now, source, start)
 
     def _source(self, label: str) -> SplitSource:
-        """What reads a file; where it cannot be read, what makes it a dead letter."""
+        """The source for a file, or a dead letter where the file is of no use.
+
+        Raises:
+            AwayError: it cannot be opened for now.
+        """
         if label in self._unreadable:
             return self._refused(label, self._unreadable[label])
         try:
             return self._folder.opened(label)
+        except AwayError:
+            raise
         except UserError as error:
             return self._refused(label, str(error))
+        except Exception as error:  # whatever it is, the other files are read
+            _LOG.warning("a file of %s cannot be read", self._name, exc_info=error)
+            return self._refused(label, f"{label}: {named(error)}")
 
     def _refused(self, label: str, reason: str) -> UnreadableFile:
         return UnreadableFile(self._folder.schema, label, reason)
 
     def _fail(self, taken: _Taken, error: BaseException) -> None:
         """An epoch could not read its files: each is tried alone, and one that cannot be read is left out."""
-        self._failures, self._error = self._failures + 1, error
         if self._begun is not None:
             self._begun = (self._begun[0], None)
+        if isinstance(error, AwayError):
+            self._alone = len(taken.files) if len(taken.files) > 1 else max(0, self._alone - 1)
+            if len(taken.files) == 1:
+                self._note_away(next(iter(taken.files)), error)
+            return
+        self._failures, self._error = self._failures + 1, error
         if self._failures >= _ATTEMPTS and isinstance(error, SourceError) and len(taken.files) == 1:
             self._unreadable[next(iter(taken.files))] = str(error)
             self._failures = 0

@@ -8,6 +8,7 @@ from typing import Final
 
 from headrace.errors import SourceError
 from headrace.language.statements.formats import ChangeRecords
+from headrace.runtime.outside.trouble import reading
 from headrace.runtime.sources.columnar.avro import fastavro
 from headrace.runtime.sources.files.files import list_files
 from headrace.runtime.sources.messages import avro, protobuf
@@ -16,7 +17,6 @@ from headrace.runtime.sources.messages.messages import METADATA, MessageFormat
 from headrace.runtime.sources.messages.protobuf import DescribedMessages, RegisteredMessages
 from headrace.runtime.sources.rows import written_times
 from headrace.runtime.sources.rows.options import check_known, missing_of, required
-from headrace.runtime.sources.rows.rows import reading
 from headrace.runtime.sources.rows.written_times import times_of
 from headrace.runtime.sources.text.csv import FORM_OPTIONS, csv_format
 from headrace.runtime.sources.text.debezium import RecordSource

@@ -10,10 +10,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from headrace.errors import UserError
+from headrace.errors import AwayError, UserError
 from headrace.runtime.intake.pulling import EndOfRowsError, FailedError, Pull, PulledPiece
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.outside.patience import Away
 from headrace.runtime.store.paths import make_inside
 from headrace.runtime.store.segments import cannot_write
 
@@ -70,6 +71,8 @@ class PullFeed:
         self._may_have_more = source.every > 0
         self._failures = 0
         self._problem: str | None = None
+        self._reason: str | None = None
+        self._away: Away | None = None
         self._lost: str | None = None
 
     def start(self, point: StreamPoint, columns: Sequence[str]) -> None:
@@ -176,10 +179,17 @@ class PullFeed:
             except FailedError as error:
                 self._note_end(str(error))
                 return
+            except AwayError as error:
+                self._away = Away.after(self._away, error)
+                self._note_problem(error.message, str(self._away))
+                self._stopped.wait(self._away.wait)
+                continue
             except UserError as error:
-                self._note_problem(str(error))
+                self._away = None
+                self._note_problem(str(error), str(error))
                 self._stopped.wait(max(self._source.every, _PAUSE))
                 continue
+            self._away = None
             self._add(found)
             if found is None or not self._source.drains:
                 self._stopped.wait(self._source.every)
@@ -192,7 +202,7 @@ class PullFeed:
 
     def _add(self, piece: PulledPiece | None) -> None:
         with self._room:
-            self._problem = None
+            self._problem = self._reason = None
             self._may_have_more = piece is not None and self._source.drains and self._source.every > 0
             if piece is None:
                 return
@@ -207,12 +217,12 @@ class PullFeed:
             self._ended, self._lost = reason is None, reason
         self._wake()
 
-    def _note_problem(self, problem: str) -> None:
+    def _note_problem(self, reason: str, problem: str) -> None:
         """Report once that nothing can be pulled."""
         with self._room:
-            is_new, self._problem = self._problem != problem, problem
+            is_new, self._reason, self._problem = self._reason != reason, reason, problem
         if is_new:
-            _LOG.warning("%s cannot be read: %s", self._name, problem)
+            _LOG.warning("%s cannot be read: %s", self._name, reason)
 
     def _has_some(self) -> bool:
         has_end = self._ended and not self._end_taken

@@ -15,8 +15,8 @@ import pyarrow as pa
 from headrace.errors import SourceError
 from headrace.language.statements.formats import ChangeRecords
 from headrace.runtime.intake.message_form import FORMAT_OPTIONS, form_of
+from headrace.runtime.outside.kafka import confluent_kafka
 from headrace.runtime.sources.composed.computed import ComputedColumns
-from headrace.runtime.sources.messages.kafka import confluent_kafka
 from headrace.runtime.sources.messages.messages import MessageFormat
 from headrace.runtime.sources.messages.topic import RECONNECTING, USER, Access, OffsetRange, TopicSource
 from headrace.runtime.sources.rows.contract import SplitSource

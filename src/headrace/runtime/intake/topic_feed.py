@@ -13,11 +13,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from headrace.errors import UserError
+from headrace.errors import AwayError, UserError
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.intake.topic import Topic, TopicPartitions, TopicStart
 from headrace.runtime.journal.followed import ReadFile
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.outside.patience import Away
 from headrace.runtime.sources.messages.topic import MESSAGE_BYTES, OffsetRange
 
 _LOG: Final = logging.getLogger("headrace")
@@ -61,6 +62,7 @@ class TopicFeed:
         self._error: BaseException | None = None
         self._problem: str | None = None
         self._lost: str | None = None
+        self._away: Away | None = None
 
     def start(self, point: StreamPoint, columns: Sequence[str]) -> None:
         """Begin to ask the brokers; what `point` names has been read."""
@@ -113,7 +115,7 @@ class TopicFeed:
     def caught_up(self) -> bool:
         """Whether no partition had more when the brokers were asked last."""
         with self._lock:
-            return self._problem is None and bool(self._ends) and not self._has_some()
+            return self._problem is None and bool(self._ends) and not self._away and not self._has_some()
 
     def waiting(self) -> int | None:
         """How many messages wait at most."""
@@ -150,16 +152,19 @@ class TopicFeed:
             taken, self._taken = self._taken, None
             if taken is None:
                 return
-            if error is None:
-                self._failures = 0
+            if isinstance(error, AwayError):
+                self._note_away(error)
+            elif error is None:
+                self._failures, self._away = 0, None
                 self._next |= taken
                 self._committed |= self._news
             elif self._problem is None:
                 self._failures, self._error = self._failures + 1, error
 
     def trouble(self) -> str | None:
-        """What was wrong when it was looked for last."""
-        return self._problem
+        """What was wrong when it was looked for last, or read."""
+        away = self._away
+        return self._problem or (None if away is None else str(away))
 
     def check(self) -> str | None:
         """The reason if messages are gone, or no epoch can read them."""
@@ -184,7 +189,7 @@ class TopicFeed:
     def _has_some(self) -> bool:
         # While its brokers do not answer nothing is taken that could not be read.
         is_there = self._problem is None and self._lost is None and self._failures < _ATTEMPTS
-        return is_there and bool(self._lags())
+        return is_there and (self._away is None or self._away.is_due) and bool(self._lags())
 
     def _begins(self, found: TopicPartitions) -> Mapping[int, int]:
         """Where to begin in partitions of which nothing was read."""
@@ -241,6 +246,12 @@ class TopicFeed:
         now = time.monotonic()
         self._short_since = now if self._short_since is None else self._short_since
         return now - self._short_since > _SETTLED
+
+    def _note_away(self, error: AwayError) -> None:
+        """Remember that something was away that reading needs, and report it once."""
+        if self._away is None:
+            _LOG.warning("the topic of %s cannot be read for now: %s", self._name, error)
+        self._away = Away.after(self._away, error)
 
     def _note_problem(self, problem: str) -> None:
         """Report once that the brokers do not answer."""

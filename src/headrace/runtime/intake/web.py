@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import urllib.error
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from headrace.errors import SourceError, UserError
-from headrace.later import later
 from headrace.runtime.intake.pulling import PulledPiece
+from headrace.runtime.outside.web import asked, shown
 from headrace.runtime.sources.composed.computed import ComputedSource
 from headrace.runtime.sources.composed.unreadable import UnreadableFile
 from headrace.runtime.sources.rows.contract import SplitSource
@@ -23,21 +22,12 @@ from headrace.runtime.sources.text.json import JsonSource
 from headrace.runtime.sources.text.json_values import place_of
 from headrace.schema import Schema
 
-if TYPE_CHECKING:
-    import http.client as http
-    import urllib.request as requests
-else:
-    http = later("http.client")
-    requests = later("urllib.request")
-
 OPTIONS: Final = ("url", "poll", "format", "authorization", "path")
 """The options of an address, besides those of the format of its answers."""
 
 FORMATS: Final = ("json", "csv")
 """The formats of answers."""
 
-_SECONDS: Final = 30.0
-"""How long a server has for each part of an answer."""
 _MOST_BYTES: Final = 256 * 2**20
 """An answer has fewer bytes."""
 _ROW_BYTES: Final = 100
@@ -76,7 +66,7 @@ class WebPull:
     ) -> None:
         self.every = every
         self._url = url
-        self._label = _shown(url)
+        self._label = shown(url)
         self._authorization = authorization
         self._schema = schema
         self._opened = opened
@@ -87,26 +77,17 @@ class WebPull:
         """What the address answers, if that has changed.
 
         Raises:
-            SourceError: it cannot be reached, or answers with an error.
+            AwayError: it cannot be reached, breaks off, or says that it cannot answer for now.
+            SourceError: it answers with an error.
         """
-        request = requests.Request(self._url, headers=dict(self._conditions))
-        if self._authorization is not None:
-            # Not sent to where an answer points.
-            request.add_unredirected_header("Authorization", self._authorization)
-        try:
-            with requests.urlopen(request, timeout=_SECONDS) as answer:
-                body: bytes = answer.read(_MOST_BYTES)
-                said = {name: answer.headers.get(name) for name in _CONDITIONS}
-        except urllib.error.HTTPError as error:
-            if error.code == 304:
-                return None
-            raise SourceError(f"{self._label} answers {error.code}", hint="check the option url") from None
-        except (OSError, http.HTTPException, ValueError) as error:
-            raise SourceError(
-                f"{self._label} cannot be reached: {error}", hint="check the option url"
-            ) from None
-        if len(body) >= _MOST_BYTES:
-            raise SourceError(f"{self._label} answers with {_MOST_BYTES} bytes or more")
+        secret = {} if self._authorization is None else {"Authorization": self._authorization}
+        answer = asked(self._url, self._label, headers=self._conditions, secret=secret, most=_MOST_BYTES)
+        if answer.status == 304:
+            return None
+        if not 200 <= answer.status < 300:
+            raise SourceError(f"{self._label} answers {answer.status}", hint="check the option url")
+        body = answer.body
+        said = {name: answer.headers.get(name) for name in _CONDITIONS}
         self._conditions = {_CONDITIONS[name]: text for name, text in said.items() if text is not None}
         number = int.from_bytes(hashlib.sha256(body).digest()[:7], "big")
         if number == last:
@@ -197,9 +178,3 @@ def labelled(source: SplitSource, label: str) -> SplitSource:
             return replace(source, input=labelled(source.input, label))
         case _:
             return source
-
-
-def _shown(url: str) -> str:
-    """An address without what may be secret."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,10 +25,10 @@ class Held:
         self.reached, self.go = threading.Event(), threading.Event()
         run_epoch = LiveRun._run_epoch
 
-        def waits(live: LiveRun, intakes: Mapping[str, Intake]) -> Mapping[str, BaseException]:
+        def waits(live: LiveRun, intakes: Mapping[str, Intake], *more: Any) -> Mapping[str, BaseException]:
             self.reached.set()
             self.go.wait(30)
-            return run_epoch(live, intakes)
+            return run_epoch(live, intakes, *more)
 
         monkeypatch.setattr(LiveRun, "_run_epoch", waits)
 

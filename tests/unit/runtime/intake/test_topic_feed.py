@@ -23,6 +23,7 @@ from headrace.runtime.intake import topic as topic_module
 from headrace.runtime.intake.topic import open_topic
 from headrace.runtime.intake.topic_feed import TopicFeed
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.outside.patience import patient
 from headrace.runtime.sources.composed.computed import ComputedColumns
 from headrace.schema import BIGINT, Field, Schema
 from kafka_broker import kafka_broker
@@ -415,7 +416,7 @@ def test_a_broker_that_is_away_for_a_while_is_waited_for(
             subprocess.run(["pkill", "-CONT", "-f", str(tmp_path / "broker.properties")], check=True)
             topic.send(row(3))
             wait_until(lambda: values(db), [1, 2, 3])
-            assert db.problems == {}
+            wait_until(lambda: dict(db.problems), {})
 
 
 class Registry(http.server.BaseHTTPRequestHandler):
@@ -441,8 +442,11 @@ class Registry(http.server.BaseHTTPRequestHandler):
         is_known = self.headers["Authorization"] == "Basic dXNlcjpwdw=="
         self.send_response(200 if is_known and number in self.schemas else 404 if is_known else 401)
         self.end_headers()
-        if is_known and number in self.schemas:
-            self.wfile.write(json.dumps({"schema": json.dumps(self.schema(number))}).encode())
+        if is_known:
+            unknown = {"error_code": 40403, "message": "Schema not found"}
+            known = number in self.schemas
+            answer = {"schema": json.dumps(self.schema(number))} if known else unknown
+            self.wfile.write(json.dumps(answer).encode())
 
     def log_message(self, *arguments: object) -> None:
         """Nothing."""
@@ -467,7 +471,7 @@ def test_avro_with_a_registry(broker: str, monkeypatch: pytest.MonkeyPatch) -> N
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setenv("HEADRACE_SECRET_REGISTRY", f"http://user:pw@127.0.0.1:{server.server_port}/")
     columns = "v BIGINT, ts BIGINT, at TIMESTAMP, tags ARRAY<STRING>, _offset BIGINT"
-    with hr.connect(runner="inline") as db:
+    with patient(lag=0.0), hr.connect(runner="inline") as db:
         db.execute(topic.stream(columns, ", format 'avro', schema_registry SECRET 'registry'", "DISORDER 10"))
         db.execute(SAID + "SELECT v, at, tags, _offset AS o FROM s")
         db.start()

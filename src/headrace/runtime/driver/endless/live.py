@@ -43,6 +43,7 @@ from headrace.runtime.intake.streams import Intake, LiveStream, ReadAgain, Strea
 from headrace.runtime.intake.system_feed import SystemFeed
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.exchanges import PlanExchange
+from headrace.runtime.outside.patience import Away
 
 T = TypeVar("T")
 
@@ -133,6 +134,7 @@ class LiveRun:
         self._feeds: Mapping[str, Feed] = {}
         self._changes: list[tuple[Callable[[], Any], Future[Any]]] = []
         self._blamed: Mapping[str, BaseException] = {}
+        self._away: dict[str, Away] = {}
         self._promises: list[_Promise] = []
         self._promised: list[_Promise] = []
         self._ahead = CatchingUps(run)
@@ -149,7 +151,8 @@ class LiveRun:
     def troubles(self) -> dict[str, str]:
         """Streams that cannot be read for now, with the reason; they are tried again."""
         found = {name: feed.trouble() for name, feed in self._feeds.items() if name not in self.problems}
-        return {name: trouble for name, trouble in found.items() if trouble is not None}
+        away = {name: str(one) for name, one in self._away.items()}
+        return away | {name: trouble for name, trouble in found.items() if trouble is not None}
 
     def start(self, feeds: Mapping[str, Feed]) -> None:
         """Start the feeds and the thread; where a feed cannot start, those before it are stopped again."""
@@ -365,18 +368,25 @@ class LiveRun:
                 self._refresh_what_is_due()
                 intakes = self._next()
                 if intakes is not None:
-                    self._pass(intakes)
+                    self._pass(intakes, intakes.keys())
         except BaseException as error:  # whatever it is, whoever waits has to hear of it
             self.error = self.error or error
         if not self._ended:
             self._finish()
 
-    def _pass(self, intakes: Mapping[str, Intake]) -> None:
-        """Run an epoch, and do what follows from its commit."""
-        before = self._run.reading
-        failed = self._run_epoch(intakes)
+    def _pass(self, intakes: Mapping[str, Intake], waiting: Collection[str] = ()) -> None:
+        """Run an epoch, and do what follows from its commit.
+
+        Args:
+            intakes: what it takes.
+            waiting: the streams that may come later.
+        """
+        before, epochs = self._run.reading, self._run.totals.epochs
+        failed = self._run_epoch(intakes, waiting)
+        self._note_away(intakes, failed)
         self._run.merge()
-        self._note(intakes, before)
+        if self._run.totals.epochs > epochs:
+            self._note(intakes, before)
         blamed = {name: error for name, error in self._blamed.items() if name not in intakes}
         self._blamed = {**blamed, **failed}
         self._settle(failed)
@@ -400,13 +410,24 @@ class LiveRun:
         for feed in noting:
             feed.note(describe(epoch, feed.kind))
 
-    def _run_epoch(self, intakes: Mapping[str, Intake]) -> Mapping[str, BaseException]:
+    def _note_away(self, intakes: Mapping[str, Intake], failed: Mapping[str, Exception]) -> None:
+        """Remember of the streams without a feed which of them could not be read, and when to try again."""
+        for name in intakes:
+            if name not in self._feeds and (error := failed.get(name)) is not None:
+                if name not in self._away:
+                    LOG.warning("%s cannot be read for now: %s", name, told(error))
+                self._away[name] = Away.after(self._away.get(name), error)
+            else:
+                self._away.pop(name, None)
+
+    def _run_epoch(self, intakes: Mapping[str, Intake], waiting: Collection[str]) -> Mapping[str, Exception]:
         """Run an epoch; the streams that had to be left out, with the error."""
         self._in_epoch = True
         try:
             self.attempt = Attempt(self._run.totals.epochs + 1, time.monotonic())
             return run_epoch(
-                self._run, intakes, self._blamed.keys(), lambda: self._stopping, self._notice_failure
+                *(self._run, intakes, self._blamed.keys()),
+                *(lambda: self._stopping, self._notice_failure, waiting),
             )
         finally:
             self._in_epoch, self.attempt = False, None
@@ -580,14 +601,14 @@ class LiveRun:
         self._check()
         if self._stopping or self._changes:
             return None
+        if self._run.reads_relations:
+            return self._share() or None
         if not self._something():
             self._look()
             return {} if self._run.is_due() else None
-        if self._run.reads_relations:
-            return self._run.next_share()
         if not all(feed.ready() for feed in self._feeds.values()):
             time.sleep(LINGER)
-        intakes = self._run.next_share()
+        intakes = self._share()
         for name, feed in self._feeds.items():
             intake = feed.take(self._run.point(name))
             if intake is not None:
@@ -634,9 +655,16 @@ class LiveRun:
                 promise.done.set_result(None)
 
     def _something(self) -> bool:
-        fed = any(feed.ready() for feed in self._feeds.values())
-        asked = self._stopping or bool(self._changes) or bool(self._promises)
-        return asked or fed or bool(self._run.next_share())
+        if self._stopping or self._changes:
+            return True
+        if self._share() or self._run.reads_relations:
+            return bool(self._share())
+        return bool(self._promises) or any(feed.ready() for feed in self._feeds.values())
+
+    def _share(self) -> dict[str, Intake]:
+        """What the next epoch takes of the bounded streams, without those that are away for now."""
+        share = self._run.next_share()
+        return {name: one for name, one in share.items() if name not in self._away or self._away[name].is_due}
 
     def _check(self) -> None:
         for name, feed in self._feeds.items():

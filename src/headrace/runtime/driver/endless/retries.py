@@ -11,11 +11,13 @@ One query's or stream's fault must not end the run of the others.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from headrace.errors import (
+    AwayError,
     DeadLetterError,
     ExecutionError,
     HeadraceError,
@@ -31,6 +33,7 @@ from headrace.runtime.driver.facts.progress import Progress
 from headrace.runtime.driver.facts.reports import log_retry
 from headrace.runtime.driver.query_set import Reason
 from headrace.runtime.intake.streams import Intake
+from headrace.runtime.outside.patience import patience
 
 ATTEMPTS: Final = 4
 """So often an epoch is tried before streams are left out of it."""
@@ -63,12 +66,14 @@ def run_epoch(
     blamed: Collection[str] = (),
     is_stopping: Callable[[], bool] = lambda: False,
     notice: Callable[[Exception], None] = lambda error: None,
+    waiting: Collection[str] | None = None,
 ) -> dict[str, Exception]:
     """Run and commit an epoch, if need be without the queries or streams that make it fail.
 
     An epoch that fails is tried again, unless the error says that it will fail again. If workers keep dying,
     it is tried without the queries that kill them, which end with it. Then it is tried without each of the
-    streams whose rows come again, such as batches of Spark's, then without all of them.
+    streams whose rows come again, such as batches of Spark's, then without all of them. Where something
+    outside is away, the streams that need it come later, or the epoch waits.
 
     Args:
         run: what commits the epoch.
@@ -77,6 +82,8 @@ def run_epoch(
             out first.
         is_stopping: whether the run is to end; a failure is then not looked into.
         notice: hears why the epoch is tried again.
+        waiting: the streams that may come later if something outside is away that they need; None where the
+            epoch waits for that itself, for a while.
 
     Returns:
         The streams that were left out, with the error.
@@ -90,12 +97,16 @@ def run_epoch(
     error = _tried(run, intakes)
     if error is None:
         return {}
-    for left_out, ended in _ways(run, intakes, blamed, error):
+    away = isinstance(error, AwayError)
+    ways = _later(intakes, waiting) if away else _ways(run, intakes, blamed, error)
+    for left_out, ended in ways:
         rest = {name: intake for name, intake in intakes.items() if name not in left_out}
         if is_stopping():
             break
         log_retry(run.totals.epochs + 1, error)
         notice(error)
+        if away and not rest:
+            return dict.fromkeys(left_out, error)
         if _tried(run, rest, ended) is None:
             run.sweep_strays()
             return dict.fromkeys(left_out, error)
@@ -106,6 +117,22 @@ def run_epoch(
         hint="nothing of it counts; once the cause is mended, start again: a durable store goes on from its "
         "last commit",
     ) from error
+
+
+def _later(
+    intakes: Mapping[str, Intake], waiting: Collection[str] | None
+) -> Iterator[tuple[Sequence[str], Mapping[str, Reason]]]:
+    """What to leave out of an epoch that needs something that is away, one way after the other."""
+    nothing: Mapping[str, Reason] = {}
+    if waiting is None:
+        for failures in range(1, ATTEMPTS):
+            time.sleep(patience().after(failures))
+            yield [], nothing
+        return
+    suspects = [name for name in intakes if name in waiting]
+    yield from (([name], nothing) for name in suspects)
+    if len(suspects) > 1:
+        yield suspects, nothing
 
 
 def _ways(

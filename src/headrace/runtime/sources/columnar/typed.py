@@ -11,11 +11,12 @@ from typing import ClassVar, Generic, TypeVar
 
 import pyarrow as pa
 
+from headrace.runtime.outside.trouble import reading
 from headrace.runtime.sources.files.files import list_files, mark_of, overlaps
 from headrace.runtime.sources.files.remote import ACCOUNT_OPTIONS, Place, account_of
 from headrace.runtime.sources.rows.contract import Read
 from headrace.runtime.sources.rows.options import check_known, missing_of, required
-from headrace.runtime.sources.rows.rows import gather, reading, typed_rows, with_nulls
+from headrace.runtime.sources.rows.rows import gather, typed_rows, with_nulls
 from headrace.runtime.sources.rows.widening import Lacking, check_columns, readable_schema
 from headrace.schema import Schema
 

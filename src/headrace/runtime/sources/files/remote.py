@@ -15,28 +15,22 @@ from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
-from urllib.error import URLError
+from typing import Any, BinaryIO, Final, cast
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.fs
 
 from headrace.errors import PolicyError, SourceError
-from headrace.later import later
+from headrace.runtime.outside.patience import patience
+from headrace.runtime.outside.trouble import away, is_away
+from headrace.runtime.outside.web import opened, requested
 from headrace.runtime.sources.files.patterns import is_hidden, is_partition, is_pattern
-
-if TYPE_CHECKING:
-    import urllib.request as requests
-else:
-    requests = later("urllib.request")
 
 ACCOUNT_OPTIONS: Final = ("access_key", "secret_key", "session_token", "region", "endpoint", "anonymous")
 """The options that say how an object store is reached."""
 
 _WEB: Final = ("http", "https")
-_PATIENCE: Final = 60.0
-"""Seconds that a web server may be silent."""
 _BUFFER: Final = 2**20
 _BY_ARROW: Final = ("gs", "gcs", "abfs", "abfss", "hdfs")
 _NANOSECONDS: Final = 1_000_000_000
@@ -97,7 +91,7 @@ class RemoteFile:
             OSError: it cannot be read.
         """
         if self.is_sequential:
-            return cast(BinaryIO, _requested(self.url, "GET"))
+            return opened(self.url, self.size)
         return cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, self.open_native()), _BUFFER))
 
     def open_native(self) -> pa.NativeFile:
@@ -107,8 +101,8 @@ class RemoteFile:
             OSError: it cannot be read.
         """
         if self.is_sequential:
-            with _requested(self.url, "GET") as answer:
-                return pa.BufferReader(answer.read())
+            with opened(self.url, self.size) as file:
+                return pa.BufferReader(file.read())
         system, path = _system_of(self.url, self.account)
         return system.open_input_file(path)
 
@@ -180,6 +174,8 @@ def remote_files(url: str, account: Account) -> tuple[RemoteFile, ...]:
             found = _info(url, account)
             return tuple(_in_folder(url, account)) if found is None else (found,)
     except OSError as error:
+        if is_away(error):
+            raise away(url, error, _hint_of(url)) from error
         reason = (str(error).partition("\n")[0] or type(error).__name__).removeprefix(f"{url}: ")
         raise SourceError(f"{url}: {reason}", hint=_hint_of(url)) from error
 
@@ -232,7 +228,7 @@ def _in_folder(url: str, account: Account, *, recursive: bool = False) -> Iterat
 def _info(url: str, account: Account) -> RemoteFile | None:
     """A file, or None where there is none of that name, or a folder."""
     if urlsplit(url).scheme in _WEB:
-        with _requested(url, "HEAD") as answer:
+        with requested(url, "HEAD") as answer:
             length, changed = answer.headers["Content-Length"], answer.headers["Last-Modified"]
         if length is None:
             raise OSError("the server does not say how long it is")
@@ -252,18 +248,6 @@ def _is_partition(info: pyarrow.fs.FileInfo) -> bool:
 def _changed(info: pyarrow.fs.FileInfo) -> int:
     """When a file was changed last, in whole seconds: lists of objects have fractions, and objects do not."""
     return (info.mtime_ns or 0) // _NANOSECONDS * _NANOSECONDS
-
-
-def _requested(url: str, method: str) -> Any:
-    """The answer of a web server.
-
-    Raises:
-        OSError: it does not answer, or not with the file.
-    """
-    try:
-        return requests.urlopen(requests.Request(url, method=method), timeout=_PATIENCE)
-    except URLError as error:
-        raise OSError(f"the server does not give it: {error}") from error
 
 
 def _system_of(url: str, account: Account) -> tuple[pyarrow.fs.FileSystem, str]:
@@ -287,7 +271,8 @@ def _object_store(account: Account) -> pyarrow.fs.FileSystem:
     options = dict(account)
     endpoint = options.get("endpoint", "")
     scheme, found, host = endpoint.partition("://")
-    given: dict[str, Any] = {
+    silent = patience().silent
+    given: dict[str, Any] = {"connect_timeout": silent, "request_timeout": silent} | {
         name: options[name]
         for name in ("access_key", "secret_key", "session_token", "region")
         if name in options

@@ -18,7 +18,7 @@ import numpy as np
 
 from headrace.elements import Int64Array
 from headrace.errors import SourceError, UserError
-from headrace.runtime.sources.messages.kafka import confluent_kafka
+from headrace.runtime.outside.kafka import confluent_kafka
 from headrace.runtime.sources.messages.memory import KEY, VALUE, copy, look, measure, release, select, times
 from headrace.runtime.sources.messages.messages import Beside, Header, Messages, Pieces
 

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import base64
 import json
-import urllib.error
-from typing import TYPE_CHECKING, Any, Final
+import time
+from contextlib import suppress
+from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
-from headrace.errors import SourceError
-from headrace.later import later
+from headrace.errors import AwayError, SourceError
+from headrace.runtime.outside.patience import patience
+from headrace.runtime.outside.web import asked
 
-if TYPE_CHECKING:
-    import urllib.request as requests
-else:
-    requests = later("urllib.request")
-
-_SECONDS: Final = 10.0
-"""How long a registry has for an answer."""
 HEAD: Final = 5
 """So many bytes are before what the schema says."""
 _AWAY: Final = "check the option schema_registry"
@@ -54,18 +49,19 @@ def registered(registry: str, number: int, kind: str, form: str = "") -> str:
         form: in which form it is wanted, as the registry calls it.
 
     Raises:
-        SourceError: the registry does not answer.
+        AwayError: the registry does not answer, or not with a schema.
         UnusableError: it has no such schema, or that is of another kind.
     """
-    try:
-        found: dict[str, Any] = json.loads(_answer(registry, number, form))
-        if found.get("schemaType", "AVRO") != kind:
-            raise UnusableError(f"schema {number} is not one of {kind.capitalize()}")
-        if found.get("references"):
-            raise UnusableError(f"schema {number} refers to other schemas, which are not looked up")
-        return str(found["schema"])
-    except (ValueError, KeyError, AttributeError) as error:
-        raise UnusableError(f"schema {number} cannot be read: {error}") from None
+    found: dict[str, Any] = {}
+    with suppress(ValueError, TypeError):
+        found = dict(json.loads(_answer(registry, number, form)))
+    if "schema" not in found:
+        raise AwayError(f"the schema registry answers without schema {number}", hint=_AWAY)
+    if found.get("schemaType", "AVRO") != kind:
+        raise UnusableError(f"schema {number} is not one of {kind.capitalize()}")
+    if found.get("references"):
+        raise UnusableError(f"schema {number} refers to other schemas, which are not looked up")
+    return str(found["schema"])
 
 
 def register(registry: str, subject: str, schema: str) -> int:
@@ -88,38 +84,77 @@ def register(registry: str, subject: str, schema: str) -> int:
 
 
 def _answer(registry: str, number: int, form: str) -> bytes:
-    """What the registry says of a schema."""
+    """What the registry says of a schema.
+
+    A schema that it does not know may be one that it does not know yet: a replica lags, a proxy is ahead of
+    the registry.
+
+    Raises:
+        AwayError: the registry does not answer, or has not known the schema for long.
+        UnusableError: it does not know the schema.
+    """
+    missing = (registry, number)
     try:
-        return _asked(registry, f"schemas/ids/{number}{form and f'?format={form}'}")
-    except _MissingError:
-        raise UnusableError(f"the registry has no schema {number}") from None
+        found = _asked(registry, f"schemas/ids/{number}{form and f'?format={form}'}")
+    except _MissingError as error:
+        since = _missed.setdefault(missing, time.monotonic())
+        if len(_missed) > _MOST_MISSED:
+            del _missed[next(iter(_missed))]
+        if error.is_certain and time.monotonic() - since >= patience().lag:
+            raise UnusableError(f"the registry has no schema {number}") from None
+        raise AwayError(error.message, hint=error.hint) from None
+    _missed.pop(missing, None)
+    return found
+
+
+_missed: Final[dict[tuple[str, int], float]] = {}
+"""Since when registries have not known schemas (`time.monotonic()`)."""
+_MOST_MISSED: Final = 1_000
 
 
 class _MissingError(SourceError):
-    """The registry does not have what it was asked for."""
+    """The registry does not have what it was asked for.
+
+    Attributes:
+        is_certain: whether a registry says so, and not something before it.
+    """
+
+    is_certain = False
 
 
 def _asked(registry: str, path: str, body: bytes | None = None) -> bytes:
     """The answer to a request.
 
     Raises:
-        SourceError: there is none, or not a good one.
+        AwayError: there is none for now.
+        SourceError: it is not a good one.
     """
     parts = urlsplit(registry)
     host = parts.netloc.rpartition("@")[2]
-    request = requests.Request(f"{parts.scheme}://{host}{parts.path.rstrip('/')}/{path}", body)
-    request.add_header("Accept", f"{_FORM}, application/json")
+    headers, secret = {"Accept": f"{_FORM}, application/json"}, {}
     if body is not None:
-        request.add_header("Content-Type", _FORM)
+        headers["Content-Type"] = _FORM
     if parts.username is not None:
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-        request.add_header("Authorization", f"Basic {base64.b64encode(user.encode()).decode()}")
+        secret["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
+    label = f"the schema registry at {host}"
+    url = f"{parts.scheme}://{host}{parts.path.rstrip('/')}/{path}"
+    answer = asked(
+        url, label, method="GET" if body is None else "POST", body=body, headers=headers, secret=secret
+    )
+    if 200 <= answer.status < 300:
+        return answer.body
+    if answer.status == 404:
+        missing = _MissingError(f"{label} answers 404", hint=_AWAY)
+        missing.is_certain = _says_why(answer.body)
+        raise missing
+    kind = AwayError if answer.status in (401, 403) else SourceError
+    raise kind(f"{label} answers {answer.status}", hint=_AWAY)
+
+
+def _says_why(body: bytes) -> bool:
+    """Whether an error is one that a registry has written: an object with its number."""
     try:
-        with requests.urlopen(request, timeout=_SECONDS) as answer:
-            found: bytes = answer.read()
-            return found
-    except urllib.error.HTTPError as error:
-        kind = _MissingError if error.code == 404 else SourceError
-        raise kind(f"the schema registry at {host} answers {error.code}", hint=_AWAY) from None
-    except OSError as error:
-        raise SourceError(f"the schema registry at {host} cannot be reached: {error}", hint=_AWAY) from None
+        return "error_code" in json.loads(body)
+    except (ValueError, TypeError):
+        return False

@@ -10,7 +10,7 @@ from functools import cached_property
 from threading import Lock
 from typing import Final
 
-from headrace.errors import SourceError
+from headrace.errors import AwayError, SourceError
 from headrace.runtime.sources.files.files import overlaps
 from headrace.runtime.sources.files.remote import Place
 from headrace.runtime.sources.messages.librdkafka import ReachedOffsets, Reader
@@ -170,7 +170,7 @@ def messages_of(access: Access, chosen: OffsetRange, beside: Beside = frozenset(
             if found.offset > before.offset:
                 until = time.monotonic() + PATIENCE
             elif time.monotonic() > until:
-                raise SourceError(
+                raise AwayError(
                     f"nothing has come of the topic {access.topic} for {PATIENCE:.0f} seconds",
                     hint="see whether its brokers run",
                 )

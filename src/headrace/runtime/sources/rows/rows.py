@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -17,23 +16,6 @@ from headrace.runtime.sources.rows.widening import convert, raw_counts
 from headrace.runtime.writing.texts import row_texts
 from headrace.schema import STRING, Schema, sql_type
 from headrace.value_texts import value_texts
-
-
-@contextmanager
-def reading(label: str, kind: str) -> Iterator[None]:
-    """Turn what Arrow and the system say about a damaged or missing file into a SourceError.
-
-    Args:
-        label: the file's name to show.
-        kind: what the file should be, such as `Parquet file`.
-    """
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
-        raise SourceError(
-            f"{label}: {reason}", hint=f"check that it is a complete, readable {kind}"
-        ) from error
 
 
 def changed(label: str) -> SourceError:

@@ -15,12 +15,13 @@ import pyarrow.csv
 
 from headrace.elements import Int64Array
 from headrace.errors import PlanError, SourceError
+from headrace.runtime.outside.trouble import reading
 from headrace.runtime.sources.files.files import list_files, overlaps
 from headrace.runtime.sources.files.remote import ACCOUNT_OPTIONS, Place, account_of
 from headrace.runtime.sources.rows import written_times
 from headrace.runtime.sources.rows.contract import Read
 from headrace.runtime.sources.rows.options import check_known, flag, missing_of, renamed, required, whole
-from headrace.runtime.sources.rows.rows import gather, reading, with_nulls
+from headrace.runtime.sources.rows.rows import gather, with_nulls
 from headrace.runtime.sources.rows.values import infer_type
 from headrace.runtime.sources.rows.widening import Lacking, find_column
 from headrace.runtime.sources.rows.written_times import ISO, WrittenTimes, times_of

@@ -15,12 +15,13 @@ import pyarrow.json
 from headrace.elements import BoolArray, Int64Array
 from headrace.errors import PlanError, SourceError
 from headrace.nested import is_nested
+from headrace.runtime.outside.trouble import reading
 from headrace.runtime.sources.files.files import list_files, overlaps
 from headrace.runtime.sources.files.remote import ACCOUNT_OPTIONS, Place, account_of
 from headrace.runtime.sources.rows import written_times
 from headrace.runtime.sources.rows.contract import Read
 from headrace.runtime.sources.rows.options import check_known, missing_of, renamed, required
-from headrace.runtime.sources.rows.rows import gather, reading
+from headrace.runtime.sources.rows.rows import gather
 from headrace.runtime.sources.rows.widening import warn_left_out
 from headrace.runtime.sources.rows.written_times import ISO, SYNONYMS, WrittenTimes, times_of
 from headrace.runtime.sources.text.blocks import (

@@ -11,6 +11,7 @@ from typing import Any, Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from headrace.errors import UserError
+from headrace.runtime.outside.patience import patience
 
 _SSL: Final = ("disable", "require", "verify-full")
 
@@ -20,7 +21,8 @@ class DatabaseAddress:
     """How a database is reached.
 
     Attributes:
-        connect: opens a connection of the DB-API that does not commit on its own.
+        connect: opens a connection of the DB-API that does not commit on its own, and fails where the
+            database is silent.
         marker: how its driver marks the place of a parameter.
     """
 
@@ -61,7 +63,7 @@ def database_at(
             return _postgresql(parts, user, password)
         case "sqlite" if parts.path.startswith("/") and not parts.netloc:
             path = unquote(parts.path)
-            return DatabaseAddress(lambda: sqlite3.connect(path), "?")
+            return DatabaseAddress(lambda: sqlite3.connect(path, patience().silent), "?")
         case _:
             raise _unknown()
 
@@ -85,7 +87,7 @@ def _postgresql(parts: SplitResult, user: str | None, password: str | None) -> D
         settings["unix_sock"] = f"{folder}/.s.PGSQL.{port}"
     else:
         settings |= {"host": parts.hostname or "localhost", "port": port, "ssl_context": _context(mode)}
-    return DatabaseAddress(lambda: driver.connect(**settings), "%s")
+    return DatabaseAddress(lambda: driver.connect(**settings, timeout=patience().silent), "%s")
 
 
 def _context(mode: str) -> ssl.SSLContext | None:

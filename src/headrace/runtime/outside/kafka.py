@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any, Final
 
 from headrace.errors import UserError
+
+_AWAY: Final = (
+    *("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", "_WAIT_COORD", "_TIMED_OUT_QUEUE"),
+    *("LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "REQUEST_TIMED_OUT", "BROKER_NOT_AVAILABLE"),
+    *("COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR", "NETWORK_EXCEPTION"),
+    *("NOT_ENOUGH_REPLICAS", "CONCURRENT_TRANSACTIONS", "_STATE"),
+)
+"""What Kafka's errors are called that pass."""
+
+
+def is_away_of_kafka(error: Any) -> bool:
+    """Whether an error of Kafka's says that its brokers cannot answer for now.
+
+    Args:
+        error: a `KafkaError`.
+    """
+    return error.name() in _AWAY or bool(error.retriable())
 
 
 def confluent_kafka(user: str, part: str = "") -> Any:

@@ -98,7 +98,8 @@ def _between(low: int, high: int, batches: Iterator[pa.RecordBatch]) -> Iterator
     """The rows `[low, high)` of batches laid end to end; those after them are not decoded."""
     at = 0
     while at < high:
-        batch = next(batches)
+        if (batch := next(batches, None)) is None:
+            raise pa.ArrowInvalid(f"it has fewer rows than its footer says, {at} of {high} in a row group")
         first, last = max(low - at, 0), min(high - at, batch.num_rows)
         if first < last:
             yield batch.slice(first, last - first)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 
@@ -34,8 +35,14 @@ def written(form: str) -> bytes:
         return "".join(json.dumps(row) + "\n" for row in ROWS).encode()
     if form == "csv":
         return b"ts,v\n" + b"".join(b"%d,%d\n" % (row["ts"], row["v"]) for row in ROWS)
-    sink = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(ROWS), sink)
+    sink, table = io.BytesIO(), pa.Table.from_pylist(ROWS)
+    if form == "parquet":
+        pq.write_table(table, sink)
+    elif form == "orc":
+        pyarrow.orc.write_table(table, sink)
+    else:
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
     return sink.getvalue()
 
 
@@ -67,7 +74,8 @@ def test_a_server_says_when_to_come_again(site: ToxicSite) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mood", "form"), [*((mood, "csv") for mood in MOODS), ("cut", "json"), ("cut", "parquet")]
+    ("mood", "form"),
+    [*((mood, "csv") for mood in MOODS), *(("cut", form) for form in ("json", "parquet", "arrow", "orc"))],
 )
 def test_a_run_over_a_file_ends_with_all_rows_or_none(site: ToxicSite, form: str, mood: str) -> None:
     site.body = written(form)

@@ -37,6 +37,9 @@ class Origin:
         schema: the columns of the answer.
         key: columns of which no two rows at one instant have the same values, as few as are known to be
             enough; None where the query does not say.
+        changes: the columns of the changes: the epoch, those of the answer, when a row begins and ends, and
+            how often it comes.
+        is_stream: whether the answer is a stream of events, whose rows are of an instant each.
     """
 
     query: str
@@ -47,6 +50,8 @@ class Origin:
     start: int
     schema: Schema
     key: tuple[str, ...] | None
+    changes: Schema
+    is_stream: bool = False
 
 
 class Sink(Protocol):

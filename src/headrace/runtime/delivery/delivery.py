@@ -161,7 +161,8 @@ class Delivery:
         position = self._position
         origin = Origin(
             *(self.attachment.query, self._reader.domain, position.delivery, position.first, position.epoch),
-            *(self._start, self._reader.form.schema, self._key),
+            *(self._start, self._reader.form.schema, self._key, self._reader.change_schema()),
+            is_stream=self._reader.form.steps == (1, 0),
         )
         if not self.attachment.busy.acquire(blocking=False):
             raise self._busy()

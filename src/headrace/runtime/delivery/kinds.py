@@ -82,7 +82,9 @@ def options_of(kind: SinkKind) -> Options:
         case SinkKind.WEBHOOK:
             return Options(("url",), ("authorization", "timeout"), secret=("authorization",))
         case SinkKind.TABLE:
-            return Options(("url", "table"), ("key", "user", "password", "driver"), secret=("password",))
+            return Options(
+                ("url", "table"), ("key", "form", "user", "password", "driver"), secret=("password",)
+            )
         case _:
             assert_never(kind)
 
@@ -141,7 +143,7 @@ def sink_of(kind: SinkKind, options: Mapping[str, str]) -> Sink:
             access = (options.get(name) for name in ("user", "password", "driver"))
             database = database_at(options["url"], *access)
             key = _columns(options["key"]) if "key" in options else None
-            return TableSink(database.connect, options["table"], key, database.marker)
+            return TableSink(database.connect, options["table"], key, database.marker, options.get("form"))
         case _:
             assert_never(kind)
 

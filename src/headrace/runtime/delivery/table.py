@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from headrace.elements import Batch, to_rows
-from headrace.errors import DeliveryError
+from headrace.errors import DeliveryError, UserError
 from headrace.runtime.delivery.contract import Origin
-from headrace.runtime.delivery.table_statements import DeliveredTable, Endpoint, TableRow, plain
+from headrace.runtime.delivery.table_forms import EVENTS, FORMS, TableForm, form_of
+from headrace.runtime.delivery.table_statements import PRESENT, Claim, DeliveredTable
 from headrace.runtime.outside.trouble import is_away
 from headrace.runtime.results.changes import Change
-from headrace.suggestions import did_you_mean
-from headrace.time import ALWAYS, INFINITY, TimeDomain, format_instant
+from headrace.schema import Schema
 
 
 class TableSink:
@@ -32,6 +29,10 @@ class TableSink:
     The tables are made if they are missing. One that is there has to be empty, and have the query's columns.
     DATE, TIMESTAMP, DECIMAL and ARRAY columns are TEXT where they are made. NaN becomes NULL.
 
+    That is the form `present`. An answer that is a stream of events would leave next to nothing in it: it has
+    the form `events` if none is named, each event a row that is inserted once. `history` has each row with
+    `valid_from` and `valid_to`, which is NULL until the row ends, and `changes` each change as a row.
+
     Args:
         connect: opens a connection of Python's DB-API, which is closed again after each epoch. It must not
             commit on its own.
@@ -39,6 +40,10 @@ class TableSink:
         key: the columns of which no two rows at one instant have the same values; none for an answer of one
             row. If None, what follows from the query, such as the columns of its GROUP BY.
         marker: how the driver marks the place of a parameter: `?`, or `%s`.
+        form: `present`, `events`, `history` or `changes`.
+
+    Raises:
+        UserError: there is no such form.
     """
 
     def __init__(
@@ -47,12 +52,15 @@ class TableSink:
         table: str,
         key: Sequence[str] | None = None,
         marker: str = "?",
+        form: str | None = None,
     ) -> None:
+        if form is not None and form not in FORMS:
+            raise UserError(f"there is no form '{form}' of a table", hint=f"the forms are {', '.join(FORMS)}")
         self._connect = connect
         self._table = DeliveredTable(table, marker)
         self._key = None if key is None else tuple([key] if isinstance(key, str) else key)
-        self._places: tuple[int, ...] = ()
-        self._origin: Origin | None = None
+        self._given = form
+        self._form: TableForm = form_of(form or PRESENT, self._table, self._key)
 
     @property
     def name(self) -> str:
@@ -63,53 +71,51 @@ class TableSink:
         """Make the tables, or see that they are ours and in step.
 
         Raises:
-            DeliveryError: the query has no key, the key is not one of its columns, or the table is not ours.
+            DeliveryError: the form does not fit the query, the query has no key, the key is not one of its
+                columns, or the table is not ours.
         """
-        self._places = tuple(map(origin.schema.names.index, _key(self._key, origin)))
-        self._origin = origin
-        if origin.first > origin.start:
-            raise DeliveryError(
-                f"the table {self._table.name} would lack what {origin.query} has said before epoch "
-                f"{origin.first}",
-                hint="leave out from_epoch, or start anew in an empty folder",
-            )
         known = self._known()
+        form = self._given or (EVENTS if origin.is_stream else PRESENT)
+        if known is not None and self._given in (None, known.form):
+            form = known.form
+        self._form = form_of(form, self._table, self._key)
+        columns = self._form.columns(origin)
         if known is None:
             with self._transaction() as cursor:
-                self._claim(cursor, origin)
-        elif known[0] != origin.delivery:
+                self._claim(cursor, origin, form, columns)
+        elif known.delivery != origin.delivery:
             raise DeliveryError(
                 f"the table {self._table.name} has the answer of another run",
                 hint="name another table; with a durable store a run goes on with the same one",
             )
-        elif known[1] < origin.epoch:
+        elif known.form != form:
             raise DeliveryError(
-                f"the table {self._table.name} is at epoch {known[1]}, and was at epoch {origin.epoch}",
+                f"the table {self._table.name} has the form '{known.form}'",
+                hint="write that form, or name another table and another sink",
+            )
+        elif known.epoch < origin.epoch:
+            raise DeliveryError(
+                f"the table {self._table.name} is at epoch {known.epoch}, and was at epoch {origin.epoch}",
                 hint="restore the newest copy of the database, or name another table and another sink",
             )
         else:
             with self._transaction() as cursor:
-                self._find(cursor, origin)
+                self._table.find(cursor, columns.names, self._form.key)
 
     def write(self, change: Change) -> None:
         """Carry out what the epoch changes, unless the table has it already.
 
         Raises:
-            DeliveryError: two rows have the same key at one instant.
+            DeliveryError: two rows have the same key at one instant, or somebody has changed the table.
         """
         with self._transaction() as cursor:
-            if change.epoch <= self._table.claimed(cursor)[1]:
+            if change.epoch <= self._table.claimed(cursor).epoch:
                 return
-            found = _endpoints(change.elements)
-            due = [*self._table.take_later(cursor, change.heartbeat)]
-            due += [one for one in found if one.at < change.heartbeat]
-            self._table.put_later(cursor, [one for one in found if one.at >= change.heartbeat])
-            for key, endpoints in self._by_key(due).items():
-                self._replace(cursor, key, endpoints)
+            self._form.write(cursor, change)
             self._table.move(cursor, change.epoch, change.heartbeat)
 
-    def _known(self) -> tuple[str, int] | None:
-        """Whose answer the table has, and up to which epoch; None where there is no such table."""
+    def _known(self) -> Claim | None:
+        """Whose answer the table has; None where there is no such table."""
         try:
             with self._transaction() as cursor:
                 return self._table.claimed(cursor)
@@ -118,61 +124,18 @@ class TableSink:
                 raise
             return None
 
-    def _claim(self, cursor: Any, origin: Origin) -> None:
+    def _claim(self, cursor: Any, origin: Origin, form: str, columns: Schema) -> None:
         table = self._table
         if origin.epoch >= origin.first:
             raise DeliveryError(
                 f"there is no table {table.name} with what was delivered up to epoch {origin.epoch}",
                 hint="restore it, or give the sink another name to deliver everything again",
             )
-        table.make(cursor, origin.schema)
-        self._find(cursor, origin)
+        table.make(cursor, columns)
+        table.find(cursor, columns.names, self._form.key)
         if table.count(cursor):
             raise DeliveryError(f"the table {table.name} has rows already", hint="name another one")
-        table.claim(cursor, origin)
-
-    def _find(self, cursor: Any, origin: Origin) -> None:
-        """Find the columns of the query and of its key in the table."""
-        self._table.find(cursor, origin.schema.names)
-        self._table.key = tuple(self._table.columns[place] for place in self._places)
-
-    def _by_key(self, endpoints: Iterable[Endpoint]) -> dict[TableRow, list[Endpoint]]:
-        found: dict[TableRow, list[Endpoint]] = {}
-        for one in endpoints:
-            found.setdefault(tuple(one.row[place] for place in self._places), []).append(one)
-        return found
-
-    def _replace(self, cursor: Any, key: TableRow, endpoints: list[Endpoint]) -> None:
-        """Put the row of a key in place that is there after some instants.
-
-        Raises:
-            DeliveryError: there are two at one of the instants.
-        """
-        before = count = self._table.count_of(cursor, key)
-        moments: Counter[int] = Counter()
-        rows: Counter[TableRow] = Counter()
-        for at, row, change in endpoints:
-            moments[at] += change
-            rows[row] += change
-        for at in sorted(moments):
-            count += moments[at]
-            if count > 1:
-                raise self._repeated(key, at)
-        come = [row for row, change in rows.items() if change > 0]
-        if before and (come or not count):
-            self._table.delete(cursor, key)
-        for row in come:
-            self._table.insert(cursor, row)
-
-    def _repeated(self, key: TableRow, at: int) -> DeliveryError:
-        assert self._origin is not None
-        names = self._table.key
-        told = ", ".join(f"{name} = {json.dumps(value)}" for name, value in zip(names, key, strict=True))
-        which = f"of the key {told}" if names else "without a key"
-        return DeliveryError(
-            f"{self._origin.query} has two rows {which} at {_shown(at, self._origin.domain)}",
-            hint="give TableSink the columns that say which row it is: key=[...]",
-        )
+        table.claim(cursor, origin, form)
 
     @contextmanager
     def _transaction(self) -> Iterator[Any]:
@@ -186,41 +149,3 @@ class TableSink:
             raise
         finally:
             connection.close()
-
-
-def _key(given: tuple[str, ...] | None, origin: Origin) -> tuple[str, ...]:
-    """The columns of the key.
-
-    Raises:
-        DeliveryError: it does not follow from the query, or is not among its columns.
-    """
-    if given is None:
-        if origin.key is None:
-            raise DeliveryError(
-                f"it does not follow from {origin.query} which columns say which row it is",
-                hint="give TableSink a key=[...], or group by its columns",
-            )
-        return origin.key
-    names = origin.schema.names
-    for name in given:
-        if name not in names:
-            raise DeliveryError(
-                f"{origin.query} has no column {name}",
-                hint=did_you_mean(name, names) or f"its columns are {', '.join(names)}",
-            )
-    return given
-
-
-def _endpoints(elements: Batch) -> list[Endpoint]:
-    """When the rows of some elements come and go."""
-    found = []
-    for payload, ts, te, change in to_rows(elements):
-        row = tuple(map(plain, payload))
-        found.append(Endpoint(ts, row, change))
-        if te != INFINITY:
-            found.append(Endpoint(te, row, -change))
-    return found
-
-
-def _shown(instant: int, domain: TimeDomain) -> str:
-    return "the beginning" if instant <= ALWAYS else format_instant(instant, domain)

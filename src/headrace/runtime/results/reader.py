@@ -25,7 +25,7 @@ from headrace.runtime.results.carried import read_carried, release_of
 from headrace.runtime.results.instants import expanded, stream_instants
 from headrace.runtime.results.release import Release, Settled
 from headrace.runtime.store.segments import Store
-from headrace.schema import BIGINT, TIMESTAMP, unique_names
+from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, unique_names
 from headrace.time import ALWAYS, BEGINNING, INFINITY, TimeDomain, format_instant
 
 
@@ -186,6 +186,15 @@ class ResultReader:
         """Elements that an epoch released, in the form of `changes`."""
         table = self.signed_table(batch)
         return table.add_column(0, _free(table, "epoch"), pa.array(np.full(len(batch), epoch, np.int64)))
+
+    def change_schema(self) -> Schema:
+        """The columns of `changes`."""
+        names = unique_names([*self.form.schema.names, "valid_from", "valid_to"])
+        *names, change = unique_names([*names, "change"])
+        *names, epoch = unique_names([*names, "epoch"])
+        instant = TIMESTAMP if self.domain is TimeDomain.TIMESTAMP else BIGINT
+        types = [BIGINT, *(field.type for field in self.form.schema), instant, instant, BIGINT]
+        return Schema(tuple(map(Field, [epoch, *names, change], types)))
 
     def signed_table(self, batch: Batch) -> pa.Table:
         """Elements as rows: the payload, `valid_from`, `valid_to` and `change`."""

@@ -161,8 +161,8 @@ def test_the_key_follows_from_the_query_and_may_be_null(tmp_path: Path) -> None:
         totals(db, tmp_path / "out.db")
         epochs = db.run().epochs
     assert content(tmp_path / "out.db") == sorted(FINAL, key=repr)
-    ((one, _, query, epoch, heartbeat),) = content(tmp_path / "out.db", "answers_headrace")
-    assert (one, query, epoch, heartbeat) == (1, "totals", epochs, INFINITY)
+    ((one, _, query, epoch, heartbeat, form),) = content(tmp_path / "out.db", "answers_headrace")
+    assert (one, query, epoch, heartbeat, form) == (1, "totals", epochs, INFINITY, "present")
 
 
 @pytest.mark.parametrize("epoch", [0, 1, 2])
@@ -234,7 +234,7 @@ def test_rows_that_follow_each_other_between_two_epochs(tmp_path: Path) -> None:
 def test_a_key_is_needed(tmp_path: Path, key: str | None, error: str) -> None:
     with connect(runner="inline") as db:
         db.stream("s", table_of([(1, "a", 1)]), timestamp="ts")
-        query = db.query("SELECT k, v FROM s", name="q")
+        query = db.query("SELECT k, v FROM s [RANGE 3]", name="q")
         query.deliver(TableSink(lambda: sqlite3.connect(tmp_path / "out.db"), "answers", key))
         with pytest.raises(UserError, match=error):
             db.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -82,3 +83,14 @@ def test_changes_from_a_frame_and_pushed_ones(spark: Any) -> None:
             {"room": "room 1007", "name": None},
         ]
         db.stop()
+
+
+def test_changes_in_a_frame_have_no_order(spark: Any) -> None:
+    """Which of two at one instant counts is not known without a version, and is said."""
+    changes = spark.range(2).selectExpr("1 AS id", "'i' AS op", "id AS seq", "5L AS ts")
+    with connect(spark=spark) as db:
+        with pytest.warns(match="Spark gives the rows of r in no order: name a column by VERSION BY"):
+            db.relation("r", changes, "id", changes_by="op", timestamp="ts")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            db.relation("versioned", changes, "id", changes_by="op", timestamp="ts", version="seq")

@@ -8,10 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+from headrace.algebra.changes import Changes
 from headrace.engine.access.policy import Policy
 from headrace.engine.inputs.corrections import Said
 from headrace.engine.inputs.declared import declared
-from headrace.engine.inputs.inputs import Input, TemporaryFolders, in_memory, stream_of_file
+from headrace.engine.inputs.inputs import Input, TemporaryFolders, in_memory, stream_of_file, warn_of_ties
 from headrace.engine.inputs.relations import RelationTable, relation_of
 from headrace.errors import NOWHERE, LanguageError, UserError
 from headrace.language.catalog import describe_changes
@@ -129,11 +130,14 @@ def _changes_of(
     clause = ChangesClause(Name(operation, NOWHERE), None if version is None else Name(version, NOWHERE), of)
     named = tuple(Name(column, NOWHERE) for column in keys)
     try:
-        return _with_changes(
+        made = _with_changes(
             CreateRelation(name, None, named, "arrow", (), None, NOWHERE, clause), clause, stream
         )
     except LanguageError as error:
         raise UserError(error.message, hint=error.hint) from None
+    if hasattr(data, "isStreaming"):
+        warn_of_ties(name, Changes(operation, tuple(keys), version))
+    return made
 
 
 def _with_changes(statement: CreateRelation, clause: ChangesClause, stream: Input) -> Input | RelationTable:

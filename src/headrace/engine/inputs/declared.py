@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from headrace.engine.access.policy import Policy
 from headrace.engine.access.secrets import hidden, open_options, revealed
-from headrace.engine.inputs.inputs import Input, origin_of, schema_of_frame
+from headrace.engine.inputs.inputs import Input, origin_of, schema_of_frame, warn_of_ties
 from headrace.engine.inputs.signatures import Signature
 from headrace.engine.inputs.times import timing_of
 from headrace.errors import HeadraceError, LanguageError, SourceError, UserError
@@ -82,6 +82,7 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
         columns = _with_computed(statement, statement.columns or schema_of_frame(frame))
         info = describe_stream(statement, columns.schema)
         origin = _spark_origin(statement.format, options)
+        warn_of_ties(statement.name, info.changes)
         now = statement.format == "kafka"
         timing = timing_of(statement.time, info, comes_now=now, in_batches=True)
         live = LiveStream(columns.schema, info.timestamp, timing, info.changes, computed=columns)

@@ -13,12 +13,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from headrace.algebra.changes import Changes
+from headrace.algebra.events import Events
 from headrace.algebra.letters import letters_schema, noted_at
 from headrace.algebra.system_streams import NOTED_AT, SystemStream
 from headrace.engine.inputs.corrections import Said
 from headrace.engine.inputs.signatures import Signature
 from headrace.engine.inputs.times import Length, disorder_of, retain_of, timing_of
-from headrace.errors import UserError
+from headrace.errors import UserError, warn
 from headrace.heartbeats.timing import BY_ARRIVAL, Follow, Timing
 from headrace.language.catalog import RelationInfo, StreamInfo
 from headrace.language.statements.formats import FILE_FORMATS
@@ -281,13 +283,16 @@ def in_memory(
     if getattr(data, "isStreaming", False):
         schema = schema_of_frame(data)
         info = said.info(name, schema)
+        warn_of_ties(name, info.changes)
         clauses = TimeClauses(disorder_of(disorder, info.domain))
         timing = timing_of(clauses, info, comes_now=False)
         live = LiveStream(schema, info.timestamp, timing, info.changes)
         return Input(info, live, data, clauses=clauses, origin="stream of Spark's")
     if hasattr(data, "orderBy"):
         schema = schema_of_frame(data)
-        timed = said.info(name, schema).timestamp
+        info = said.info(name, schema)
+        warn_of_ties(name, info.changes)
+        timed = info.timestamp
         data = _in_order(data, schema.names, sorted(schema.names, key=lambda name: name != timed))
     path = stored_table(name, to_arrow_table(data), folders)
     column = None if isinstance(said.timestamp, ByArrival) else said.timestamp
@@ -386,6 +391,20 @@ def origin_of(format: str, options: Mapping[str, str], base: Path) -> str:
     if "path" in told and not is_remote(told["path"]):
         told["path"] = str((base / plain_path(told["path"])).resolve())
     return " ".join([format, *(f"{name}={value!r}" for name, value in sorted(told.items()))])
+
+
+def warn_of_ties(name: str, changes: Changes | Events | None) -> None:
+    """Warn where nothing says which change of a key at one instant is the last: Spark gives rows in no order.
+
+    Args:
+        name: the stream's or the relation's.
+        changes: what its rows change.
+    """
+    if isinstance(changes, Changes) and changes.version is None:
+        warn(
+            f"Spark gives the rows of {name} in no order: name a column by VERSION BY, for changes "
+            "of one instant"
+        )
 
 
 def schema_of_frame(frame: Any) -> Schema:

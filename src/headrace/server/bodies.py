@@ -222,13 +222,15 @@ def _unpacked(body: bytes, kind: str, limit: int) -> pa.Table:
     if kind == ARROW:
         with pa.ipc.open_stream(body) as reader:
             return _collected(reader, reader.schema, limit)
-    with pq.ParquetFile(pa.BufferReader(body)) as file:
+    with pq.ParquetFile(pa.BufferReader(body), coerce_int96_timestamp_unit="us") as file:
         groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
         if sum(group.total_byte_size for group in groups) > limit:
             raise _unpacks_to_too_much(limit)
         texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
     # Texts stay numbers of a dictionary until their size is known: a small file may repeat a large one.
-    with pq.ParquetFile(pa.BufferReader(body), read_dictionary=texts) as file:
+    with pq.ParquetFile(
+        pa.BufferReader(body), read_dictionary=texts, coerce_int96_timestamp_unit="us"
+    ) as file:
         return _collected(file.iter_batches(), file.schema_arrow, limit)
 
 

@@ -7,13 +7,18 @@ import hashlib
 import hmac
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from headrace.server.bodies import inflated
+from headrace.schema import TIMESTAMP, Field, Schema
+from headrace.server.bodies import inflated, table_of
 from headrace.server.errors import RequestError
+from headrace.server.formats import PARQUET
 from headrace.server.keys import KeyFile, Role
 from unit.server.serving_for_tests import running
 
@@ -59,6 +64,17 @@ def test_json_of_any_form(served: tuple[httpx.Client, str, Path], body: str, row
     packed = {**JSON, "Content-Encoding": "gzip"}
     sent = client.post("/streams/open/rows", content=gzip.compress(body.encode()), headers=packed)
     assert sent.json()["rows"] == rows
+
+
+def test_timestamps_of_old_parquet_are_not_cut_to_nanoseconds() -> None:
+    """Spark wrote INT96 for long, and 9999-12-31 is a usual end of time."""
+    last = datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC)
+    sink = pa.BufferOutputStream()
+    table = pa.table({"at": pa.array([last], TIMESTAMP)})
+    pq.write_table(table, sink, use_deprecated_int96_timestamps=True)
+    schema = Schema((Field("at", TIMESTAMP),))
+    found = table_of(sink.getvalue().to_pybytes(), PARQUET, "s", schema, 10_000)
+    assert found.column("at").cast(pa.int64()).to_pylist() == table.column("at").cast(pa.int64()).to_pylist()
 
 
 def test_what_is_packed_is_unpacked_up_to_a_limit() -> None:

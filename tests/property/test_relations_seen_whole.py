@@ -148,7 +148,8 @@ class Script:
             there, counts, streams = self.there[query.name], self.counts[query.name], {}
             for name, rows in self.rows.items():
                 found = [*there[name], *rows[counts[name] :]]
-                streams[name] = Stream(COLUMNS[name], [(row, row[-1], row[-1] + 1, 1) for row in found])
+                numbered = [((*row, place), row[-1], row[-1] + 1, 1) for place, row in enumerate(found)]
+                streams[name] = Stream((*COLUMNS[name], "arrived"), numbered)
             reader = execution.answers.reader(query)
             history = evaluate(query.plan, streams)
             expected = from_rows(query.plan.schema, [(row, ts, te, 1) for row, ts, te in history])

@@ -89,6 +89,7 @@ def test_a_query_that_takes_too_long_does_not_end_one_that_reads_the_same_exchan
     assert db["pairs"].history()["k"].to_pylist() == [205]
 
 
+@pytest.mark.slow("a gigabyte of text is made before it is too much")
 def test_a_query_that_takes_too_much_memory_ends_alone(db: hr.Database) -> None:
     db.execute("CREATE QUERY big AS SELECT REPEAT(s, 1000000) AS n FROM p")
     db.push("p", rows(1_100))

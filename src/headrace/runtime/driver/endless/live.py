@@ -657,8 +657,9 @@ class LiveRun:
     def _something(self) -> bool:
         if self._stopping or self._changes:
             return True
-        if self._share() or self._run.reads_relations:
-            return bool(self._share())
+        share = self._share()
+        if share or self._run.reads_relations:
+            return bool(share)
         return bool(self._promises) or any(feed.ready() for feed in self._feeds.values())
 
     def _share(self) -> dict[str, Intake]:

@@ -395,6 +395,7 @@ def test_every_feed_hears_of_the_end_whatever_the_others_do() -> None:
     class Run:
         columns: ClassVar = {"a": (), "b": ()}
         streams: ClassVar = {"a": None, "b": None}
+        reads_relations = False
 
         def point(self, _: str) -> None:
             return None
@@ -404,6 +405,9 @@ def test_every_feed_hears_of_the_end_whatever_the_others_do() -> None:
 
         def due_refreshes(self) -> list[str]:
             return []
+
+        def next_share(self) -> dict[str, Any]:
+            return {}
 
     feeds: Any = {"a": Feed("a"), "b": Feed("b")}
     run: Any = Run()

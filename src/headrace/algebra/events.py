@@ -22,6 +22,8 @@ ADDITIONS: Final = (
 WITHDRAWALS: Final = ("-", "-D", "-U", "D", "DELETE", "RETRACT", "UPDATE_BEFORE", "UPDATE_PREIMAGE")
 """The words that take a row back, in upper case."""
 
+NOTHING_TAKEN_BACK: Final = "it takes back a row that is not there"
+"""Why a correction is a dead letter."""
 
 CEDR: Final = ("vs", "ve", "type", "vnewe")
 """The columns of CEDR's physical streams: begin and end of an event, what a row is, and the new end."""

@@ -49,7 +49,7 @@ def create_operator(plan: Stateful, reduced: bool, report: Report) -> Operator:
     Args:
         plan: the node.
         reduced: whether its input was reduced before an exchange (`headrace.operators.before_exchange`).
-        report: receives the elements for which an expression fails.
+        report: receives the elements for which an expression fails, or that take back what is not there.
     """
     match plan:
         case Aggregate() | NestedAggregate():
@@ -57,7 +57,7 @@ def create_operator(plan: Stateful, reduced: bool, report: Report) -> Operator:
         case TopK():
             return TopKOperator(plan, reduced)
         case Distinct() | SetOperation() | Coalesce() | Finalize() | Sample():
-            return _of_whole_rows(plan)
+            return _of_whole_rows(plan, report)
         case Istream() | Dstream():
             return ChangeOperator(plan)
         case Join():
@@ -83,14 +83,14 @@ def create_timeline_operator(plan: Stateful, reduced: bool, report: Report) -> T
     Args:
         plan: the node.
         reduced: whether its input was reduced before an exchange (`headrace.operators.before_exchange`).
-        report: receives the elements for which an expression fails.
+        report: receives the elements for which an expression fails, or that take back what is not there.
     """
     match plan:
         case Aggregate():
             aggregate = AggregateOperator(plan, reduced, is_insert_only(plan.input), report)
             return aggregate if aggregate.is_one_timeline else None
         case Distinct() | SetOperation() | Coalesce() | Finalize() | Sample():
-            return _of_whole_rows(plan)
+            return _of_whole_rows(plan, report)
         case _:
             return None
 
@@ -101,7 +101,9 @@ def _aggregation(plan: Aggregate | NestedAggregate, reduced: bool, report: Repor
     return AggregateOperator(plan, reduced, is_insert_only(plan.input), report)
 
 
-def _of_whole_rows(plan: Distinct | SetOperation | Coalesce | Finalize | Sample) -> TimelineOperator:
+def _of_whole_rows(
+    plan: Distinct | SetOperation | Coalesce | Finalize | Sample, report: Report
+) -> TimelineOperator:
     match plan:
         case Distinct():
             return DistinctOperator(plan)
@@ -110,6 +112,6 @@ def _of_whole_rows(plan: Distinct | SetOperation | Coalesce | Finalize | Sample)
         case Coalesce():
             return CoalesceOperator(plan)
         case Finalize():
-            return FinalizeOperator(plan)
+            return FinalizeOperator(plan, report)
         case Sample():
             return SampleOperator(plan)

@@ -12,6 +12,7 @@ from typing import assert_never
 import numpy as np
 import pyarrow as pa
 
+from headrace.algebra.events import NOTHING_TAKEN_BACK
 from headrace.algebra.kinds import SetKind
 from headrace.algebra.nodes import (
     Coalesce,
@@ -25,7 +26,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import is_append_only
 from headrace.elements import Batch, Int64Array, concat, record_batch
-from headrace.operators.contract import OperatorProgress
+from headrace.operators.contract import OperatorProgress, Report
 from headrace.operators.state.keys import normalise
 from headrace.operators.state.region_values import RegionValues, ValuedElements
 from headrace.operators.state.regions import Regions
@@ -206,7 +207,8 @@ class FinalizeOperator(PresenceOperator):
         At t, every payload as often as it is above zero in `M(t)`.
 
     Retractions:
-        Lower the payload's count, also below zero; then it shows nothing until as much is added again.
+        Lower the payload's count, also below zero; then it shows nothing until as much is added again. Where
+        the heartbeat passes an instant at which one does, it is reported: it has taken nothing back.
 
     State:
         Per payload its count at the heartbeat, unless that is zero; per element, or instant, what leaves at
@@ -226,13 +228,24 @@ class FinalizeOperator(PresenceOperator):
         ====== ======= ==        ====== ======= ==
     """
 
-    def __init__(self, node: Finalize) -> None:
+    def __init__(self, node: Finalize, report: Report) -> None:
         super().__init__(node)
         self._coalesce = not node.is_chronon
+        self._report = report
 
     def _emit(self, points: Points) -> Batch:
+        self._report_missing(points)
         # A count of zero or below has no elements.
         return self._emit_counts(points, points.counts, self._coalesce)
+
+    def _report_missing(self, points: Points) -> None:
+        """Report the payloads that are taken back more often than they are there."""
+        counts = points.counts[: len(points.codes)]
+        rows = np.flatnonzero((counts < 0) & (counts < points.counts[previous_rows(points)]))
+        if len(rows):
+            ts, failed = points.times[rows], np.ones(len(rows), dtype=bool)
+            batch = self._batch(points, points.codes[rows], ts, ts + 1, -counts[rows])
+            self._report(batch, failed, NOTHING_TAKEN_BACK)
 
 
 class SetOperator(PresenceOperator):

@@ -7,6 +7,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from headrace.algebra.events import NOTHING_TAKEN_BACK
 from headrace.engine.why.finding import Finding
 from headrace.runtime.driver.facts.status import QueryStatus
 from headrace.runtime.writing.texts import count
@@ -19,6 +20,10 @@ _LONGEST: Final = 200
 """So many characters of a reason or a row are shown."""
 
 _STREAM_HINT: Final = "dead_letters('{}') has them; of late rows, a larger DISORDER takes more"
+_NOT_THERE_HINT: Final = (
+    "a correction has all columns of what it takes back, as a database logs them with REPLICA IDENTITY FULL; "
+    "or declare KEY (column), so that the key is enough"
+)
 _QUERY_HINT: Final = "dead_letters() has them all; change the expression, or what sends the rows"
 
 
@@ -45,8 +50,14 @@ def unused_by(query: QueryStatus, letters: pa.Table) -> Iterator[Finding]:
         yield Finding(
             f"{what}{whose} could not be used, the last in epoch {newest['epoch']}: {_cut(reason)}: "
             f"{_cut(newest['row'])}{where}",
-            _QUERY_HINT if stream is None else _STREAM_HINT.format(stream),
+            _hint(stream, reason),
         )
+
+
+def _hint(stream: str | None, reason: str) -> str:
+    if stream is not None:
+        return _STREAM_HINT.format(stream)
+    return _NOT_THERE_HINT if reason == NOTHING_TAKEN_BACK else _QUERY_HINT
 
 
 def _cut(text: object) -> str:

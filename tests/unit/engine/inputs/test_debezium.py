@@ -98,6 +98,21 @@ def test_a_record_takes_back_the_row_before_and_adds_the_one_after(
         assert Path(letter["place"]).name == "customers.jsonl:6"
 
 
+def test_a_row_before_that_is_null_outside_its_key_takes_back_nothing(db: Database, tmp_path: Path) -> None:
+    """PostgreSQL's default replica identity, of a table whose columns are there and NULL."""
+    key_alone = dict.fromkeys(ANNE) | {"id": 1}
+    changes = [record("c", None, ANNE, BEGUN), record("d", key_alone, None, BEGUN + 1000)]
+    path = written(tmp_path, changes)
+    db.execute(f"CREATE STREAM a FROM json OPTIONS (path '{path}') FORMAT DEBEZIUM")
+    found = db.query("SELECT COUNT(*) AS n FROM a", name="found")
+    db.run()
+    assert [row["n"] for row in found.history().to_pylist()] == [1]
+    (letter,) = db.dead_letters().to_pylist()
+    assert letter["reason"] == "it takes back a row that is not there"
+    assert json.loads(letter["row"]) == key_alone
+    assert "REPLICA IDENTITY FULL" in str(db.why("found"))
+
+
 def test_by_key_the_row_before_need_not_be_there(db: Database, tmp_path: Path) -> None:
     """With REPLICA IDENTITY DEFAULT it has the key alone, as in the documentation's examples."""
     path = written(

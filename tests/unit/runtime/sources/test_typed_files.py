@@ -137,7 +137,7 @@ def test_declared_columns_are_found_whatever_their_case(
     [
         (Field("tt", BIGINT), "no column tt.*did you mean t"),
         (Field("t", STRING), "column t is BIGINT, not STRING"),
-        (Field("t", DOUBLE), "column t is BIGINT, not DOUBLE"),
+        (Field("money", DOUBLE), r"column money is DECIMAL\(5, 2\), not DOUBLE"),
         (Field("money", pa.decimal128(5, 1)), r"column money is DECIMAL\(5, 2\), not DECIMAL\(5, 1\)"),
         (Field("t", pa.decimal128(18, 0)), "not DECIMAL"),
         (Field("list", STRING), "column list is ARRAY<BIGINT>, not STRING"),

@@ -17,7 +17,7 @@ from headrace.runtime.sources.files.remote import ACCOUNT_OPTIONS, Place, accoun
 from headrace.runtime.sources.rows.contract import Read
 from headrace.runtime.sources.rows.options import check_known, missing_of, required
 from headrace.runtime.sources.rows.rows import gather, typed_rows, with_nulls
-from headrace.runtime.sources.rows.widening import Lacking, check_columns, readable_schema
+from headrace.runtime.sources.rows.widening import Lacking, check_columns, readable_schema, widened_by
 from headrace.schema import Schema
 
 
@@ -133,7 +133,7 @@ def open_parts(
     Args:
         format, kind: what such files are called, in SQL and in errors.
         options: the stream's options.
-        declared: the declared columns, or None to take those of the first file.
+        declared: the declared columns, or None to take those of all files.
         base: the folder at which relative paths start.
         allowed: the folders that files must be in; None for any file.
         probe: from a file's path and label to its columns and what is kept of it.
@@ -147,8 +147,7 @@ def open_parts(
         with reading(label, kind):
             available, part = probe(path, label)
         if declared is None:
-            more = (one for one in readable_schema(available, label) if schema.find(one.name) is None)
-            schema = Schema((*schema, *more))
+            schema = widened_by(schema, readable_schema(available, label))
         probed.append((available, part))
     lacking, parts = Lacking(schema, missing_of(options), declared is not None), []
     for available, part in probed:

@@ -14,7 +14,7 @@ from headrace.nested import innermost, is_nested
 from headrace.runtime.sources.rows.contract import BATCH_BYTES, BATCH_ROWS, Read, Rejected
 from headrace.runtime.sources.rows.widening import convert, raw_counts
 from headrace.runtime.writing.texts import row_texts
-from headrace.schema import STRING, Schema, sql_type
+from headrace.schema import DOUBLE, STRING, Schema, sql_type
 from headrace.value_texts import value_texts
 
 
@@ -43,7 +43,7 @@ def typed_rows(batch: pa.RecordBatch, schema: Schema, label: str, first_row: int
         if STRING in innermost(field.type):
             values.validate(full=True)
         for row in np.flatnonzero(bad) if bad is not None else ():
-            reasons.setdefault(int(row), f"{field.name} is beyond the range of {sql_type(field.type)}")
+            reasons.setdefault(int(row), f"{field.name} {_beyond(field.type)}")
         columns.append(values)
         told.append(values if bad is None else _with_counts(values, bad, column))
     rows = record_batch(columns, schema, batch.num_rows)
@@ -56,6 +56,11 @@ def typed_rows(batch: pa.RecordBatch, schema: Schema, label: str, first_row: int
         for row, text in zip(places, texts, strict=True)
     )
     return Read(rows.take(np.delete(np.arange(len(rows)), places)), tuple(rejected))
+
+
+def _beyond(dtype: pa.DataType) -> str:
+    """What is wrong with a value that the column type has not."""
+    return "has more digits than a DOUBLE" if dtype == DOUBLE else f"is beyond the range of {sql_type(dtype)}"
 
 
 def with_nulls(read: Read, wanted: Schema) -> Read:

@@ -14,7 +14,20 @@ from headrace.conversion import sorted_maps
 from headrace.elements import BoolArray
 from headrace.errors import PlanError, SourceError, warn
 from headrace.nested import fields_of, is_nested, lists, offsets_of, part_types
-from headrace.schema import BIGINT, DATE, TIMESTAMP, UNKNOWN, Field, Schema, places_named, sql_type, widen
+from headrace.schema import (
+    BIGINT,
+    DATE,
+    DOUBLE,
+    MOST_DIGITS,
+    TIMESTAMP,
+    UNKNOWN,
+    Field,
+    Schema,
+    decimal,
+    places_named,
+    sql_type,
+    widen,
+)
 from headrace.suggestions import did_you_mean
 
 _BIGINT_DIGITS: Final = 19
@@ -146,7 +159,67 @@ def converts(found: pa.DataType, wanted: pa.DataType) -> bool:
         if pa.types.is_decimal(widened):
             return bool(widened.scale <= wanted.scale and widened.precision - widened.scale <= digits)
         return bool(widened == BIGINT and digits >= _BIGINT_DIGITS)
-    return bool(widened == DATE and wanted == TIMESTAMP)
+    return (widened, wanted) in ((DATE, TIMESTAMP), (BIGINT, DOUBLE))
+
+
+def wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """The column type that the values of two can be read as, or None where there is none.
+
+    Args:
+        one, other: column types.
+    """
+    if one == other:
+        return one
+    if is_nested(one) or is_nested(other):
+        return _wider_parts(one, other)
+    if converts(one, other) or converts(other, one):
+        return other if converts(one, other) else one
+    sizes = [_digits(dtype) for dtype in (one, other)]
+    if None in sizes:
+        return None
+    whole, scale = (max(part) for part in zip(*filter(None, sizes), strict=True))
+    return decimal(whole + scale, scale) if whole + scale <= MOST_DIGITS else None
+
+
+def _digits(dtype: pa.DataType) -> tuple[int, int] | None:
+    """How many digits an exact number has before and after the point; None for other types."""
+    if dtype == BIGINT:
+        return _BIGINT_DIGITS, 0
+    return (dtype.precision - dtype.scale, dtype.scale) if pa.types.is_decimal(dtype) else None
+
+
+def _wider_parts(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """As `wider`, for ARRAYs, MAPs, and STRUCTs of the same fields."""
+    if UNKNOWN in (one, other):
+        return other if one == UNKNOWN else one
+    if one.id != other.id or one.num_fields != other.num_fields:
+        return None
+    if pa.types.is_struct(one):
+        if [part.name for part in one] != [part.name for part in other]:
+            return None
+        found = [wider(part.type, beside.type) for part, beside in zip(one, other, strict=True)]
+        known = zip((part.name for part in one), found, strict=True)
+        return None if None in found else pa.struct([pa.field(name, dtype) for name, dtype in known])
+    parts = [wider(*pair) for pair in zip(part_types(one), part_types(other), strict=True)]
+    if None in parts:
+        return None
+    return pa.map_(*parts) if pa.types.is_map(one) else pa.list_(*parts)
+
+
+def widened_by(schema: Schema, more: Schema) -> Schema:
+    """The columns of a further file added to those of earlier ones, each with a type that holds both.
+
+    A column that no type holds keeps its own.
+    """
+    columns = list(schema)
+    for field in more:
+        place = schema.find(field.name)
+        if place is None:
+            columns.append(field)
+        else:
+            known = columns[place]
+            columns[place] = Field(known.name, wider(known.type, field.type) or known.type)
+    return Schema(tuple(columns))
 
 
 def _parts_convert(found: pa.DataType, wanted: pa.DataType) -> bool:
@@ -223,7 +296,8 @@ def convert(column: pa.Array, wanted: pa.DataType) -> tuple[pa.Array, BoolArray 
     nanoseconds are rounded down.
 
     Returns:
-        The values, and where a timestamp is too large for microseconds (NULL there), or None if nowhere.
+        The values, and where one is not of the column type (NULL there), or None if nowhere: a timestamp that
+        is too large for microseconds, or a whole number of which no DOUBLE has all digits.
     """
     if is_nested(wanted) and not pa.types.is_null(column.type):
         return _convert_parts(column, wanted)
@@ -235,12 +309,23 @@ def convert(column: pa.Array, wanted: pa.DataType) -> tuple[pa.Array, BoolArray 
         return _instants(raw_counts(column), column.type.unit)
     if pa.types.is_date(column.type) and wanted == TIMESTAMP:
         return _instants(raw_counts(column.cast(DATE)), "day")
+    if wanted == DOUBLE and pa.types.is_integer(column.type):
+        return _doubles(column.cast(BIGINT))
     return column.cast(wanted), None
 
 
 def raw_counts(column: pa.Array) -> pa.Array:
     """What a column of timestamps or dates counts, in its own unit, as BIGINT."""
     return column.view(pa.int32()).cast(BIGINT) if column.type == DATE else column.view(BIGINT)
+
+
+def _doubles(numbers: pa.Array) -> tuple[pa.Array, BoolArray | None]:
+    """Whole numbers as DOUBLEs, and which of them are between two."""
+    exact = np.asarray(numbers.fill_null(0))
+    nearest = exact.astype(np.float64)
+    is_large = nearest >= 2.0**63
+    bad: BoolArray = is_large | (np.where(is_large, 0.0, nearest).astype(np.int64) != exact)
+    return pa.array(nearest, mask=bad | np.asarray(numbers.is_null())), bad if bad.any() else None
 
 
 def _instants(counts: pa.Array, unit: str) -> tuple[pa.Array, BoolArray | None]:

@@ -159,7 +159,7 @@ class Database(UserCode):
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """What cannot be read, was given up or was not read again, and the sinks that fail; and why."""
+        """Inputs that cannot be read, were given up or not read again, and sinks that fail; and why."""
         return self._core.execution.problems if self._core.execution is not None else {}
 
     @property

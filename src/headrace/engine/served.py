@@ -114,7 +114,7 @@ class Served:
         self._core.drop(kind, name, None, cascade=cascade)
 
     def signature(self, name: str) -> Signature | None:
-        """How rows of a stream or changes of a relation are signed; None if they are not."""
+        """The signature of rows of a stream or changes of a relation; None if they have none."""
         inputs = self._core.definitions.inputs
         found = next((one for known, one in inputs.items() if known.lower() == name.lower()), None)
         return None if found is None else found.signature

@@ -19,7 +19,7 @@ Estimated: TypeAlias = LateTarget | Adaptivity
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far the clock of a source is from another one that it is set by.
+    """The distance of the clock of a source from another one that it is set by.
 
     Attributes:
         length: at most, to either side (instants).

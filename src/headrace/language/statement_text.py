@@ -200,7 +200,7 @@ def _time(clauses: TimeClauses) -> Iterator[str]:
 
 
 def _order(clauses: TimeClauses) -> Iterator[str]:
-    """How far rows may be out of order, which is said in one way only, or in time and in rows."""
+    """The bounds of how far rows may be out of order: one, or one in time and one in rows."""
     if clauses.strict:
         yield "STRICT"
     elif clauses.percent is not None:

@@ -24,12 +24,12 @@ _STRIPE: Final = "stripe-signature"
 _SLACK: Final = "x-slack-signature"
 _STANDARD: Final = ("webhook-signature", "svix-signature")
 _ENCODED: Final = "whsec_"
-"""How a secret of Standard Webhooks begins that is written in base64."""
+"""The beginning of a secret of Standard Webhooks that is written in base64."""
 
 
 @dataclass(frozen=True)
 class Signature:
-    """How the rows of a stream are signed.
+    """The signature of the rows of a stream.
 
     Attributes:
         header: the header with the signature, in lower case.

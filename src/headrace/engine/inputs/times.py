@@ -110,7 +110,7 @@ def timing_of(clauses: TimeClauses, info: StreamInfo, *, comes_now: bool, in_bat
 
 
 def _deviation(said: DeviationClause | None, domain: TimeDomain) -> Deviation | None:
-    """How far the clock of a source is from another."""
+    """The distance of the clock of a source from another one."""
     if said is None:
         return None
     check_behind(said.length, domain, "DEVIATION", said.position)
@@ -118,7 +118,7 @@ def _deviation(said: DeviationClause | None, domain: TimeDomain) -> Deviation | 
 
 
 def _rate(said: RateClause | None, domain: TimeDomain) -> Rate | None:
-    """How fast the clock of a source runs at least."""
+    """The least rate of the clock of a source."""
     if said is None:
         return None
     check_duration(said.gain, domain, "RATE", said.position)

@@ -181,7 +181,7 @@ class Execution:
 
     @property
     def problems(self) -> Mapping[str, str]:
-        """What cannot be read, was given up or was not read again, and the sinks that fail; and why."""
+        """Inputs that cannot be read, were given up or not read again, and sinks that fail; and why."""
         live = self._live
         troubles = live.troubles if live is not None and self.running else {}
         given_up = {} if live is None else {**live.problems, **live.stale}

@@ -207,7 +207,7 @@ def _kept(stream: StreamStatus) -> str:
 
 
 def _disorder(timing: Timing, domain: TimeDomain) -> str:
-    """How far rows may be out of order, in time and in rows."""
+    """The bounds of how far rows may be out of order, in time and in rows."""
     rows = () if timing.rows is None else (count(timing.rows, "row"),)
     match timing.disorder:
         case None:

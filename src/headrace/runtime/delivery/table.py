@@ -8,7 +8,7 @@ from typing import Any
 
 from headrace.errors import DeliveryError, UserError
 from headrace.runtime.delivery.contract import Origin
-from headrace.runtime.delivery.table_forms import EVENTS, FORMS, TableForm, form_of
+from headrace.runtime.delivery.table_forms import EVENTS, FORMS, TableForm, check_key, form_of
 from headrace.runtime.delivery.table_statements import PRESENT, Claim, DeliveredTable
 from headrace.runtime.outside.trouble import is_away
 from headrace.runtime.results.changes import Change
@@ -74,6 +74,7 @@ class TableSink:
             DeliveryError: the form does not fit the query, the query has no key, the key is not one of its
                 columns, or the table is not ours.
         """
+        check_key(self._key, origin)
         known = self._known()
         form = self._given or (EVENTS if origin.is_stream else PRESENT)
         if known is not None and self._given in (None, known.form):

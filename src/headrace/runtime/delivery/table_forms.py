@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
@@ -32,7 +33,7 @@ FORMS: Final = (PRESENT, EVENTS, "history", "changes")
 
 
 class TableForm(Protocol):
-    """How the rows of a table follow from changes.
+    """The way in which the rows of a table follow from changes.
 
     Attributes:
         key: the columns of which no two rows have the same values; none where there may be several rows.
@@ -68,7 +69,7 @@ class PresentRows:
         """Those of the query.
 
         Raises:
-            DeliveryError: the query has no key, the key is not one of its columns, or changes were left out.
+            DeliveryError: the query has no key, or changes were left out.
         """
         self.key = _key(self._given, origin)
         self._places = tuple(map(origin.schema.names.index, self.key))
@@ -138,17 +139,15 @@ class ChangesRows:
 
     Args:
         table: the table.
-        key: the columns of a key, which is not needed.
     """
 
-    def __init__(self, table: DeliveredTable, key: tuple[str, ...] | None) -> None:
+    key: tuple[str, ...] = ()
+
+    def __init__(self, table: DeliveredTable) -> None:
         self._table = table
-        self._given = key
-        self.key: tuple[str, ...] = ()
 
     def columns(self, origin: Origin) -> Schema:
         """Those of the changes."""
-        _check_key(self._given, origin)
         return origin.changes
 
     def write(self, cursor: Any, change: Change) -> None:
@@ -161,13 +160,12 @@ class EventRows:
 
     Args:
         table: the table.
-        key: the columns of a key, which is not needed.
     """
 
-    def __init__(self, table: DeliveredTable, key: tuple[str, ...] | None) -> None:
+    key: tuple[str, ...] = ()
+
+    def __init__(self, table: DeliveredTable) -> None:
         self._table = table
-        self._given = key
-        self.key: tuple[str, ...] = ()
 
     def columns(self, origin: Origin) -> Schema:
         """Those of the query.
@@ -175,7 +173,6 @@ class EventRows:
         Raises:
             DeliveryError: its rows last for longer than an instant.
         """
-        _check_key(self._given, origin)
         if not origin.is_stream:
             raise DeliveryError(
                 f"the rows of {origin.query} are not events, they come and go",
@@ -189,17 +186,14 @@ class EventRows:
         Raises:
             DeliveryError: somebody has changed a row that is taken back.
         """
-        come: list[TableRow] = []
-        for _, *row, _, _, count in _rows_of(change):
-            if count > 0:
-                come += [tuple(row)] * count
-                continue
+        counts: Counter[TableRow] = Counter()
+        for row, _, _, count in _spans_of(change):
+            counts[row] += count
+        for row, count in counts.items():
             for _ in range(-count):
-                if tuple(row) in come:
-                    come.remove(tuple(row))
-                elif not self._table.take(cursor, tuple(row)):
-                    raise _changed_by_others(self._table, tuple(row))
-        self._table.insert(cursor, come)
+                if not self._table.take(cursor, row):
+                    raise _changed_by_others(self._table, row)
+        self._table.insert(cursor, list(counts.elements()))
 
 
 class HistoryRows:
@@ -210,13 +204,12 @@ class HistoryRows:
 
     Args:
         table: the table.
-        key: the columns of a key, which is not needed.
     """
 
-    def __init__(self, table: DeliveredTable, key: tuple[str, ...] | None) -> None:
+    key: tuple[str, ...] = ()
+
+    def __init__(self, table: DeliveredTable) -> None:
         self._table = table
-        self._given = key
-        self.key: tuple[str, ...] = ()
         self._domain = TimeDomain.INTEGER
 
     def columns(self, origin: Origin) -> Schema:
@@ -227,7 +220,6 @@ class HistoryRows:
         """
         if origin.first > origin.start:
             raise lacking(self._table, origin, "leave out from_epoch, or write form 'changes'")
-        _check_key(self._given, origin)
         self._domain = origin.domain
         return Schema(tuple(origin.changes)[1:-1])
 
@@ -238,24 +230,27 @@ class HistoryRows:
             DeliveryError: somebody has changed a row that ends.
         """
         told = _spans_of(change)
-        kept = self._table.take_spans(cursor, {row for row, _, _, count in told if count < 0})
-        new: list[Validity] = []
+        kept = _by_row(self._table.take_spans(cursor, {row for row, _, _, count in told if count < 0}))
+        new: dict[TableRow, list[Validity]] = {}
         for row, begin, end, count in told:
-            new += [Validity(row, begin, end)] * count
+            mine, there = new.setdefault(row, []), kept.get(row, [])
+            mine += [Validity(row, begin, end)] * count
             for _ in range(-count):
-                whole = _covering(new, row, begin, end)
+                whole = _covering(mine, begin, end)
                 if whole is not None:
-                    new.remove(whole)
+                    mine.remove(whole)
                 else:
-                    whole = _covering(kept, row, begin, end)
+                    whole = _covering(there, begin, end)
                     if whole is None or not self._table.take(cursor, self._told(whole)):
                         raise _changed_by_others(self._table, row)
-                    kept.remove(whole)
+                    there.remove(whole)
                 pieces = Validity(row, whole.begin, begin), Validity(row, end, whole.end)
-                new += [piece for piece in pieces if piece.begin < piece.end]
-        self._table.insert(cursor, list(map(self._told, new)))
+                mine += [piece for piece in pieces if piece.begin < piece.end]
+        come = list(chain.from_iterable(new.values()))
+        self._table.insert(cursor, list(map(self._told, come)))
         self._table.forget_spans(cursor, change.heartbeat)
-        self._table.put_spans(cursor, [span for span in (*kept, *new) if span.end > change.heartbeat])
+        left = chain(come, *kept.values())
+        self._table.put_spans(cursor, [span for span in left if span.end > change.heartbeat])
 
     def _told(self, span: Validity) -> TableRow:
         """A span as it is in the table."""
@@ -272,11 +267,11 @@ def form_of(name: str, table: DeliveredTable, key: tuple[str, ...] | None) -> Ta
     """
     match name:
         case "events":
-            return EventRows(table, key)
+            return EventRows(table)
         case "history":
-            return HistoryRows(table, key)
+            return HistoryRows(table)
         case "changes":
-            return ChangesRows(table, key)
+            return ChangesRows(table)
         case _:
             return PresentRows(table, key)
 
@@ -297,9 +292,16 @@ def _spans_of(change: Change) -> list[tuple[TableRow, int, int, int]]:
     return sorted(found, key=lambda one: (one[1], -one[3]))
 
 
-def _covering(spans: Sequence[Validity], row: TableRow, begin: int, end: int) -> Validity | None:
+def _by_row(spans: Iterable[Validity]) -> dict[TableRow, list[Validity]]:
+    found: dict[TableRow, list[Validity]] = {}
+    for one in spans:
+        found.setdefault(one.row, []).append(one)
+    return found
+
+
+def _covering(spans: Sequence[Validity], begin: int, end: int) -> Validity | None:
     """A span of a row with all instants from one to before another; of several the one that ends first."""
-    able = [one for one in spans if one.row == row and one.begin <= begin and end <= one.end]
+    able = [one for one in spans if one.begin <= begin and end <= one.end]
     return min(able, key=lambda one: one.end, default=None)
 
 
@@ -328,7 +330,7 @@ def _key(given: tuple[str, ...] | None, origin: Origin) -> tuple[str, ...]:
     """The columns of the key.
 
     Raises:
-        DeliveryError: it does not follow from the query, or is not among its columns.
+        DeliveryError: it does not follow from the query.
     """
     if given is None:
         if origin.key is None:
@@ -337,11 +339,10 @@ def _key(given: tuple[str, ...] | None, origin: Origin) -> tuple[str, ...]:
                 hint="give TableSink a key=[...], or group by its columns",
             )
         return origin.key
-    _check_key(given, origin)
     return given
 
 
-def _check_key(given: tuple[str, ...] | None, origin: Origin) -> None:
+def check_key(given: tuple[str, ...] | None, origin: Origin) -> None:
     """Refuse a key that is not among the columns.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import Phase, given
+from hypothesis import Phase, example, given
 from hypothesis import strategies as st
 
 from headrace import Database, TableSink, UserError, connect
@@ -33,6 +33,8 @@ LASTING = (
 ROWS = st.lists(
     st.tuples(st.integers(0, 9), st.sampled_from((None, "a", "b")), st.integers(0, 2)), max_size=12
 )
+LATE = [(5, "a", 1), (3, "a", 2), (9, "b", 1), (2, "a", 2), (8, None, 1)]
+"""Each but the third and the last changes what was said of later instants."""
 LEVELS = st.sampled_from(("STRONG", "MIDDLE", "(BLOCK 1)"))
 
 
@@ -76,6 +78,8 @@ def test_changes_are_rows(
 
 
 @examples(15, 60, phases=[Phase.explicit, Phase.generate])
+@example(LATE, EVENTS[1], 1, "MIDDLE", None)
+@example(LATE, EVENTS[2], 1, "MIDDLE", None)
 @given(ROWS, st.sampled_from(EVENTS), st.integers(1, 4), LEVELS, st.sampled_from((None, "events")))
 def test_events_are_rows_once(
     tmp_path_factory: pytest.TempPathFactory,
@@ -93,6 +97,8 @@ def test_events_are_rows_once(
 
 
 @examples(20, 80, phases=[Phase.explicit, Phase.generate])
+@example(LATE, LASTING[2], 1, "MIDDLE")
+@example(LATE, EVENTS[2], 1, "MIDDLE")
 @given(ROWS, st.sampled_from((*EVENTS, *LASTING)), st.integers(1, 4), LEVELS)
 def test_the_history_is_that_of_the_query(
     tmp_path_factory: pytest.TempPathFactory, rows: Any, text: str, epoch_rows: int, level: str

@@ -13,7 +13,7 @@ import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 
-FORMATS: Final = ("parquet", "csv", "json", "arrow", "orc", "avro")
+FORMATS: Final = ("parquet", "csv", "json", "arrow", "orc", "avro", "text")
 ROWS: Final = 300
 
 
@@ -41,6 +41,8 @@ def written(form: str, chance: random.Random, text: str) -> bytes:
             fields = [{"name": "v", "type": "long"}, {"name": "s", "type": "string"}]
             schema = {"type": "record", "name": "r", "fields": fields}
             fastavro.writer(sink, schema, records, chance.choice(["null", "deflate"]), sync_interval=500)
+        case "text":
+            sink.write(b"".join(f"{row['v']},{row['s']}\n".encode() for row in records))
         case "csv":
             sink.write(b"v,s\n" + b"".join(f"{row['v']},{row['s']}\n".encode() for row in records))
         case _:

@@ -23,7 +23,7 @@ from headrace.engine.inputs.times import Length, disorder_of, retain_of, timing_
 from headrace.errors import UserError, warn
 from headrace.heartbeats.timing import BY_ARRIVAL, Follow, Timing
 from headrace.language.catalog import RelationInfo, StreamInfo
-from headrace.language.statements.formats import FILE_FORMATS
+from headrace.language.statements.formats import FILE_FORMATS, format_of_ending
 from headrace.language.statements.overflow import Overflow
 from headrace.language.statements.streams import NOTHING_SAID, ByArrival, TimeClauses
 from headrace.runtime.intake.feed import Feed
@@ -325,8 +325,8 @@ def format_of(path: str | Path) -> str:
     Raises:
         UserError: it is not a known one.
     """
-    form = without_compression(Path(path)).suffix.removeprefix(".").lower()
-    if form not in FILE_FORMATS:
+    form = format_of_ending(without_compression(Path(path)).suffix.removeprefix("."))
+    if form is None:
         raise UserError(
             f"{path} is not a file of a known kind",
             hint="name a file that ends with ." + ", .".join(FILE_FORMATS) + ", or give a table",

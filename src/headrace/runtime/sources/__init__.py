@@ -20,6 +20,7 @@ from headrace.runtime.sources.rows.contract import Read, Rejected, SplitSource
 from headrace.runtime.sources.text.csv import open_csv, other_delimiter
 from headrace.runtime.sources.text.debezium import open_records
 from headrace.runtime.sources.text.json import open_json
+from headrace.runtime.sources.text.plain import open_text
 from headrace.schema import Schema
 from headrace.suggestions import did_you_mean
 
@@ -103,6 +104,8 @@ def _open_files(
             return open_csv(options, declared, base, allowed)
         case "json":
             return open_json(options, declared, base, allowed)
+        case "text":
+            return open_text(options, declared, base, allowed)
         case "arrow":
             return open_arrow(options, declared, base, allowed)
         case "orc":

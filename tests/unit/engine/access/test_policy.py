@@ -88,7 +88,7 @@ def create(path: str | Path, form: str = "csv") -> str:
     return f"CREATE STREAM mine FROM {form} OPTIONS (path '{path}') TIMESTAMP BY ts"
 
 
-@pytest.mark.parametrize("form", [*FILE_FORMATS, "nexmark", "rate", "socket", "kafka", "text", "`org.x.Y`"])
+@pytest.mark.parametrize("form", [*FILE_FORMATS, "nexmark", "rate", "socket", "kafka", "xml", "`org.x.Y`"])
 def test_closed_sql_creates_pushed_streams_alone(db: hr.Database, disk: Path, form: str) -> None:
     with pytest.raises(
         hr.PolicyError, match=r"1:1: streams may not be created FROM .*allowed are: push"
@@ -356,30 +356,30 @@ def test_spark_gets_no_option_that_is_not_allowed(db: hr.Database, asked: list[A
 
 
 def test_spark_gets_the_path_that_was_checked(db: hr.Database, disk: Path, asked: list[Any]) -> None:
-    policy = hr.Policy.closed(folders=[disk / "in"], formats=["text"])
+    policy = hr.Policy.closed(folders=[disk / "in"], formats=["xml"])
     for path in (
         "..", "sub/out", "file:///", f"file:{disk}", f"//{disk}/in", "hdfs://x/in/../../..", "*", "s?b",
         "{sub,..}", "[s]ub", "\\sub", "../in*",
     ):  # fmt: skip
         with contextlib.suppress(UserError):
-            db.execute(create(path, "text"), base=disk / "in", policy=policy)
+            db.execute(create(path, "xml"), base=disk / "in", policy=policy)
     assert {Path(options["path"]).parts[:2] for _, options in asked} <= {disk.parts[:2]}
     assert all(Path(options["path"]).is_relative_to(disk / "in") for _, options in asked)
     assert all(not set(options["path"]) & set("*?[]{}\\") for _, options in asked)
     asked.clear()
     with pytest.raises(UserError, match="reached"):
-        db.execute(create("../in/./sub", "text"), base=disk / "in", policy=policy)
-    assert asked == [("text", {"path": str(disk / "in" / "sub")})]
+        db.execute(create("../in/./sub", "xml"), base=disk / "in", policy=policy)
+    assert asked == [("xml", {"path": str(disk / "in" / "sub")})]
 
 
 @pytest.mark.parametrize(
-    "policy", [hr.Policy.open(), hr.Policy.closed(formats=["text"], options=["cleanSource"])]
+    "policy", [hr.Policy.open(), hr.Policy.closed(formats=["xml"], options=["cleanSource"])]
 )
 @pytest.mark.parametrize("value", ["delete", "ARCHIVE", "Delete", ""])
 def test_no_sql_deletes_what_it_reads(
     db: hr.Database, asked: list[Any], policy: hr.Policy, value: str
 ) -> None:
-    text = "CREATE STREAM mine FROM text OPTIONS (CLEANsource '{}') TIMESTAMP BY ts"
+    text = "CREATE STREAM mine FROM xml OPTIONS (CLEANsource '{}') TIMESTAMP BY ts"
     with pytest.raises(hr.PolicyError, match="cleanSource would delete or move the files"):
         db.execute(text.format(value), policy=policy)
     assert asked == []

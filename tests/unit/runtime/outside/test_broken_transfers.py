@@ -33,8 +33,9 @@ def site() -> Iterator[ToxicSite]:
 def written(form: str) -> bytes:
     if form == "json":
         return "".join(json.dumps(row) + "\n" for row in ROWS).encode()
-    if form == "csv":
-        return b"ts,v\n" + b"".join(b"%d,%d\n" % (row["ts"], row["v"]) for row in ROWS)
+    if form in ("csv", "text"):
+        header = b"ts,v\n" if form == "csv" else b""
+        return header + b"".join(b"%d,%d\n" % (row["ts"], row["v"]) for row in ROWS)
     sink, table = io.BytesIO(), pa.Table.from_pylist(ROWS)
     if form == "parquet":
         pq.write_table(table, sink)
@@ -51,8 +52,14 @@ def counted(db: hr.Database) -> list[dict[str, int]]:
 
 
 def over_a_file(db: hr.Database, site: ToxicSite, form: str) -> None:
+    columns = "ts BIGINT, v BIGINT"
+    if form == "text":
+        found = (
+            f"{name} AS CAST(SPLIT_PART(line, ',', {at}) AS BIGINT)" for at, name in enumerate(("ts", "v"), 1)
+        )
+        columns = ", ".join(("line STRING", *found))
     db.execute(
-        f"CREATE STREAM s (ts BIGINT, v BIGINT) FROM {form} OPTIONS (path '{site.url}/rows.{form}') "
+        f"CREATE STREAM s ({columns}) FROM {form} OPTIONS (path '{site.url}/rows.{form}') "
         "TIMESTAMP BY ts; CREATE QUERY q AS SELECT COUNT(*) AS n, SUM(v) AS s FROM s [RANGE UNBOUNDED]"
     )
 
@@ -75,7 +82,10 @@ def test_a_server_says_when_to_come_again(site: ToxicSite) -> None:
 
 @pytest.mark.parametrize(
     ("mood", "form"),
-    [*((mood, "csv") for mood in MOODS), *(("cut", form) for form in ("json", "parquet", "arrow", "orc"))],
+    [
+        *((mood, "csv") for mood in MOODS),
+        *(("cut", form) for form in ("json", "parquet", "arrow", "orc", "text")),
+    ],
 )
 def test_a_run_over_a_file_ends_with_all_rows_or_none(site: ToxicSite, form: str, mood: str) -> None:
     site.body = written(form)

@@ -20,7 +20,7 @@ _FOLDERS: Final = f"{_SINKS}::test_a_folder_that_is_not_mounted_holds_up_nobody"
 _WEBHOOKS: Final = f"{_SINKS}::test_a_receiver_that_is_away_gets_each_epoch_once_in_order"
 
 SOURCES: Final = {
-    **dict.fromkeys(("parquet", "csv", "json", "arrow", "orc"), _FILES),
+    **dict.fromkeys(("parquet", "csv", "json", "arrow", "orc", "text"), _FILES),
     "avro": "runtime/outside/test_damaged_files.py::test_a_stream_goes_on_after_damaged_files",
     **dict.fromkeys(("nexmark", "push"), NOTHING),
 }

@@ -122,6 +122,14 @@ def write_records(folder: Path) -> SplitSource:
     return open_source("json", options, columns, CHANGED_AT, "s", folder.parent, records=ChangeRecords.BY_ROW)
 
 
+def write_text(folder: Path) -> SplitSource:
+    for place, part in enumerate(tables()):
+        ends = "\r\n" if place % 2 else "\n"
+        text = ends.join(f"{row['n']}|{row['s']}" for row in part.to_pylist()).encode()
+        (folder / f"{place}.txt").write_bytes(text.replace(b"21|", b"\xff") + b"\n" * (place % 3))
+    return open_source("text", {"path": folder.name}, None, None, "s", folder.parent)
+
+
 def open_nexmark(_: Path) -> SplitSource:
     options = {"events": "400", "disorder": "1 second", "table": "auction"}
     return open_source("nexmark", options, None, "ts", "s", Path())
@@ -134,6 +142,7 @@ WRITERS = [
     write_multiline_csv,
     write_json,
     write_records,
+    write_text,
     open_nexmark,
 ]
 

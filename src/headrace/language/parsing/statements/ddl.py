@@ -15,7 +15,7 @@ from headrace.language.parsing.statements.corrections import Watermark, parse_ev
 from headrace.language.parsing.statements.debezium import accept_debezium, parse_record_columns
 from headrace.language.parsing.statements.time_clauses import parse_time_clauses
 from headrace.language.parsing.tokens.cursor import Cursor
-from headrace.language.statements.formats import FILE_FORMATS, FORMATS
+from headrace.language.statements.formats import FILE_FORMATS, FORMATS, format_of_ending
 from headrace.language.statements.secret import SecretName
 from headrace.language.statements.streams import (
     NOTHING_SAID,
@@ -218,8 +218,7 @@ def _column(cursor: Cursor) -> Field | ComputedColumn:
 def _format(cursor: Cursor, columns: Schema | None, what: str) -> Name:
     token = cursor.peek()
     if token is not None and token.token_type == TokenType.STRING:
-        ending = token.text.rpartition(".")[2].lower()
-        suited = ending if ending in FILE_FORMATS else "csv"
+        suited = format_of_ending(token.text.rpartition(".")[2]) or "csv"
         written = f"write FROM {suited} OPTIONS (path '{token.text}')"
         raise cursor.error(f"a format is missing, before {cursor.shown()}", written)
     form = cursor.name("a format")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
@@ -16,12 +16,11 @@ from headrace.elements import BoolArray, Int64Array
 from headrace.errors import PlanError, SourceError
 from headrace.nested import is_nested
 from headrace.runtime.outside.trouble import reading
-from headrace.runtime.sources.files.files import list_files, overlaps
+from headrace.runtime.sources.files.files import list_files
 from headrace.runtime.sources.files.remote import ACCOUNT_OPTIONS, Place, account_of
 from headrace.runtime.sources.rows import written_times
 from headrace.runtime.sources.rows.contract import Read
 from headrace.runtime.sources.rows.options import check_known, missing_of, renamed, required
-from headrace.runtime.sources.rows.rows import gather
 from headrace.runtime.sources.rows.widening import warn_left_out
 from headrace.runtime.sources.rows.written_times import ISO, SYNONYMS, WrittenTimes, times_of
 from headrace.runtime.sources.text.blocks import (
@@ -29,14 +28,13 @@ from headrace.runtime.sources.text.blocks import (
     TextPart,
     is_utf8,
     line_blocks,
-    mark_parts,
-    weigh_parts,
 )
 from headrace.runtime.sources.text.coding import OPTIONS, Coding, codings_of
 from headrace.runtime.sources.text.json_keys import judge_keys
 from headrace.runtime.sources.text.json_types import infer_json_type
 from headrace.runtime.sources.text.json_values import Object, decode, pick, spans_lines, texts_of
 from headrace.runtime.sources.text.layout import ARRAY, SPREAD
+from headrace.runtime.sources.text.line_source import LineSource
 from headrace.runtime.sources.text.lines import BlockRecords, parse_columns, read_without
 from headrace.runtime.sources.text.nested_json import arrow_type, column_of_json, finished
 from headrace.runtime.sources.text.records import GOOD, MAX_DEPTH, TOO_DEEP, UNCLOSED, UNUSUAL, json_records
@@ -52,67 +50,18 @@ _FEW_LINES: Final = 256
 
 
 @dataclass(frozen=True)
-class JsonSource:
+class JsonSource(LineSource):
     """Files of JSON lines laid end to end.
 
     Attributes:
-        schema: the columns that can be read.
-        parts: the files in order.
-        rows: about how many rows there are.
         times: how times are written.
         may_lack_all: whether an object without any of the columns is a row.
     """
 
-    schema: Schema
-    parts: tuple[TextPart, ...]
-    rows: int
+    kind = _KIND
     _: KW_ONLY
     times: WrittenTimes = ISO
     may_lack_all: bool = False
-
-    @property
-    def size(self) -> int:
-        """Bytes in total."""
-        return sum(self.sizes)
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Bytes of each file."""
-        return tuple(part.size for part in self.parts)
-
-    @property
-    def borders(self) -> tuple[int, ...]:
-        """None: rows are read singly."""
-        return ()
-
-    def weigh(self, start: int, end: int) -> int:
-        """Bytes of the files; those of a file that is read as a whole belong to its first byte."""
-        return weigh_parts(self.parts, start, end)
-
-    @property
-    def paths(self) -> tuple[Place, ...]:
-        """The files."""
-        return tuple(part.path for part in self.parts)
-
-    def mark(self, position: int) -> str:
-        """Identifies the files up to a byte."""
-        return mark_parts(self.parts, position)
-
-    def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
-        """The rows whose line starts in the bytes `[start, end)`.
-
-        Raises:
-            SourceError: a file is missing or has become shorter.
-        """
-        return gather(self._pieces(start, end, columns))
-
-    def _pieces(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
-        wanted = self.schema.select(tuple(self.schema.names.index(name) for name in columns))
-        for index, first, last in overlaps(self.sizes, start, end):
-            part = self.parts[index]
-            with reading(part.label, _KIND):
-                for block in line_blocks(part, first, last):
-                    yield self.parse(block, wanted)
 
     def parse(self, block: Block, wanted: Schema) -> Read:
         """The rows of a block; see `parse_block`."""

@@ -37,7 +37,7 @@ kernels: setup  ## compile the kernels, with bounds checks and without, or take 
 
 test: kernels  ## all tests but the longest: kernels and operators with bounds checks, the rest without a JVM, those on Spark
 	@# Those on Spark wait for the JVM half of the time, so they run beside the others. What failed is named once more last.
-	@$(WITH_JAVA); HEADRACE_LONG_TESTS=refused; export JAVA_HOME PATH HEADRACE_LONG_TESTS; mkdir -p build; set -o pipefail; \
+	@$(WITH_JAVA); HEADRACE_LONG_TESTS=named; export JAVA_HOME PATH HEADRACE_LONG_TESTS; mkdir -p build; set -o pipefail; \
 	pytest -m "spark and not kills" > build/tests-on-spark.txt 2>&1 & \
 	$(CHECKED) pytest -n 2 tests/unit/kernels tests/property/test_operators.py 2>&1 | tee build/tests-with-bounds.txt; bounds=$$?; \
 	pytest -n 2 --dist worksteal -m "not spark and not kills" --ignore=tests/property/test_operators.py 2>&1 \

@@ -1,7 +1,8 @@
-"""A plain test that takes long says so by a mark, or fails the run.
+"""A plain test that takes long says so by a mark, or the run names it at its end.
 
 A plain test is one that is none of `spark`, `kills` and `runs`. Counted is the processor time of the test and
-of processes that it has started and waited for, on a machine that takes as long as usual for a fixed loop.
+of processes that it has started and waited for, on a machine that takes as long as usual for a fixed loop. It fails no
+run, since machines differ.
 """
 
 from __future__ import annotations
@@ -61,12 +62,6 @@ class LongTests:
             taken = dict(report.user_properties).get(_NAME)
             if isinstance(taken, float) and taken > LONGEST:
                 self._found.append((taken, report.nodeid))
-
-    @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Fail the run."""
-        if self._found and session.exitstatus == pytest.ExitCode.OK:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Name them, and say how fast the machine is."""

@@ -1,8 +1,8 @@
 """A plain test that takes long says so by a mark, or the run names it at its end.
 
 A plain test is one that is none of `spark`, `kills` and `runs`. Counted is the processor time of the test and
-of processes that it has started and waited for, on a machine that takes as long as usual for a fixed loop. It fails no
-run, since machines differ.
+of processes that it has started and waited for, on a machine that takes as long as usual for a fixed loop. It
+fails no run, since machines differ.
 """
 
 from __future__ import annotations

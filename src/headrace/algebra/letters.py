@@ -24,6 +24,9 @@ _ADDED: Final[tuple[tuple[str, pa.DataType], ...]] = (
     ("noted_at", TIMESTAMP),
 )
 
+LETTER_COLUMNS: Final = frozenset(name for name, _ in _ADDED)
+"""What the columns are called that a dead letter has besides those of its stream."""
+
 
 def letters_name(stream: str) -> str:
     """What the stream of a stream's dead letters is called in the catalog."""

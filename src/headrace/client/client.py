@@ -306,7 +306,7 @@ class Client:
             left_out.add(found.more.get("timestamp"))
         schema = Schema(tuple(field for field in found.schema if field.name not in left_out))
         omissible = found.more.get("omissible")
-        known = omissible and Omissible(omissible["operation"], tuple(omissible["needed"]))
+        known = omissible and Omissible(tuple(omissible["needed"]))
         return schema, name, known or None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, assert_never
@@ -207,6 +207,22 @@ class Catalog:
             )
         return replace(self, entries=MappingProxyType({**self.entries, entry.name.lower(): entry}))
 
+    def redefine(self, entry: Entry) -> Catalog:
+        """The catalog with another entry in the place of the one of its name."""
+        return replace(self, entries=MappingProxyType({**self.entries, entry.name.lower(): entry}))
+
+    def hiding(self, columns: Mapping[str, Sequence[str]]) -> Catalog:
+        """The catalog in which some streams have fewer columns.
+
+        Args:
+            columns: the names of the columns that they do not have, by the streams' names in lower case.
+        """
+        found = self
+        for name, hidden in columns.items():
+            if (entry := self.entries.get(name)) is not None:
+                found = found.redefine(_without_columns(entry, hidden))
+        return found
+
     def define_function(self, user: UserFunction | UserAggregate) -> Catalog:
         """The catalog with one function or aggregate more; the same one may be defined again.
 
@@ -226,6 +242,20 @@ class Catalog:
         """The catalog without a stream."""
         left = {key: entry for key, entry in self.entries.items() if key != name.lower()}
         return replace(self, entries=MappingProxyType(left))
+
+
+def _without_columns(entry: Entry, names: Sequence[str]) -> Entry:
+    def left(schema: Schema) -> Schema:
+        return Schema(tuple(field for field in schema if field.name not in names))
+
+    match entry:
+        case StreamInfo(schema=schema):
+            return replace(entry, schema=left(schema))
+        case RelationInfo(schema=schema, changes=ChangesInfo(stream=stream) as changes):
+            narrower = replace(changes, stream=replace(stream, schema=left(stream.schema)))
+            return replace(entry, schema=left(schema), changes=narrower)
+        case _:
+            return entry
 
 
 def letters_info(stream: StreamInfo) -> StreamInfo:

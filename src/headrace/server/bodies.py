@@ -171,14 +171,8 @@ def _read_changes(
     except SourceError as error:
         if omissible is None or (error.hint or "").startswith("did you mean"):
             raise
-        few = Schema(tuple(field for field in schema if field.name in omissible.needed))
-        found = _read_text(body, form, stream, few)
-        if omissible.operation is None:
-            return _read_text(body, form, stream, schema, missing="some")
-        found = omissible.completed(found, schema)
-        if len(found.column_names) < len(schema):
-            raise
-        return found.select(schema.names)
+        _read_text(body, form, stream, Schema(tuple(one for one in schema if one.name in omissible.needed)))
+        return _read_text(body, form, stream, schema, missing="some")
 
 
 def _read_text(body: bytes, form: str, stream: str, schema: Schema, **options: str) -> pa.Table:

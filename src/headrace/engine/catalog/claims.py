@@ -9,12 +9,14 @@ from dataclasses import replace
 
 from headrace.algebra.nodes import Plan
 from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.catalog.records import column_key
 from headrace.engine.inputs.inputs import Input
 from headrace.engine.inputs.relations import RelationTable
 from headrace.engine.query.query import Query
 from headrace.errors import LanguageError, Position
 from headrace.language.catalog import DerivedStream
 from headrace.language.statement_text import time_text
+from headrace.language.statements.streams import AddColumns
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.description import where_they_differ
 
@@ -45,7 +47,7 @@ def with_input(
         name,
     )
     known = definitions.inputs.get(spelled) or definitions.relations.get(spelled)
-    if known is None or not _same(made, known):
+    if known is None or not (_same(made, known) or _same_as_it_was(definitions, made, known, given)):
         raise differs(definitions, given, position)
     return replace(definitions, records=definitions.records.claimed(given.key))
 
@@ -135,6 +137,39 @@ def _same(given: Input | RelationTable, known: Input | RelationTable) -> bool:
             )
         case _:
             return False
+
+
+def _same_as_it_was(
+    definitions: Definitions, made: Input | RelationTable, known: Input | RelationTable, given: Definition
+) -> bool:
+    """Whether what is given is what there was before ALTER STREAM added columns."""
+    added = definitions.records.known[given.key].added
+    if not added or not isinstance(made, Input) or not isinstance(known, Input):
+        return False
+    if {*added} & {*made.info.schema.names}:
+        return False
+    wider = made.widened(field for field in known.info.schema if field.name in added)
+    return wider is not None and _same(wider, known)
+
+
+def with_columns(definitions: Definitions, statement: AddColumns) -> Definitions | None:
+    """The definitions once columns that a store has, as ALTER STREAM has added them, have been given again.
+
+    Returns:
+        None where it does not have all of them, or they have been given already.
+    """
+    found = definitions.catalog.find(statement.name.text)
+    stream = None if found is None else definitions.inputs.get(found.name)
+    record = None if stream is None else definitions.record_of_input(stream)
+    if stream is None or record is None:
+        return None
+    records = definitions.records
+    for field in statement.columns:
+        key = column_key(record.key, field.name)
+        if field not in stream.info.schema or key not in records.unclaimed:
+            return None
+        records = records.claimed(key)
+    return replace(definitions, records=records)
 
 
 def _alone(stream: Input) -> Input:

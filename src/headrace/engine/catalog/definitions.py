@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from headrace.algebra.letters import letters_name, stream_of_letters
+from headrace.algebra.letters import LETTER_COLUMNS, letters_name, stream_of_letters
 from headrace.algebra.nodes import Plan
 from headrace.algebra.one_row import ONE_ROW
 from headrace.algebra.properties import sources_of
@@ -17,6 +17,7 @@ from headrace.engine.catalog.entries import Entries
 from headrace.engine.catalog.records import DefinitionTexts
 from headrace.engine.catalog.sinks import DefinedSink
 from headrace.engine.catalog.texts import (
+    hiding,
     listed_by,
     releveled,
     renamed,
@@ -24,6 +25,7 @@ from headrace.engine.catalog.texts import (
     retimed,
     sink_query,
     streams_of,
+    widened,
     with_skew,
     without_skews,
 )
@@ -48,7 +50,7 @@ from headrace.language.defaults import Defaults
 from headrace.language.references import streams_named
 from headrace.language.statements.catalog import CatalogKind
 from headrace.language.statements.statements import Consistency, Heartbeats
-from headrace.language.statements.streams import AlterStream, CreateSkew, TimeClauses
+from headrace.language.statements.streams import AddColumns, AlterStream, CreateSkew, TimeClauses
 from headrace.language.syntax import Name
 from headrace.language.syntax import QuerySyntax as Syntax
 from headrace.lowering.memory import remembering_all
@@ -190,12 +192,55 @@ class Definitions:
                 hint="leave it out: an epoch takes of other input as much as it can",
             )
         found = self._with(stream.retimed(clauses))
-        kind = CatalogKind.STREAM if stream.relation is None else CatalogKind.RELATION
-        record = self.record_of(kind, stream.entry.name)
+        record = self.record_of_input(stream)
         if record is None:
             return found
         said = {name: getattr(written, name) for name in statement.changed}
         return replace(found, records=self.records.changed(record.key, retimed(record, said)))
+
+    def with_columns(self, statement: AddColumns) -> Definitions:
+        """Further columns of a stream; what is defined over it already means those that it had.
+
+        Raises:
+            LanguageError: there is no such source stream, it has such a column, or it cannot have any.
+        """
+        stream, place = self._input(statement.name), statement.name.position
+        for column in statement.columns:
+            if any(column.name.lower() == name.lower() for name in stream.info.schema.names):
+                raise LanguageError(
+                    f"{stream.entry.name} has a column {column.name} already",
+                    position=place,
+                    hint="choose another name",
+                )
+            if column.name.lower() in LETTER_COLUMNS:
+                raise LanguageError(
+                    f"{column.name} is a column of the dead letters of {stream.entry.name}",
+                    position=place,
+                    hint="choose another name",
+                )
+        wider = stream.widened(statement.columns)
+        if wider is None:
+            raise LanguageError(
+                f"the columns of {stream.entry.name} are those of what it is read from",
+                position=place,
+                hint="columns are added to streams that declare theirs, and that Headrace reads itself",
+            )
+        found = replace(self._with(wider), catalog=self.catalog.redefine(wider.entry))
+        records = hiding(self.records, stream.entry.name, statement.columns)
+        record = self.record_of_input(stream)
+        if record is not None:
+            records = records.changed(record.key, widened(record, statement.columns))
+        return replace(found, records=records)
+
+    def hidden_from(self, given: Definition) -> Mapping[str, tuple[str, ...]]:
+        """The columns of streams, by the streams' names, that came after what a store has under that name."""
+        known = self.records.known.get(given.key)
+        return {} if known is None else known.hides
+
+    def record_of_input(self, stream: Input) -> Definition | None:
+        """How a stream, or the relation whose changes it is, is defined; None if nothing says it."""
+        kind = CatalogKind.STREAM if stream.relation is None else CatalogKind.RELATION
+        return self.record_of(kind, stream.entry.name)
 
     def with_skew(self, statement: CreateSkew) -> Definitions:
         """Bounds between streams, in place of those that there were between the same ones.
@@ -341,7 +386,7 @@ class Definitions:
             holding=holding.adding(query.name, query) if holds else holding,
             plans=self.plans.replacing(query.name, optimized),
             named=self.named.replacing(_query(query.name), streams),
-            records=self.records.having(given).saying(given.key, said),
+            records=self.records.having(given).replaced(given.key, said),
         )
 
     def with_level(self, query: Query, consistency: Consistency) -> Definitions:

@@ -40,6 +40,8 @@ class DefinitionTexts:
             paused=before.paused,
             keeps_input=before.keeps_input,
             delivery=before.delivery,
+            added=before.added,
+            hides=before.hides,
         )
         waiting = {other: why for other, why in self.waiting.items() if other != key}
         return replace(self.changed(key, said), waiting=waiting, forgotten=forgotten)
@@ -52,6 +54,15 @@ class DefinitionTexts:
     def saying(self, key: str, columns: Mapping[str, str]) -> DefinitionTexts:
         """The same with other comments on the columns of something."""
         return self.changed(key, replace(self.known[key], columns=columns))
+
+    def replaced(self, key: str, columns: Mapping[str, str]) -> DefinitionTexts:
+        """The same once a query is another one, over all columns of its streams.
+
+        Args:
+            key: the query's.
+            columns: the comments that its columns keep.
+        """
+        return self.changed(key, replace(self.known[key], columns=columns, hides={}))
 
     def without(self, key: str) -> DefinitionTexts:
         """The same without a definition, if there is one."""
@@ -73,7 +84,7 @@ class DefinitionTexts:
             self,
             known=self.known.adding(key, definition),
             waiting={**self.waiting, key: definition.lacks},
-            unclaimed=self.unclaimed | {key},
+            unclaimed=self.unclaimed | {key, *(column_key(key, column) for column in definition.added)},
         )
 
     def lacking(self, key: str, why: str) -> DefinitionTexts:
@@ -89,3 +100,13 @@ class DefinitionTexts:
         """The sinks that cannot be made yet, by name."""
         waiting = (self.known[key] for key in self.waiting)
         return {one.name: one for one in waiting if one.kind == "SINK"}
+
+
+def column_key(stream: str, column: str) -> str:
+    """What a column that was added to a stream is known by.
+
+    Args:
+        stream: what the stream's definition is known by.
+        column: the column's name.
+    """
+    return f"{stream}.{column}"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from headrace.algebra.letters import letters_name
 from headrace.engine.access.policy import Policy
 from headrace.engine.access.secrets import secret_option
 from headrace.engine.catalog.records import DefinitionTexts
@@ -39,6 +40,7 @@ from headrace.language.statements.streams import (
 from headrace.runtime.journal.definition import SKEW, Definition
 from headrace.runtime.sources.files.patterns import is_whole
 from headrace.runtime.sources.files.remote import is_remote
+from headrace.schema import Schema
 
 ReadStatement = TypeVar("ReadStatement", CreateStream, CreateRelation)
 
@@ -157,6 +159,48 @@ def retimed(definition: Definition, said: Mapping[str, Any]) -> Definition:
             return definition
 
 
+def widened(definition: Definition, columns: Schema) -> Definition:
+    """A stream's definition with columns that are added.
+
+    Args:
+        definition: it.
+        columns: what is added.
+    """
+    if definition.text is None:
+        return definition
+    match parse_one(definition.text):
+        case CreateStream() as statement:
+            text = stream_text(_with_columns(statement, columns))
+        case CreateRelation(changes=changes) as statement if changes is not None:
+            stream = _with_columns(changes.stream, columns)
+            changed = replace(statement, columns=stream.columns, changes=replace(changes, stream=stream))
+            text = relation_text(changed)
+        case _:
+            return definition
+    return replace(definition, text=text, added=(*definition.added, *columns.names))
+
+
+def _with_columns(statement: CreateStream, columns: Schema) -> CreateStream:
+    return replace(statement, columns=Schema((*(statement.columns or ()), *columns)))
+
+
+def hiding(records: DefinitionTexts, stream: str, columns: Schema) -> DefinitionTexts:
+    """The records once columns of a stream are added, which what is defined over it does not see.
+
+    Args:
+        records: the definitions.
+        stream: the stream's name.
+        columns: what is added.
+    """
+    found, name = records, stream.lower()
+    for key, one in records.known.items():
+        # Most are over other streams, and need not be parsed for it.
+        if name in (one.text or "").lower() and {name, letters_name(name)} & streams_of(one):
+            hides = {**one.hides, name: (*one.hides.get(name, ()), *columns.names)}
+            found = found.changed(key, replace(one, hides=hides))
+    return found
+
+
 def releveled(definition: Definition, consistency: Consistency) -> Definition:
     """A query's definition at another level of consistency."""
     if definition.text is None:
@@ -267,6 +311,10 @@ def catalog_text(definitions: Iterable[Definition]) -> str:
                 lines.append(f"SET dialect = '{one.dialect}';")
                 dialect = one.dialect
             lines.append(f"{one.text};")
+        for stream, hidden in one.hides.items():
+            lines.append(
+                f"-- {one.title} is older than {', '.join(hidden)} of {stream}, which its * leaves out"
+            )
         lines += _comments(one)
         if one.paused:
             how = " KEEPING INPUT" if one.keeps_input else ""

@@ -20,6 +20,7 @@ from headrace.language.statements.streams import ByArrival, ChangesClause, Creat
 from headrace.language.syntax import Name
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream
 from headrace.runtime.sources.files.files import stamps_of
+from headrace.schema import Schema
 
 
 def declared_changes(
@@ -47,10 +48,21 @@ def declared_changes(
     """
     try:
         policy.check_source(statement)
-        return _with_changes(statement, clause, declared(clause.stream, base, policy, read_stream))
+        made = _with_changes(statement, clause, declared(clause.stream, base, policy, read_stream))
     except UserError as error:
         error.position = error.position or statement.position
         raise
+    if isinstance(made, RelationTable) or made.again is None:
+        return made
+
+    def again(columns: Schema) -> Input:
+        stream = replace(clause.stream, columns=columns)
+        wider = replace(statement, columns=columns), replace(clause, stream=stream)
+        other = declared_changes(*wider, base, policy, read_stream)
+        assert isinstance(other, Input)
+        return other
+
+    return replace(made, again=again)
 
 
 def handed_over(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -49,6 +50,16 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
         PolicyError: the policy does not allow it; like every error, it has the statement's position.
         UserError: the input cannot be read.
     """
+    made = _declared(statement, base, policy, read_stream)
+    if statement.columns is None or made.frame is not None:
+        return made
+    return replace(
+        made,
+        again=lambda columns: declared(replace(statement, columns=columns), base, policy, read_stream),
+    )
+
+
+def _declared(statement: CreateStream, base: Path, policy: Policy, read_stream: Callable[..., Any]) -> Input:
     options = dict(statement.options)
     try:
         policy.check_source(statement)

@@ -47,7 +47,7 @@ from headrace.runtime.spark.scans import file_batches
 from headrace.runtime.store.paths import file_name, inside, make_inside
 from headrace.runtime.store.segments import cannot_write
 from headrace.runtime.store.temporary import private_folder
-from headrace.schema import Schema
+from headrace.schema import Field, Schema
 
 SYSTEM_STREAMS: Final[Mapping[str, LiveStream]] = MappingProxyType(
     {kind.full_name: LiveStream(kind.schema, NOTED_AT, BY_ARRIVAL) for kind in SystemStream}
@@ -64,6 +64,8 @@ class Input:
         stream: what a run reads.
         frame: the streaming data frame it comes from, or None.
         followed: the folder or the Kafka topic that it follows, or what its rows are pulled from; or None.
+        again: declares it with other columns than those that its rows come with; None where a program has
+            handed it over, or its columns are those of what it is read from.
         signature: how rows are signed that come without a key of the server; None if they need one.
         max_rows: how many rows an epoch takes at most; None where only the epoch's size limits it.
         clauses: what has been said about its time.
@@ -83,6 +85,7 @@ class Input:
     relation: RelationInfo | None = None
     followed: Folder | Topic | Pull | None = None
     signature: Signature | None = None
+    again: Callable[[Schema], Input] | None = field(default=None, compare=False, repr=False)
 
     @property
     def entry(self) -> StreamInfo | RelationInfo:
@@ -125,6 +128,19 @@ class Input:
             timing = replace(timing, idle_after=0)
         stream = self._with(replace(timing, follows=self.stream.timing.follows))
         return replace(self, stream=stream, clauses=clauses)
+
+    def widened(self, columns: Iterable[Field]) -> Input | None:
+        """The same, whose rows have further columns; None where it cannot have any.
+
+        Raises:
+            UserError: it has one of the name, or the columns do not fit what it is read from.
+        """
+        if self.again is None or not isinstance(self.stream, LiveStream | BoundedStream):
+            return None
+        known = [one for one in self.info.schema if one.name in self.info.sent.names]
+        made = self.again(Schema((*known, *columns)))
+        stream = replace(made.stream, timing=self.stream.timing)
+        return replace(made, stream=stream, clauses=self.clauses, again=self.again)
 
     def following(self, others: Iterable[str], follow: Follow | None) -> Input:
         """The same, following some streams in another way, or no longer.

@@ -44,6 +44,7 @@ from headrace.engine.why.unused import LOOKED_AT
 from headrace.engine.why.why import Why, not_taken_in, why
 from headrace.errors import LanguageError, Position, UserError, warn
 from headrace.expressions.user import UserAggregate, UserFunction
+from headrace.language.catalog import Catalog
 from headrace.language.notes import Note
 from headrace.language.parsing.pieces import Piece
 from headrace.language.quoted_names import with_backticks
@@ -280,7 +281,7 @@ class Core:
                         position=position,
                         hint="leave out WARM; all queries that a run begins with start together",
                     )
-                found = self.compiled(asked, policy)
+                found = self.compiled(asked, policy, definition if stored or self._making else None)
                 known = self._stored_choices().get(chosen)
                 if found.decisions is not None and known is not None:
                     found = found.decided(decisions_in(known))
@@ -346,19 +347,25 @@ class Core:
         """The names of the sinks that are attached to a query."""
         return tuple(part.name for part in self.attachments if part.query == query)
 
-    def compiled(self, asked: Syntax | Piece, policy: Policy) -> Compiled:
+    def compiled(self, asked: Syntax | Piece, policy: Policy, given: Definition | None = None) -> Compiled:
         """What a query means, and how it would run if it were new.
 
         Args:
             asked: the query.
             policy: what it may reach.
+            given: how it is defined, if a store has it: columns that came after it are not meant in it.
 
         Raises:
             LanguageError: it is wrong.
         """
         defined = self.definitions
         decide = partial(decided, defined)
-        return self.compiler.compiled(asked, policy.visible(defined.catalog), decide)
+        catalog = defined.catalog if given is None else self.catalog_of(given)
+        return self.compiler.compiled(asked, policy.visible(catalog), decide)
+
+    def catalog_of(self, given: Definition) -> Catalog:
+        """The catalog, without columns of streams that came after what a store has under the name of this."""
+        return self.definitions.catalog.hiding(self.definitions.hidden_from(given))
 
     def drop(self, kind: CatalogKind, name: str, position: Position | None, *, cascade: bool = False) -> None:
         """Drop a stream, a relation, a query or a sink; a query once its sinks have taken everything.

@@ -72,6 +72,7 @@ from headrace.runtime.results.instants import form_of
 from headrace.runtime.store.paths import file_name, inside
 from headrace.runtime.store.segments import FolderStore
 from headrace.runtime.tasks.runner import Runner
+from headrace.schema import Schema
 from headrace.time import MAX_INSTANT, MIN_INSTANT
 
 _LOG: Final = logging.getLogger("headrace")
@@ -711,11 +712,11 @@ class Execution:
         self._folders.close()
 
 
-def _declared(stream: Incoming) -> tuple[Timing, int | None, Retain | None]:
+def _declared(stream: Incoming) -> tuple[Schema, Timing, int | None, Retain | None]:
     """What is declared of an input that may change while it is read."""
     if isinstance(stream, BoundedStream | LiveStream):
-        return stream.timing, stream.letters_kept, stream.retain
-    return stream.timing, None, None
+        return stream.schema, stream.timing, stream.letters_kept, stream.retain
+    return stream.schema, stream.timing, None, None
 
 
 def _past(defined: Definitions) -> dict[str, AnswerStart]:

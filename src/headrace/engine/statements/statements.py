@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import assert_never
 
 from headrace.engine.access.policy import Policy
-from headrace.engine.catalog.claims import differs, with_derived
+from headrace.engine.catalog.claims import differs, with_columns, with_derived
 from headrace.engine.catalog.definitions import RESULT
 from headrace.engine.catalog.texts import definition_of, query_definition, skew_definition
 from headrace.engine.explain.analyze import analyzed, check_bounded, run_alone
@@ -68,6 +68,7 @@ from headrace.language.statements.statements import (
     Statement,
 )
 from headrace.language.statements.streams import (
+    AddColumns,
     AlterStream,
     CreateRelation,
     CreateSkew,
@@ -100,8 +101,8 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
     match statement:
         case CreateStream() | CreateRelation() | CreateStreamAs() | CreateSink() | SetDialect():
             _define(core, statement, base, policy)
-        case AlterStream() | CreateSkew():
-            _retime(core, statement, policy)
+        case AddColumns() | AlterStream() | CreateSkew():
+            _alter_stream(core, statement, policy)
         case ShowCreate() | Describe() | ExplainReplace():
             return PlanText(_told(core, statement, policy))
         case Comment() | PauseQuery() | RenameQuery() | ResumeQuery() | SetConsistency() | SetOption():
@@ -271,9 +272,11 @@ def _define(
 
 def _derive(core: Core, statement: CreateStreamAs, policy: Policy) -> None:
     known, query, position = core.definitions, statement.query, statement.position
-    entry = derive(statement.name.text, query, policy.visible(known.catalog))
     given = definition_of(statement, Path(), policy, known.catalog.defaults)
-    if core.is_stored(given):
+    stored = core.is_stored(given)
+    catalog = core.catalog_of(given) if stored or core.is_making else known.catalog
+    entry = derive(statement.name.text, query, policy.visible(catalog))
+    if stored:
         core.definitions = with_derived(known, entry, given, position)
     else:
         core.change(core.claiming(known.with_derived(entry, query, position).recording(given), given))
@@ -354,8 +357,16 @@ def _analyzed(core: Core, statement: ExplainAnalyze, policy: Policy) -> str:
             return PlanText(run_alone(core.runner(), core.settings, alone))
 
 
-def _retime(core: Core, statement: AlterStream | CreateSkew, policy: Policy) -> None:
+def _alter_stream(core: Core, statement: AddColumns | AlterStream | CreateSkew, policy: Policy) -> None:
     match statement:
+        case AddColumns(position=position):
+            policy.check_change("ALTER STREAM", position)
+            with core.lock:
+                known = with_columns(core.definitions, statement)
+                if known is not None:
+                    core.definitions = known
+                else:
+                    core.change(core.definitions.with_columns(statement))
         case AlterStream(position=position, time=time):
             policy.check_change("ALTER STREAM", position)
             with core.lock:

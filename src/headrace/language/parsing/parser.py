@@ -9,7 +9,7 @@ from typing import Final, assert_never
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.queries import parse_nested, parse_query
 from headrace.language.parsing.statements.consistency import parse_consistency
-from headrace.language.parsing.statements.ddl import parse_create_stream
+from headrace.language.parsing.statements.ddl import parse_alter_stream, parse_create_stream
 from headrace.language.parsing.statements.definitions import (
     parse_alter_query,
     parse_comment,
@@ -21,9 +21,6 @@ from headrace.language.parsing.statements.relations import parse_create_relation
 from headrace.language.parsing.statements.settings import parse_set, parse_show
 from headrace.language.parsing.statements.sinks import parse_create_sink
 from headrace.language.parsing.statements.skews import parse_create_skew, parse_drop_skew
-from headrace.language.parsing.statements.time_clauses import (
-    parse_alter_stream,
-)
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.parsing.tokens.slips import unexpected_hint
 from headrace.language.statements.catalog import CatalogKind

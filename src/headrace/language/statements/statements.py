@@ -20,7 +20,13 @@ from headrace.language.statements.catalog import (
 )
 from headrace.language.statements.past import StartClause
 from headrace.language.statements.sinks import CreateSink, DropSink
-from headrace.language.statements.streams import AlterStream, CreateRelation, CreateSkew, CreateStream
+from headrace.language.statements.streams import (
+    AddColumns,
+    AlterStream,
+    CreateRelation,
+    CreateSkew,
+    CreateStream,
+)
 from headrace.language.syntax import Name, QuerySyntax, Scalar
 from headrace.time import Duration
 
@@ -359,6 +365,7 @@ Statement = (
     CreateStream
     | CreateRelation
     | RefreshRelation
+    | AddColumns
     | AlterStream
     | Reoptimize
     | SetConsistency

@@ -306,6 +306,21 @@ class AlterStream:
 
 
 @dataclass(frozen=True)
+class AddColumns:
+    """`ALTER STREAM name ADD COLUMN column TYPE [, ADD COLUMN ...]`: further columns, also while it is read.
+
+    Attributes:
+        name: the stream.
+        columns: the columns in their order; rows that came before have NULL in them.
+        position: where the statement starts.
+    """
+
+    name: Name
+    columns: Schema
+    position: Position
+
+
+@dataclass(frozen=True)
 class SkewPair:
     """`(wait, behind)` of CREATE SKEW.
 

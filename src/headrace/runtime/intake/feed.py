@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from headrace.runtime.intake.streams import Intake
+from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 
 
@@ -18,6 +18,10 @@ class Feed(Protocol):
 
     def read(self, columns: Sequence[str]) -> None:
         """Other columns are read from now on."""
+        ...
+
+    def widen(self, stream: LiveStream) -> bool:
+        """Let the rows have further columns from now on; False where another feed has to take its place."""
         ...
 
     def ready(self) -> bool:

@@ -15,7 +15,7 @@ from typing import Final
 
 from headrace.errors import AwayError, HeadraceError, SourceError, UserError, named
 from headrace.runtime.intake.folder import Folder
-from headrace.runtime.intake.streams import Intake
+from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.followed import ReadFile
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.outside.patience import Away
@@ -136,6 +136,10 @@ class FolderFeed:
 
     def read(self, columns: Sequence[str]) -> None:
         """The columns are chosen when an epoch reads the files."""
+
+    def widen(self, stream: LiveStream) -> bool:
+        """Another feed takes its place: what epochs have not confirmed is read again."""
+        return False
 
     def ready(self) -> bool:
         """Whether a file waits."""

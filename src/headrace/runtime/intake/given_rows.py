@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
-from headrace.algebra.changes import DELETIONS, Changes
+from headrace.algebra.changes import Changes
 from headrace.algebra.events import Events
 from headrace.conversion import MisfitError, cast_exactly, column_of
 from headrace.errors import SourceError, UserError, message_of, shown
@@ -25,46 +25,33 @@ class Omissible:
     """The columns that rows need; the others may be left out, and are NULL.
 
     Attributes:
-        operation: where rows change others by key, the column that says whether a row deletes, since others
-            need all columns; None where each row may leave out some.
         needed: the columns without which there is no row.
     """
 
-    operation: str | None
     needed: tuple[str, ...]
 
     @classmethod
     def of(cls, changes: Changes | Events | None, timestamp: str) -> Omissible:
         """Those of a stream."""
         if not isinstance(changes, Changes):
-            return cls(None, (timestamp,))
+            return cls((timestamp,))
         version = () if changes.version is None else (changes.version,)
-        return cls(changes.operation, (*changes.columns, timestamp, *version))
+        return cls((*changes.columns, timestamp, *version))
 
-    def is_operation(self, name: str) -> bool:
-        """Whether a column is the one that says what a row does."""
-        return self.operation is not None and name.lower() == self.operation.lower()
-
-    def unneeded(self, names: Sequence[str], operations: Sequence[object], schema: Schema) -> list[Field]:
+    def unneeded(self, names: Iterable[str], schema: Schema) -> list[Field]:
         """The columns that are not there and need not be; none where no column is there.
 
         Args:
             names: the columns that are there.
-            operations: what the rows do.
             schema: the columns of the stream.
         """
         given, needed = {name.lower() for name in names}, {name.lower() for name in self.needed}
         missing = [field for field in schema if field.name.lower() not in given | needed]
-        if self.operation is None:
-            return missing if len(missing) + len(needed) < len(schema) or given & needed else []
-        delete = (isinstance(one, str) and one.upper() in DELETIONS for one in operations)
-        return missing if operations and all(delete) else []
+        return missing if len(missing) + len(needed) < len(schema) or given & needed else []
 
     def completed(self, table: pa.Table, schema: Schema) -> pa.Table:
         """A table with NULL in the columns that it does not need."""
-        names = list(table.column_names)
-        operations = [one for name in names if self.is_operation(name) for one in table[name].to_pylist()]
-        for field in self.unneeded(names, operations, schema):
+        for field in self.unneeded(table.column_names, schema):
             table = table.append_column(field.name, pa.nulls(len(table), field.type))
         return table
 
@@ -150,8 +137,7 @@ def table_of_dictionaries(
     for given in dict.fromkeys(frozenset(row) for row in rows):
         _refuse_misspelt(sorted(given), schema, label)
     if omissible is not None:
-        operations = [row.get(name) for name in names if omissible.is_operation(name) for row in rows]
-        names += [field.name for field in omissible.unneeded(names, operations, schema)]
+        names += [field.name for field in omissible.unneeded(names, schema)]
     found = [names[find_column(names, field.name, label)] for field in schema]
     columns = []
     for name, field in zip(found, schema, strict=True):

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from headrace.runtime.intake.streams import Incoming, Intake, LetterStream
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.sources.composed.tables import filled
 from headrace.runtime.sources.rows.contract import BATCH_ROWS, Read
 from headrace.runtime.store.segments import Store, read_part
 from headrace.runtime.tasks.letters import column_of_letters
@@ -73,12 +74,12 @@ class LetterSource:
 
     def read(self, start: int, end: int, columns: tuple[str, ...]) -> Iterator[Read]:
         """The rows of the positions `[start, end)`, in order."""
-        begin = 0
+        begin, wanted = 0, self.schema.select(tuple(map(self.schema.names.index, columns))).arrow()
         for file, count in zip(self.files, self._counts, strict=True):
             low, high = max(start - begin, 0), min(end - begin, count)
             begin += count
             if low < high:
-                rows = self._rows(file).slice(low, high - low).select(list(columns))
+                rows = filled(self._rows(file).slice(low, high - low), wanted)
                 for batch in rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS):
                     yield Read(batch)
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from headrace.errors import AwayError, UserError
 from headrace.runtime.intake.pulling import EndOfRowsError, FailedError, Pull, PulledPiece
-from headrace.runtime.intake.streams import Intake
+from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.outside.patience import Away
 from headrace.runtime.store.paths import make_inside
@@ -83,6 +83,10 @@ class PullFeed:
 
     def read(self, columns: Sequence[str]) -> None:
         """Pulled rows have all columns."""
+
+    def widen(self, stream: LiveStream) -> bool:
+        """Another feed takes its place: what epochs have not confirmed is read again."""
+        return False
 
     def ready(self) -> bool:
         """Whether rows wait, or the end."""

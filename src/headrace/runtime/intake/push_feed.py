@@ -26,7 +26,7 @@ from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources import SplitSource, open_source
 from headrace.runtime.sources.composed.held import HeldRows
-from headrace.runtime.sources.composed.tables import write_arrow
+from headrace.runtime.sources.composed.tables import filled, write_arrow
 from headrace.runtime.store.paths import make_inside
 from headrace.runtime.store.segments import cannot_write
 
@@ -165,6 +165,11 @@ class PushFeed:
     def read(self, columns: Sequence[str]) -> None:
         """Pushed rows have all columns."""
 
+    def widen(self, stream: LiveStream) -> bool:
+        """Take rows with further columns, which those that wait have as NULL."""
+        self._stream = stream
+        return True
+
     def ready(self) -> bool:
         """Whether rows wait."""
         return bool(self._waiting)
@@ -217,7 +222,8 @@ class PushFeed:
 
     def _opened(self, point: StreamPoint) -> SplitSource:
         """What was taken, as an input."""
-        columns, tables = self._stream.columns.given, [push.table for push in self._taken]
+        columns = self._stream.columns.given
+        tables = [filled(push.table, columns.arrow()) for push in self._taken]
         if sum(push.size[1] for push in self._taken) <= _CARRIED_BYTES:
             return HeldRows.of(tables, columns, self._name)
         self._file = self._folder / f"{point.position}.arrow"

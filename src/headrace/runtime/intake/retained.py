@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from headrace.errors import UserError
 from headrace.runtime.journal.retained import Retained
+from headrace.runtime.sources.composed.tables import filled
 from headrace.runtime.sources.files.remote import Place
 from headrace.runtime.sources.rows.contract import BATCH_ROWS, Read
 from headrace.runtime.store.segments import Store, read_part
@@ -68,12 +69,12 @@ class RetainedSource:
         Raises:
             StoreError: a file is missing or damaged.
         """
-        begin = 0
+        begin, wanted = 0, self.schema.select(tuple(map(self.schema.names.index, columns))).arrow()
         for file in self.files:
             low, high = max(start - begin, 0), min(end - begin, file.rows)
             begin += file.rows
             if low < high:
-                rows = read_retained(self.store, file, columns).slice(low, high - low)
+                rows = read_retained(self.store, file, wanted).slice(low, high - low)
                 for batch in rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS):
                     yield Read(batch)
 
@@ -96,16 +97,21 @@ def all_retained(store: Store, retained: Retained | None, schema: Schema) -> pa.
         StoreError: a file is missing or damaged.
     """
     files = () if retained is None else retained.files
-    tables = [read_retained(store, file, schema.names) for file in files]
+    tables = [read_retained(store, file, schema.arrow()) for file in files]
     return pa.concat_tables([schema.arrow().empty_table(), *tables])
 
 
-def read_retained(store: Store, file: RetainedFile, columns: Sequence[str] | None = None) -> pa.Table:
-    """Rows that were kept, with some of their columns, or all.
+def read_retained(store: Store, file: RetainedFile, columns: pa.Schema | None = None) -> pa.Table:
+    """Rows that were kept, with some columns of their stream, or all that it had when they came.
+
+    Args:
+        store: where they are.
+        file: the rows.
+        columns: which columns; they have NULL in those that came after them.
 
     Raises:
         StoreError: the file is missing or damaged.
     """
     # A column whose name has dots would be looked for in structures: all are read, then chosen.
     rows = pq.ParquetFile(pa.BufferReader(read_part(store, file.part))).read()
-    return rows if columns is None else rows.select(list(columns))
+    return rows if columns is None else filled(rows, columns)

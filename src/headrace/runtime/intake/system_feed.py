@@ -73,6 +73,10 @@ class SystemFeed:
     def read(self, columns: Sequence[str]) -> None:
         """Its rows have all columns."""
 
+    def widen(self, stream: LiveStream) -> bool:
+        """Its columns are always the same."""
+        return True
+
     def ready(self) -> bool:
         """Whether rows wait and may cause an epoch: a second after the last ones of any stream were taken."""
         return self._rows.ready() and self._pace.is_due()

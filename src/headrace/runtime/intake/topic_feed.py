@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from headrace.errors import AwayError, UserError
-from headrace.runtime.intake.streams import Intake
+from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.intake.topic import Topic, TopicPartitions, TopicStart
 from headrace.runtime.journal.followed import ReadFile
 from headrace.runtime.journal.records import StreamPoint
@@ -96,6 +96,10 @@ class TopicFeed:
             ready = self._has_some() or self._lost is not None
         if ready:
             self._wake()
+
+    def widen(self, stream: LiveStream) -> bool:
+        """Another feed takes its place: what epochs have not confirmed is read again."""
+        return False
 
     def ready(self) -> bool:
         """Whether messages wait."""

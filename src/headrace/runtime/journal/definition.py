@@ -29,6 +29,9 @@ class Definition:
         columns: what was said of its columns, by name.
         paused: whether it is a query that somebody has paused.
         keeps_input: whether the rows of its streams are kept meanwhile.
+        added: of a stream the columns that ALTER STREAM has added, which are in its text.
+        hides: of a query or a derived stream the columns of streams that were added after it: `*` does not
+            mean them in it. By the streams' names in lower case.
         delivery: of a sink what identifies what it delivers, among all that have had its name.
     """
 
@@ -42,6 +45,8 @@ class Definition:
     columns: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     paused: bool = False
     keeps_input: bool = False
+    added: tuple[str, ...] = ()
+    hides: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     delivery: str = ""
 
     @property
@@ -65,7 +70,8 @@ def packed_definition(definition: Definition) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for part in fields(Definition):
         value = getattr(definition, part.name)
-        if part.name in _NAMED or value not in _NOTHING:
+        # No folders are other than any; no columns are nothing to say.
+        if part.name in _NAMED or (value not in _NOTHING and (part.name != "added" or value)):
             found[part.name] = dict(value) if isinstance(value, Mapping) else value
     return found
 
@@ -76,8 +82,13 @@ def unpacked_definition(content: Mapping[str, Any]) -> Definition:
     Raises:
         TypeError: it has other parts.
     """
-    folders = content.get("folders")
-    return Definition(**{**content, "folders": None if folders is None else tuple(folders)})
+    folders, hides = content.get("folders"), content.get("hides", {})
+    given = {
+        "folders": None if folders is None else tuple(folders),
+        "added": tuple(content.get("added", ())),
+        "hides": {stream: tuple(names) for stream, names in hides.items()},
+    }
+    return Definition(**{**content, **given})
 
 
 _NAMED: Final = ("kind", "name", "text", "dialect")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from headrace.errors import ExecutionError, StoreError
-from headrace.runtime.intake.streams import Intake
+from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.sources.composed.computed import ComputedColumns
 from headrace.runtime.sources.rows.contract import SplitSource
@@ -204,6 +204,10 @@ class SparkFeed:
         writer = writer.option("checkpointLocation", str(self._checkpoint))
         with _plainly_logged(self._frame.sparkSession.conf):
             self._query = writer.start()
+
+    def widen(self, stream: LiveStream) -> bool:
+        """Its columns are always those of its frame."""
+        return True
 
     def read(self, columns: Sequence[str]) -> None:
         """Refuse batches that lack some of these columns; `check` then starts the query again."""

@@ -373,3 +373,16 @@ def test_with_room_again_nothing_is_dropped(feed: PushFeed) -> None:
     feed.settle(None)
     done = feed.put(rows(10, 100), None, None)
     assert (feed.waiting(), done.done()) == (40, False)
+
+
+def test_rows_that_wait_while_their_stream_gets_a_column_have_null_in_it(feed: PushFeed) -> None:
+    feed.put(rows(1), None, None)
+    assert feed.widen(
+        LiveStream(Schema((*(Field("k", STRING), Field("ts", BIGINT)), Field("c", BIGINT))), "ts")
+    )
+    feed.put({"k": "a", "ts": 1, "c": 7}, None, None)
+    intake = feed.take(START)
+    assert intake is not None
+    assert intake.source is not None
+    reads = intake.source.read(intake.start, intake.end, ("c",))
+    assert [value for read in reads for value in read.rows.column(0).to_pylist()] == [None, 7]

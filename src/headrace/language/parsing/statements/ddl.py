@@ -13,13 +13,15 @@ from headrace.language.parsing.clauses.window_clauses import parse_duration_at
 from headrace.language.parsing.statements.column_types import parse_type
 from headrace.language.parsing.statements.corrections import Watermark, parse_events, parse_key
 from headrace.language.parsing.statements.debezium import accept_debezium, parse_record_columns
-from headrace.language.parsing.statements.time_clauses import parse_time_clauses
+from headrace.language.parsing.statements.time_clauses import parse_altered_clauses, parse_time_clauses
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.statements.formats import FILE_FORMATS, FORMATS, format_of_ending
 from headrace.language.statements.secret import SecretName
 from headrace.language.statements.streams import (
     NOTHING_SAID,
     SECRET_OPTIONS,
+    AddColumns,
+    AlterStream,
     ComputedColumn,
     CreateStream,
     TimeClauses,
@@ -77,6 +79,41 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
         # The columns are checked now, so that the error comes before any input is opened.
         describe_stream(statement, columns)
     return statement
+
+
+def parse_alter_stream(cursor: Cursor, position: Position) -> AlterStream | AddColumns:
+    """Read what follows ALTER STREAM: a name, and clauses about its time or further columns.
+
+    Raises:
+        LanguageError: the text is malformed, or a column is named twice.
+    """
+    name = cursor.name("the stream's name")
+    if not cursor.at("ADD"):
+        if cursor.word() in _ALTERED_COLUMNS and cursor.word(1) == "COLUMN":
+            hint = "write ADD COLUMN name TYPE; what queries do not name they do not read"
+            raise cursor.error("columns of a stream stay as they are", hint)
+        return parse_altered_clauses(cursor, name, position)
+    fields: list[Field] = []
+    while True:
+        cursor.expect("ADD", "before COLUMN")
+        cursor.accept("COLUMN")
+        place = cursor.position
+        if cursor.at("IF", "NOT", "EXISTS"):
+            raise cursor.error("IF NOT EXISTS is not supported", "leave it out; a column is added once")
+        column = _column(cursor)
+        if isinstance(column, ComputedColumn):
+            message = "a column that is added comes with the rows"
+            raise LanguageError(message, position=place, hint="compute others in a query")
+        _refuse_constraint(cursor)
+        if any(column.name.lower() == one.name.lower() for one in fields):
+            message = f"the column {column.name} is named twice"
+            raise LanguageError(message, position=place, hint="leave one of them out")
+        fields.append(column)
+        if not cursor.accept(","):
+            return AddColumns(name, Schema(tuple(fields)), position)
+
+
+_ALTERED_COLUMNS: Final = ("DROP", "RENAME", "ALTER", "MODIFY", "CHANGE")
 
 
 def _with_timestamp(

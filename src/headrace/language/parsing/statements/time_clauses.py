@@ -24,6 +24,7 @@ from headrace.language.statements.streams import (
     TimeClauses,
     ValuesOf,
 )
+from headrace.language.syntax import Name
 from headrace.suggestions import did_you_mean
 from headrace.time import INFINITY, MICROSECONDS, Duration
 
@@ -64,17 +65,17 @@ def parse_time_clauses(cursor: Cursor, given: TimeClauses) -> TimeClauses:
     return _read(cursor, given)[0]
 
 
-def parse_alter_stream(cursor: Cursor, position: Position) -> AlterStream:
-    """Read what follows ALTER STREAM: a name and the clauses that replace what was said before.
+def parse_altered_clauses(cursor: Cursor, name: Name, position: Position) -> AlterStream:
+    """Read what follows ALTER STREAM and a name: the clauses that replace what was said before.
 
     Raises:
         LanguageError: a clause is malformed, or there is none.
     """
-    name = cursor.name("the stream's name")
     read = _read_listed if cursor.accept("SET") else _read
     clauses, changed = read(cursor, TimeClauses())
     if not changed:
-        raise cursor.error(f"a clause is missing, before {cursor.shown()}", f"the clauses are {_KNOWN}")
+        hint = f"the clauses are {_KNOWN}; or write ADD COLUMN name TYPE"
+        raise cursor.error(f"a clause is missing, before {cursor.shown()}", hint)
     # How far rows may be out of order is said as a whole; what is said now replaces what was said before.
     order = {"disorder", "rows", "percent", "estimation", "strict"}
     return AlterStream(name, clauses, frozenset(changed | order if changed & order else changed), position)

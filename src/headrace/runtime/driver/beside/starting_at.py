@@ -240,7 +240,7 @@ class CatchUp:
     def _times(self, stream: str, since: int) -> Iterator[np.ndarray]:
         timestamp = self._streams[stream].timestamp
         for file in self._kept(stream).files:
-            column = read_retained(self._run.store, file, [timestamp]).column(0).combine_chunks()
+            column = read_retained(self._run.store, file).column(timestamp).combine_chunks()
             times = integers(column)
             yield times[times >= since]
 

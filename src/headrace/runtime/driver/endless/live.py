@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, InvalidStateError, wait
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -549,7 +549,7 @@ class LiveRun:
     def _change(self, asked: Asked) -> int:
         """Start the feeds that a change needs, commit it, and stop the feeds that nobody needs; its epoch."""
         started: dict[str, Feed] = {}
-        wanted = asked.wanted
+        wanted, wider = asked.wanted, self._wider(asked.wanted.streams)
         columns = self._run.columns_for(wanted)
         try:
             for name in columns:
@@ -563,8 +563,33 @@ class LiveRun:
             raise
         self._retire_feeds()
         self._feeds = {**self._feeds, **started}
+        self._widen_feeds(wider, asked, columns)
         self._read_columns()
         return self._run.totals.epochs
+
+    def _wider(self, streams: Streams) -> dict[str, LiveStream]:
+        """The streams with feeds that have further columns from now on."""
+        found = {}
+        for name, known in self._run.streams.items():
+            stream = streams.get(name)
+            if name in self._feeds and isinstance(stream, LiveStream) and stream.schema != known.schema:
+                found[name] = stream
+        return found
+
+    def _widen_feeds(
+        self, wider: Mapping[str, LiveStream], asked: Asked, columns: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Let feeds bring further columns, or others in their place.
+
+        The change is committed: a feed that does not start is given up, as one that ends while it is read.
+        """
+        for name, stream in wider.items():
+            if name not in self._feeds or self._feeds[name].widen(stream):
+                continue
+            self._feeds[name].stop()
+            other = asked.feed(name)
+            other.start(self._run.point(name), columns[name])
+            self._feeds = {**self._feeds, name: other}
 
     def _kind_of(self, asked: Asked) -> RunChange:
         """The change that carries out what is asked for.

@@ -17,6 +17,7 @@ from headrace.errors import UserError
 from headrace.runtime.intake.letters import read_letters
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Incoming, Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.sources.composed.tables import as_one, filled
 from headrace.runtime.store.segments import SegmentWriter, Store
 from headrace.runtime.tasks.letters import column_of_letters, kept_schema, stream_of
 from headrace.runtime.tasks.messages import LetterFile, TaskReport
@@ -96,7 +97,7 @@ class LetterKeeper:
             if len(same) >= MOST_FILES and same[-1].last <= taken:
                 tables = [read_letters(self.store, file) for file in same]
                 merged = replace(same[-1], tier=tier + 1)
-                same = [self.write(stream, pa.concat_tables(tables), merged, f"tier-{merged.tier}")]
+                same = [self.write(stream, as_one(tables), merged, f"tier-{merged.tier}")]
             result += same
         return tuple(result)
 
@@ -130,9 +131,10 @@ def kept_letters(name: str, stream: Incoming, point: StreamPoint, store: Store, 
         UserError: nothing says that they are to be kept.
     """
     kept = require_kept(name, stream)
-    tables = [kept_schema(all_columns(stream)).empty_table()]
+    columns = kept_schema(all_columns(stream))
+    tables = [columns.empty_table()]
     for file in point.letters:
-        rows = read_letters(store, file)
+        rows = filled(read_letters(store, file), columns)
         tables.append(rows.filter(pa.array(is_left(rows, kept, clock))))
     return pa.concat_tables(tables)
 

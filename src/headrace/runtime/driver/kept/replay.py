@@ -17,14 +17,15 @@ from headrace.elements import BoolArray, integers
 from headrace.errors import UserError
 from headrace.lowering.exits import separable
 from headrace.lowering.graph import Graph
-from headrace.runtime.driver.kept.letters import LetterKeeper, is_left, require_kept
+from headrace.runtime.driver.kept.letters import LetterKeeper, all_columns, is_left, require_kept
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.intake.letters import LetterSource, read_letters
 from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream, ReplayedLetters
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.sources.composed.tables import filled
 from headrace.runtime.tasks.changes import cannot_apply
 from headrace.runtime.tasks.events import cannot_use, sync_times
-from headrace.runtime.tasks.letters import column_of_letters
+from headrace.runtime.tasks.letters import column_of_letters, kept_schema
 from headrace.runtime.tasks.messages import LetterFile
 from headrace.time import MAX_INSTANT, MIN_INSTANT
 
@@ -161,7 +162,7 @@ def letters_for(
     readers = [query for query, names in read.items() if name in names]
     if not isinstance(stream, BoundedStream | LiveStream) or not readers:
         raise UserError(f"no query reads {name}", hint="define a query over it first, which takes the rows")
-    kept = require_kept(name, stream)
+    kept, columns = require_kept(name, stream), kept_schema(all_columns(stream))
     asked = _Asked(
         stream,
         {query: takes_from(query, name, points, queries.graph) for query in readers},
@@ -172,7 +173,7 @@ def letters_for(
     files: list[LetterFile] = []
     counts: list[int] = []
     for number, file in enumerate(points[name].letters):
-        rows = read_letters(keeper.store, file)
+        rows = filled(read_letters(keeper.store, file), columns)
         taken = asked.taken(rows, chosen(rows) & is_left(rows, kept, keeper.clock) & _is_new(rows))
         marked = _marked(rows, taken, keeper.epoch) if taken.any() else None
         files.append(file if marked is None else keeper.write(name, marked, file, f"replayed-{number}"))

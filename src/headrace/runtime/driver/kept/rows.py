@@ -24,6 +24,7 @@ from headrace.runtime.intake.streams import (
 )
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.journal.retained import Retained
+from headrace.runtime.sources.composed.tables import as_one, filled
 from headrace.runtime.store.segments import Store
 from headrace.runtime.tasks.letters import column_of_letters
 from headrace.runtime.tasks.messages import RetainedFile, TaskReport
@@ -94,13 +95,13 @@ class RowKeeper:
         self, name: str, stream: BoundedStream | LiveStream, replay: ReplayedLetters
     ) -> list[RetainedFile]:
         """A file with the rows that an epoch takes once more and that no query has had; none without any."""
-        columns = list(all_columns(stream).names)
+        columns = all_columns(stream).arrow()
         tables = []
         for file in replay.letters:
             letters = read_letters(self.store, file)
             taken = pc.equal(column_of_letters(letters, "replayed_in"), self.epoch).fill_null(False)
             new = pc.is_null(column_of_letters(letters, "query"))
-            tables.append(letters.filter(pc.and_(taken, new)).select(columns))
+            tables.append(filled(letters.filter(pc.and_(taken, new)), columns))
         rows = pa.concat_tables(tables)
         if not rows.num_rows:
             return []
@@ -121,7 +122,7 @@ class RowKeeper:
 
     def _as_one(self, stream: str, files: Sequence[RetainedFile]) -> RetainedFile:
         """The rows of some files in one."""
-        rows = pa.concat_tables([read_retained(self.store, file) for file in files])
+        rows = as_one([read_retained(self.store, file) for file in files])
         last, tier = files[-1], files[0].tier + 1
         name = f"segments/e{self.epoch}-{self.token}-tier{tier}-{files[0].first}"
         part = write_retained(self.store, name, stream, rows)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,32 @@ def _collected(frame: Any) -> pa.Table:
     # By number, since Spark hands over no table with a dot in a name.
     numbered = frame.toDF(*(f"c{place}" for place in range(len(names))))
     return numbered.toArrow().rename_columns(names)
+
+
+def filled(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """A table in the columns of a schema, with NULL in those that it does not have.
+
+    Rows of a stream may be older than its columns: ALTER STREAM adds further ones.
+
+    Args:
+        table: columns of the same types where both have them.
+        schema: the columns, in their order.
+    """
+    if table.schema.names == schema.names:
+        return table
+    known = {*table.schema.names}
+    columns = [
+        table.column(one.name)
+        if one.name in known
+        else pa.chunked_array([pa.nulls(table.num_rows, one.type)])
+        for one in schema
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def as_one(tables: Sequence[pa.Table]) -> pa.Table:
+    """Rows of a stream in one table, with the columns of the last, which are the most."""
+    return pa.concat_tables([filled(table, tables[-1].schema) for table in tables])
 
 
 def read_table(source: SplitSource, end: int, names: Iterable[str]) -> pa.Table:

@@ -41,6 +41,7 @@ class DefinitionTexts:
             keeps_input=before.keeps_input,
             delivery=before.delivery,
             added=before.added,
+            read=definition.read or before.read,
             hides=before.hides,
         )
         waiting = {other: why for other, why in self.waiting.items() if other != key}

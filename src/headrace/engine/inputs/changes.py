@@ -29,6 +29,8 @@ def declared_changes(
     base: Path,
     policy: Policy,
     read_stream: Callable[..., Any],
+    *,
+    known: Schema | None = None,
 ) -> Input | RelationTable:
     """The relation that a CREATE RELATION with CHANGES BY names.
 
@@ -38,6 +40,7 @@ def declared_changes(
         base: the folder that relative paths start from.
         policy: what the statement may reach.
         read_stream: `(format, options, schema)` to a streaming data frame, for Spark's own formats.
+        known: as for `declared`.
 
     Returns:
         A table where the changes can be read whole before any row of a stream, else a stream of changes.
@@ -48,7 +51,9 @@ def declared_changes(
     """
     try:
         policy.check_source(statement)
-        made = _with_changes(statement, clause, declared(clause.stream, base, policy, read_stream))
+        made = _with_changes(
+            statement, clause, declared(clause.stream, base, policy, read_stream, known=known)
+        )
     except UserError as error:
         error.position = error.position or statement.position
         raise
@@ -58,7 +63,7 @@ def declared_changes(
     def again(columns: Schema) -> Input:
         stream = replace(clause.stream, columns=columns)
         wider = replace(statement, columns=columns), replace(clause, stream=stream)
-        other = declared_changes(*wider, base, policy, read_stream)
+        other = declared_changes(*wider, base, policy, read_stream, known=columns)
         assert isinstance(other, Input)
         return other
 

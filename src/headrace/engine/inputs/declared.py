@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -13,7 +14,7 @@ from headrace.engine.access.secrets import hidden, open_options, revealed
 from headrace.engine.inputs.inputs import Input, origin_of, schema_of_frame, warn_of_ties
 from headrace.engine.inputs.signatures import Signature
 from headrace.engine.inputs.times import timing_of
-from headrace.errors import HeadraceError, LanguageError, SourceError, UserError
+from headrace.errors import HeadraceError, LanguageError, SourceError, UserError, told, warn
 from headrace.language.binding.computed import bind_computed
 from headrace.language.catalog import describe_stream
 from headrace.language.statements.formats import FILE_FORMATS, FORMATS
@@ -22,8 +23,10 @@ from headrace.runtime.intake.folder import OPTIONS, is_followed, open_folder, st
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.runtime.intake.topic import open_topic
 from headrace.runtime.intake.web import open_web
+from headrace.runtime.outside.patience import patience, patient
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.composed.computed import ComputedColumns
+from headrace.runtime.sources.composed.later import LaterSource
 from headrace.runtime.sources.rows.contract import SplitSource
 from headrace.schema import Schema
 
@@ -37,7 +40,14 @@ _LIMIT: Final = "max_rows_per_epoch"
 T = TypeVar("T")
 
 
-def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: Callable[..., Any]) -> Input:
+def declared(
+    statement: CreateStream,
+    base: Path,
+    policy: Policy,
+    read_stream: Callable[..., Any],
+    *,
+    known: Schema | None = None,
+) -> Input:
     """The input that a CREATE STREAM names.
 
     Args:
@@ -45,37 +55,47 @@ def declared(statement: CreateStream, base: Path, policy: Policy, read_stream: C
         base: the folder that relative paths start from.
         policy: what the statement may reach.
         read_stream: `(format, options, schema)` to a streaming data frame, for Spark's own formats.
+        known: the columns that its rows come with, if a store has it, so that it need not be there just now.
 
     Raises:
         PolicyError: the policy does not allow it; like every error, it has the statement's position.
         UserError: the input cannot be read.
     """
-    made = _declared(statement, base, policy, read_stream)
+    made = _declared(statement, base, policy, read_stream, known)
     if statement.columns is None or made.frame is not None:
         return made
-    return replace(
-        made,
-        again=lambda columns: declared(replace(statement, columns=columns), base, policy, read_stream),
-    )
+
+    def again(columns: Schema) -> Input:
+        return declared(replace(statement, columns=columns), base, policy, read_stream, known=columns)
+
+    return replace(made, again=again)
 
 
-def _declared(statement: CreateStream, base: Path, policy: Policy, read_stream: Callable[..., Any]) -> Input:
+def _declared(
+    statement: CreateStream,
+    base: Path,
+    policy: Policy,
+    read_stream: Callable[..., Any],
+    known: Schema | None,
+) -> Input:
     options = dict(statement.options)
     try:
         policy.check_source(statement)
         max_rows = _row_limit(options)
         if statement.format in FILE_FORMATS and is_followed(options):
-            return _followed(statement, options, max_rows, base, policy)
+            return _followed(statement, options, max_rows, base, policy, known is not None)
         if statement.format in FORMATS and statement.format != PUSH:
             named = {column.name.lower() for column in statement.computed}
             timed = statement.timestamp
             column = timed if isinstance(timed, str) and timed.lower() not in named else None
             given = revealed(options)
-            source = open_source(
+            opened = partial(
+                open_source,
                 *(statement.format, given, statement.columns, column, statement.name, base, policy.folders),
                 records=statement.records,
                 columns_above="",
             )
+            source = opened_or_known(opened, known, statement.name)
             source = _with_computed(statement, source.schema).over(source)
             info = describe_stream(statement, source.schema)
             timing = timing_of(statement.time, info, comes_now=False)
@@ -103,6 +123,28 @@ def _declared(statement: CreateStream, base: Path, policy: Policy, read_stream: 
         raise
 
 
+def opened_or_known(opened: Callable[[], SplitSource], known: Schema | None, name: str) -> SplitSource:
+    """What is read from files; where a store knows it, and it cannot be opened for now, it is opened later.
+
+    Args:
+        opened: opens it.
+        known: its columns, if a store knows it.
+        name: the stream or the relation.
+
+    Raises:
+        SourceError: it cannot be opened, and no store knows it.
+    """
+    if known is None:
+        return opened()
+    try:
+        # A store with many of them is to be open soon, also where none answers.
+        with patient(silent=patience().opening):
+            return opened()
+    except SourceError as error:
+        warn(f"{name} goes on with what was read of it: {told(error)}")
+        return LaterSource(known, opened)
+
+
 def _with_computed(statement: CreateStream, given: Schema) -> ComputedColumns:
     """The columns of an input, and those that the statement computes of them.
 
@@ -124,7 +166,12 @@ def _hiding(options: Mapping[str, str], opened: Callable[[], T]) -> T:
 
 
 def _followed(
-    statement: CreateStream, options: dict[str, str], max_rows: int | None, base: Path, policy: Policy
+    statement: CreateStream,
+    options: dict[str, str],
+    max_rows: int | None,
+    base: Path,
+    policy: Policy,
+    is_known: bool,
 ) -> Input:
     """The input that a folder is whose files keep coming."""
     if statement.columns is None:
@@ -148,7 +195,7 @@ def _followed(
         )
         return columns.over(found)
 
-    folder = open_folder(given, base, policy.folders, columns.schema, opened)
+    folder = open_folder(given, base, policy.folders, columns.schema, opened, is_known=is_known)
     live = LiveStream(
         columns.schema, info.timestamp, timing_of(statement.time, info, comes_now=False), info.changes
     )

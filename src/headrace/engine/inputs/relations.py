@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,7 +16,15 @@ import pyarrow.compute as pc
 from headrace.elements import Int64Array, integers
 from headrace.engine.access.policy import Policy
 from headrace.engine.access.secrets import revealed
-from headrace.engine.inputs.inputs import TemporaryFolders, format_of, origin_of, sorted_rows, stored_table
+from headrace.engine.inputs.declared import opened_or_known
+from headrace.engine.inputs.inputs import (
+    Input,
+    TemporaryFolders,
+    format_of,
+    origin_of,
+    sorted_rows,
+    stored_table,
+)
 from headrace.engine.inputs.read_again import files_again, refresh_clause, table_again, table_of
 from headrace.engine.inputs.whole_frames import ReadFrame, read_by_spark, spark_origin
 from headrace.errors import NOWHERE, LanguageError, UserError
@@ -24,12 +33,13 @@ from headrace.language.corrections import named_column
 from headrace.language.statements.formats import FORMATS
 from headrace.language.statements.streams import CreateRelation, PerClause, TimeClauses, ValuesOf
 from headrace.language.syntax import Name
-from headrace.runtime.intake.streams import BoundedRelation, ReadAgain, RereadRelation
+from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, ReadAgain, RereadRelation
 from headrace.runtime.sources import SplitSource, open_source
+from headrace.runtime.sources.composed.later import LaterSource
 from headrace.runtime.sources.composed.tables import digest_of_rows, read_table
 from headrace.runtime.sources.files.files import stamps_of
 from headrace.runtime.writing.texts import row_texts
-from headrace.schema import BIGINT
+from headrace.schema import BIGINT, Schema, sql_type
 from headrace.suggestions import did_you_mean
 from headrace.time import ALWAYS, INFINITY
 
@@ -65,7 +75,13 @@ class RelationTable:
 
 
 def declared_relation(
-    statement: CreateRelation, base: Path, policy: Policy, folders: TemporaryFolders, read_frame: ReadFrame
+    statement: CreateRelation,
+    base: Path,
+    policy: Policy,
+    folders: TemporaryFolders,
+    read_frame: ReadFrame,
+    *,
+    known: Schema | None = None,
 ) -> RelationTable:
     """The relation that a CREATE RELATION names.
 
@@ -75,6 +91,7 @@ def declared_relation(
         policy: what the statement may reach.
         folders: where the rows are kept that Spark has read.
         read_frame: what has Spark read.
+        known: its columns, if a store has it, so that its files need not be there just now.
 
     Raises:
         PolicyError: the policy does not allow it; like every error, it has the statement's position.
@@ -89,10 +106,12 @@ def declared_relation(
             origin = "" if statement.refresh is None else spark_origin(statement)
             return _table(statement, source, origin, again)
         given = revealed(options)
-        source = open_source(
+        opened = partial(
+            open_source,
             *(statement.format, given, statement.columns, None, statement.name, base, policy.folders),
             columns_above="",
         )
+        source = opened_or_known(opened, known, statement.name)
         again = files_again(
             *(statement.format, given, source.schema, statement.name, base), folders=policy.folders
         )
@@ -100,6 +119,17 @@ def declared_relation(
     except UserError as error:
         error.position = error.position or statement.position
         raise
+
+
+def columns_read(made: Input | RelationTable) -> tuple[tuple[str, str], ...]:
+    """The columns that the rows of a bounded input come with, each with its type as SQL has it."""
+    if isinstance(made, RelationTable):
+        found = made.relation.source.schema
+    elif isinstance(made.stream, BoundedStream):
+        found = made.info.sent
+    else:
+        return ()
+    return tuple((field.name, sql_type(field.type)) for field in found)
 
 
 def relation_of(
@@ -205,7 +235,7 @@ def _name(text: str) -> Name:
 
 def _table(statement: CreateRelation, source: SplitSource, origin: str, again: ReadAgain) -> RelationTable:
     info = describe_relation(statement, source.schema)
-    if info.key:
+    if info.key and not isinstance(source, LaterSource):
         _check_key(info, source)
     if statement.refresh is not None:
         every = None if statement.refresh.every is None else statement.refresh.every.length

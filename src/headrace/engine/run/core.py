@@ -19,7 +19,7 @@ from headrace.engine.catalog.records import DefinitionTexts
 from headrace.engine.catalog.sinks import DefinedSink
 from headrace.engine.catalog.texts import sink_query
 from headrace.engine.inputs.inputs import Input, TemporaryFolders
-from headrace.engine.inputs.relations import RelationTable
+from headrace.engine.inputs.relations import RelationTable, columns_read
 from headrace.engine.inputs.times import start_of
 from headrace.engine.planning.compiler import Compiled, Compiler
 from headrace.engine.planning.decisions import decided
@@ -65,7 +65,7 @@ from headrace.runtime.results.changes import Change
 from headrace.runtime.results.frames import FrameMaker
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.tasks.runner import FormatReader, Runner
-from headrace.schema import Schema
+from headrace.schema import Field, Schema, type_named
 
 
 class Core:
@@ -179,6 +179,7 @@ class Core:
                 new = known.with_relation(made, position)
             else:
                 new = known.with_input(made, position)
+            given = replace(given, read=columns_read(made))
             self.change(self.claiming(new.recording(given), given))
         self.make_waiting()
 
@@ -198,6 +199,20 @@ class Core:
     def is_stored(self, given: Definition) -> bool:
         """Whether a store has had what is given since before the database was opened."""
         return not self._making and is_stored(self.definitions, given)
+
+    def known_columns(self, given: Definition, declared: Schema | None) -> Schema | None:
+        """The columns of the rows of a stream or a relation that a store has; None where it has none.
+
+        Args:
+            given: how it is defined.
+            declared: the columns that are declared, or None.
+        """
+        known = self.definitions.records.known.get(given.key)
+        if known is None or not (self._making or self.is_stored(given)):
+            return None
+        if declared is not None or not known.read:
+            return declared
+        return Schema(tuple(Field(name, type_named(dtype)) for name, dtype in known.read))
 
     def claiming(self, new: Definitions, given: Definition) -> Definitions:
         """Definitions with one that somebody has given, unless it is made because the store has it."""

@@ -79,6 +79,7 @@ from headrace.language.syntax import Name
 from headrace.language.syntax import QuerySyntax as Syntax
 from headrace.optimizer.decisions import Decisions
 from headrace.runtime.journal.definition import Definition
+from headrace.schema import Schema
 
 
 def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Policy) -> Query | str | None:
@@ -252,11 +253,14 @@ def _define(
     match statement:
         case CreateStream(time=time):
             listed = replace(statement, time=_listed(core, time, policy))
-            stream = declared(listed, base, policy, core.read_stream)
-            core.take_in(stream, definition_of(statement, base, policy, defaults), statement.position)
+            given = definition_of(statement, base, policy, defaults)
+            known = core.known_columns(given, statement.columns)
+            stream = declared(listed, base, policy, core.read_stream, known=known)
+            core.take_in(stream, given, statement.position)
         case CreateRelation():
-            table = _relation(core, statement, base, policy)
-            core.take_in(table, definition_of(statement, base, policy, defaults), statement.position)
+            given = definition_of(statement, base, policy, defaults)
+            table = _relation(core, statement, base, policy, core.known_columns(given, statement.columns))
+            core.take_in(table, given, statement.position)
         case CreateStreamAs():
             with core.lock:
                 _derive(core, statement, policy)
@@ -282,12 +286,16 @@ def _derive(core: Core, statement: CreateStreamAs, policy: Policy) -> None:
         core.change(core.claiming(known.with_derived(entry, query, position).recording(given), given))
 
 
-def _relation(core: Core, statement: CreateRelation, base: Path, policy: Policy) -> Input | RelationTable:
+def _relation(
+    core: Core, statement: CreateRelation, base: Path, policy: Policy, known: Schema | None
+) -> Input | RelationTable:
     changes = statement.changes
     if changes is None:
-        return declared_relation(statement, base, policy, core.folders, core.read_frame)
+        return declared_relation(statement, base, policy, core.folders, core.read_frame, known=known)
     stream = replace(changes.stream, time=_listed(core, changes.stream.time, policy))
-    return declared_changes(statement, replace(changes, stream=stream), base, policy, core.read_stream)
+    return declared_changes(
+        statement, replace(changes, stream=stream), base, policy, core.read_stream, known=known
+    )
 
 
 def _text(

@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from headrace.errors import SourceError
+from headrace.errors import AwayError, SourceError
 from headrace.runtime.sources.files.files import Stamp, allowed_path, found_stamp, present_files, stamps_of
 from headrace.runtime.sources.files.patterns import is_partition, is_pattern, is_whole, plain_path
 from headrace.runtime.sources.files.remote import Account, Place, RemoteFile, account_of, is_remote
@@ -126,6 +126,8 @@ def open_folder(
     allowed: tuple[Path, ...] | None,
     schema: Schema,
     opened: Callable[[str], SplitSource],
+    *,
+    is_known: bool = False,
 ) -> Folder:
     """The folder that the options name.
 
@@ -133,9 +135,10 @@ def open_folder(
         options: of the source.
         base: the folder that a relative path starts from.
         allowed, schema, opened: as `Folder` has them.
+        is_known: whether a store has the folder, so that it need not be there just now.
 
     Raises:
-        SourceError: there is no such folder, or an option is wrong.
+        SourceError: there is no such folder and none is known, or an option is wrong.
         PolicyError: a file is not in an allowed folder.
     """
     path = required(options, "path")
@@ -147,7 +150,11 @@ def open_folder(
         raise SourceError(f"the option ready is '{text}'", hint=f"it must be one of {known}") from None
     every = seconds(options, "poll", _POLL)
     account = account_of(options)
-    present_files(path, base, allowed, account)
+    try:
+        present_files(path, base, allowed, account)
+    except (AwayError, SourceError):
+        if not is_known:
+            raise
     if is_remote(path):
         return Folder(path, allowed, ready, every, account, schema, opened)
     plain = plain_path(path)

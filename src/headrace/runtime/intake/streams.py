@@ -15,6 +15,7 @@ from headrace.heartbeats.timing import BY_ARRIVAL, IN_ORDER, Timing
 from headrace.runtime.journal.followed import Followed
 from headrace.runtime.journal.records import RelationContent, StreamPoint
 from headrace.runtime.sources.composed.computed import ComputedColumns
+from headrace.runtime.sources.composed.later import is_later
 from headrace.runtime.sources.files.files import Stamp, stamps_of
 from headrace.runtime.sources.rows.contract import Rejected, SplitSource
 from headrace.runtime.tasks.messages import LetterFile
@@ -301,6 +302,9 @@ def check_unchanged(streams: Mapping[str, Incoming], points: Mapping[str, Stream
     for name, point in points.items():
         stream = streams.get(name)
         if stream is None or isinstance(stream, LiveStream | LetterStream | RereadRelation):
+            continue
+        if point.heartbeat == INFINITY and is_later(stream.source):
+            # It has been read to its end, and nobody needs it.
             continue
         if stream.mark(point.position) != point.mark:
             raise StoreError(

@@ -30,6 +30,8 @@ class Definition:
         paused: whether it is a query that somebody has paused.
         keeps_input: whether the rows of its streams are kept meanwhile.
         added: of a stream the columns that ALTER STREAM has added, which are in its text.
+        read: of a stream or a relation from files the columns that were found, or declared, with their types
+            as SQL has them: a store is opened also while the files are away.
         hides: of a query or a derived stream the columns of streams that were added after it: `*` does not
             mean them in it. By the streams' names in lower case.
         delivery: of a sink what identifies what it delivers, among all that have had its name.
@@ -46,6 +48,7 @@ class Definition:
     paused: bool = False
     keeps_input: bool = False
     added: tuple[str, ...] = ()
+    read: tuple[tuple[str, str], ...] = ()
     hides: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     delivery: str = ""
 
@@ -71,7 +74,7 @@ def packed_definition(definition: Definition) -> dict[str, Any]:
     for part in fields(Definition):
         value = getattr(definition, part.name)
         # No folders are other than any; no columns are nothing to say.
-        if part.name in _NAMED or (value not in _NOTHING and (part.name != "added" or value)):
+        if part.name in _NAMED or (value not in _NOTHING and (value or part.name == "folders")):
             found[part.name] = dict(value) if isinstance(value, Mapping) else value
     return found
 
@@ -86,6 +89,7 @@ def unpacked_definition(content: Mapping[str, Any]) -> Definition:
     given = {
         "folders": None if folders is None else tuple(folders),
         "added": tuple(content.get("added", ())),
+        "read": tuple((name, dtype) for name, dtype in content.get("read", ())),
         "hides": {stream: tuple(names) for stream, names in hides.items()},
     }
     return Definition(**{**content, **given})

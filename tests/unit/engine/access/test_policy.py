@@ -48,7 +48,13 @@ from headrace.language.statements.statements import (
     Show,
     Statement,
 )
-from headrace.language.statements.streams import AlterStream, CreateRelation, CreateSkew, CreateStream
+from headrace.language.statements.streams import (
+    AddColumns,
+    AlterStream,
+    CreateRelation,
+    CreateSkew,
+    CreateStream,
+)
 from headrace.runtime.sources.files.files import list_files
 
 CLOSED = hr.Policy.closed()
@@ -157,7 +163,16 @@ def test_closed_sql_does_not_see_how_the_queries_of_others_run(db: hr.Database, 
 def test_every_kind_of_statement_has_been_judged() -> None:
     reads = {CreateStream, CreateRelation}
     writes = {CreateSink}
-    changes = {AlterStream, RefreshRelation, Reoptimize, CreateSkew, DropStream, DropRelation, DropQuery}
+    changes = {
+        AddColumns,
+        AlterStream,
+        RefreshRelation,
+        Reoptimize,
+        CreateSkew,
+        DropStream,
+        DropRelation,
+        DropQuery,
+    }
     changes |= {DropSink}
     changes |= {SetConsistency, SetDialect, Replay, Comment, PauseQuery, RenameQuery, ResumeQuery, SetOption}
     asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show, ShowCreate, Describe}

@@ -38,10 +38,14 @@ def _committed(before: RunState, turn: Turn, started: float) -> EpochOutcome:
     before = before.under(turn.renamed)
     epoch = before.totals.epochs + 1
     new = {name: _begun(streams.get(name), epoch) for name in queries.columns}
+    waiting = {one.name for one in turn.description.catalog or () if one.kind == "STREAM"}
     points = new | {
         name: point
         for name, point in before.points.items()
-        if name in new or (name in streams and not isinstance(streams[name], BoundedRelation | LetterStream))
+        if name in new
+        or (name in streams and not isinstance(streams[name], BoundedRelation | LetterStream))
+        # One that could not be declared so far is read on where it was.
+        or (name not in streams and name in waiting)
     }
     points = _looking_back(queries.graph, points, before.clock)
     results = _results_of(epoch, queries, points, before.results)

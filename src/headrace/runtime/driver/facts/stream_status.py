@@ -48,7 +48,7 @@ def stream_statuses(
             name=name,
             domain=_domain(name, stream, reading),
             position=point.position,
-            share=_share(stream, point.position),
+            share=_share(stream, point),
             rows=seen.rows,
             late=seen.late,
             rejected=seen.rejected,
@@ -117,11 +117,13 @@ def _skew(name: str, follow: Follow, wait: int, point: StreamPoint) -> SkewStatu
     return SkewStatus(others, known.disorder, known.changes, wait)
 
 
-def _share(stream: Incoming, position: int) -> float | None:
+def _share(stream: Incoming, point: StreamPoint) -> float | None:
     """How much of a stream has been read; None of one that has no size."""
     if isinstance(stream, LiveStream | LetterStream | RereadRelation):
         return None
-    return position / max(stream.source.size, 1)
+    if point.heartbeat == INFINITY:
+        return 1.0
+    return point.position / max(stream.source.size, 1)
 
 
 def _domain(name: str, stream: Incoming, reading: PublishedRun) -> TimeDomain:

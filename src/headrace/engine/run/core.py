@@ -717,8 +717,7 @@ class Core:
         self._forget()
         self.execution = Execution(self.runner(), self.settings, self._begun_with(), adapt=adapt)
         try:
-            for attachment in self.attachments:
-                self.execution.attach(attachment)
+            self.execution.attach(*self.attachments)
         except BaseException:
             self._forget()
             raise

@@ -428,19 +428,21 @@ class Execution:
         """
         return self._deliveries.drop_sink(attachment.query, attachment.name, STOP_TIMEOUT)
 
-    def attach(self, attachment: Attachment) -> None:
-        """Deliver the changes of a query, from now on or from when the run starts.
+    def attach(self, *attachments: Attachment) -> None:
+        """Deliver the changes of queries, from now on or from when the run starts.
 
         Args:
-            attachment: the query's name and the sink.
+            attachments: each the query's name and the sink.
 
         Raises:
-            UserError: the sink cannot be used, or would miss epochs.
+            UserError: a sink cannot be used, or would miss epochs.
         """
-        query = self._defined.find_query(attachment.query)
-        assert query is not None
-        plan = query.plan
-        self._deliveries.add(attachment, plan, self.run.reading.queries.start_of(attachment.query))
+        found = []
+        for one in attachments:
+            query = self._defined.find_query(one.query)
+            assert query is not None
+            found.append((one, query.plan, self.run.reading.queries.start_of(one.query)))
+        self._deliveries.add(*found)
 
     def complete(self, progress: Callable[[Progress], None] | None) -> Summary:
         """Read bounded streams to their end.

@@ -18,6 +18,7 @@ from headrace.runtime.delivery.delivery import Delivery, Results
 from headrace.runtime.delivery.function import FunctionSink
 from headrace.runtime.delivery.positions import Ledger, copied_positions
 from headrace.runtime.journal.records import EpochResults
+from headrace.runtime.outside.patience import patience
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.store.segments import Store
@@ -75,17 +76,33 @@ class Deliveries:
         self._all: list[Delivery] = []
         self._started = False
 
-    def add(self, attachment: Attachment, plan: Plan, start: int = 1) -> None:
-        """Attach a sink to a query with a certain plan; in a run that goes on, deliver from now on.
+    def add(self, *attached: tuple[Attachment, Plan, int]) -> None:
+        """Attach sinks to queries; in a run that goes on, deliver from now on.
+
+        They get ready together: silent targets hold up a start once, however many they are.
 
         Args:
-            attachment: the query's name and the sink.
-            plan: the query's plan.
-            start: the epoch from which on the query answers.
+            attached: the query's name and the sink, the query's plan, and the epoch from which on it answers.
 
         Raises:
-            UserError: the sink cannot be used, or would miss epochs.
+            UserError: a sink cannot be used, or would miss epochs; none is attached then.
         """
+        added: list[Delivery] = []
+        until = time.monotonic() + patience().opening
+        try:
+            for one in attached:
+                added.append(self._begun(*one))
+            for delivery in added:
+                delivery.get_ready(until)
+        except BaseException:
+            self._all = [delivery for delivery in self._all if delivery not in added]
+            raise
+        if self._started:
+            for delivery in added:
+                delivery.start()
+
+    def _begun(self, attachment: Attachment, plan: Plan, start: int) -> Delivery:
+        """A delivery whose sink is getting ready."""
         committed = self._results()
         first = attachment.from_epoch
         if attachment.from_now and committed:
@@ -96,15 +113,10 @@ class Deliveries:
         places, names = key_of(plan), plan.schema.names
         key = None if places is None else tuple(names[place] for place in places)
         delivery = Delivery(attachment, reader, ledger, lambda: self._since(start), self._changed, start, key)
+        delivery.begin()
         # From here on results are kept for it, also while the sink gets ready.
         self._all.append(delivery)
-        try:
-            delivery.get_ready()
-        except BaseException:
-            self._all.remove(delivery)
-            raise
-        if self._started:
-            delivery.start()
+        return delivery
 
     def drop(self, query: str, timeout: float | None) -> None:
         """End the deliveries of a query when they have delivered what has been committed.

@@ -131,19 +131,29 @@ class Delivery:
             gone, self._ledger = self._ledger, ledger
             gone.forget()
 
-    def get_ready(self) -> None:
-        """Get the sink ready beside the run, and wait for that for a while only.
-
-        A sink whose target is away or silent gets ready when that answers; until then the problem is known.
+    def begin(self) -> None:
+        """Begin to get the sink ready, beside the run.
 
         Raises:
-            UserError: the sink refuses.
+            DeliveryError: it is still busy.
         """
         if self.attachment.busy.locked():
             raise self._busy()
         self._begin_opening()
+
+    def get_ready(self, until: float) -> None:
+        """Wait until the sink is ready, for a while only.
+
+        A sink whose target is away or silent gets ready when that answers; until then the problem is known.
+
+        Args:
+            until: for how long (`time.monotonic()`).
+
+        Raises:
+            UserError: the sink refuses.
+        """
         assert self._opening is not None
-        self._opening.join(patience().opening)
+        self._opening.join(max(0.0, until - time.monotonic()))
         if self._opening.is_alive():
             self.problem = f"{self.attachment.title} is not ready yet: its target has not answered so far"
         elif not self._opened.is_set():

@@ -24,7 +24,8 @@ class WorldPatience:
         silent: how long a peer may be silent before it counts as away.
         pause: before what was away is asked again; each further pause is twice as long.
         longest: that a pause has at most.
-        opening: how long a start waits for its sinks; those that are not ready by then get ready beside it.
+        opening: how long what others wait for may take: a start waits so long for its sinks, which get ready
+            beside it from then on, a store that is opened for each of its files, and an epoch for a registry.
         lag: how long a registry may not know a schema whose number a message has.
     """
 

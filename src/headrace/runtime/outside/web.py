@@ -60,6 +60,7 @@ def asked(
     headers: Mapping[str, str] | None = None,
     secret: Mapping[str, str] | None = None,
     most: int = 2**28,
+    silent: float | None = None,
 ) -> WebAnswer:
     """The answer of a web server, whatever its status, unless that says to come later.
 
@@ -70,6 +71,7 @@ def asked(
         headers: of the request.
         secret: more of them, which are not sent to where an answer points.
         most: an answer has fewer bytes.
+        silent: for how long the server may be silent (seconds); as for all peers if None.
 
     Raises:
         AwayError: it cannot be reached, is silent, breaks off, or says that it cannot answer for now.
@@ -80,7 +82,7 @@ def asked(
         request.add_unredirected_header(name, value)
     try:
         try:
-            found = requests.urlopen(request, timeout=patience().silent)
+            found = requests.urlopen(request, timeout=silent or patience().silent)
         except errors.HTTPError as error:
             if is_temporary(error.code):
                 error.close()

@@ -6,6 +6,7 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,25 @@ def test_a_table_whose_database_is_away_at_the_start_gets_everything_later(tmp_p
         # Of the last instant more may come.
         wait_until(lambda: target.path.exists() and "q to table" not in db.problems, True)
         wait_until(target.rows, [(0, 1), (1, 1)])
+
+
+def test_sinks_get_ready_together(tmp_path: Path) -> None:
+    """Each waits for the others: one after the other they would never be ready."""
+    together, met = threading.Barrier(3), set[int]()
+
+    def connect(number: int) -> sqlite3.Connection:
+        if number not in met:
+            met.add(number)
+            together.wait(20)
+        return sqlite3.connect(tmp_path / f"{number}.db")
+
+    with hr.connect(runner="inline") as db, patient(opening=60.0):
+        query = declared(db)
+        for number in range(3):
+            query.deliver(TableSink(partial(connect, number), "t"), name=f"table{number}", retry=QUICK)
+        db.start()
+        assert not together.broken
+        assert dict(db.problems) == {}
 
 
 def test_a_table_that_is_away_while_it_runs_comes_back(tmp_path: Path) -> None:

@@ -139,8 +139,14 @@ def _asked(registry: str, path: str, body: bytes | None = None) -> bytes:
         secret["Authorization"] = f"Basic {base64.b64encode(user.encode()).decode()}"
     label = f"the schema registry at {host}"
     url = f"{parts.scheme}://{host}{parts.path.rstrip('/')}/{path}"
+    # An epoch waits for it, and the other streams with it.
     answer = asked(
-        url, label, method="GET" if body is None else "POST", body=body, headers=headers, secret=secret
+        *(url, label),
+        method="GET" if body is None else "POST",
+        body=body,
+        headers=headers,
+        secret=secret,
+        silent=patience().opening,
     )
     if 200 <= answer.status < 300:
         return answer.body

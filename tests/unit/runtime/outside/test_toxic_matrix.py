@@ -38,7 +38,7 @@ SOURCES: Final = {
 }
 """By the name of the format."""
 
-RELATIONS: Final = {form: (_OPENED, _REFRESHED) for form in FILE_FORMATS}
+RELATIONS: Final = dict.fromkeys(FILE_FORMATS, (_OPENED, _REFRESHED))
 """By the name of the format: when a store is opened, and when it is read again."""
 
 SINKS: Final = {

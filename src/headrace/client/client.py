@@ -306,8 +306,16 @@ class Client:
             left_out.add(found.more.get("timestamp"))
         schema = Schema(tuple(field for field in found.schema if field.name not in left_out))
         omissible = found.more.get("omissible")
-        known = omissible and Omissible(tuple(omissible["needed"]))
+        known = omissible and Omissible(tuple(omissible["needed"]), **_more_of(omissible))
         return schema, name, known or None
+
+
+def _more_of(omissible: dict[str, Any]) -> dict[str, Any]:
+    """What a server says of columns besides which are needed; an older one says nothing."""
+    return {
+        "refuses_unknown": omissible.get("refuses_unknown", False),
+        "computed": tuple(omissible.get("computed", ())),
+    }
 
 
 def _quoted(name: str) -> str:

@@ -15,6 +15,7 @@ import pyarrow as pa
 from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.listed_sinks import ListedSink, listed_sinks
 from headrace.engine.catalog.texts import catalog_text
+from headrace.engine.inputs.inputs import Input
 from headrace.engine.inputs.signatures import Signature
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
@@ -23,6 +24,8 @@ from headrace.errors import UserError
 from headrace.language.named_values import ParameterValue, with_values
 from headrace.language.statements.catalog import CatalogKind
 from headrace.runtime.driver.endless.withdrawal import check_wanted
+from headrace.runtime.intake.given_rows import Omissible
+from headrace.runtime.intake.streams import LiveStream
 from headrace.runtime.journal.inspect import Check, verify
 
 
@@ -115,9 +118,18 @@ class Served:
 
     def signature(self, name: str) -> Signature | None:
         """The signature of rows of a stream or changes of a relation; None if they have none."""
-        inputs = self._core.definitions.inputs
-        found = next((one for known, one in inputs.items() if known.lower() == name.lower()), None)
+        found = self._input(name)
         return None if found is None else found.signature
+
+    def omissible(self, name: str) -> Omissible | None:
+        """Which columns pushed rows, or changes, may leave out; None of what is not live."""
+        found = self._input(name)
+        stream = None if found is None else found.stream
+        return Omissible.of(stream) if isinstance(stream, LiveStream) else None
+
+    def _input(self, name: str) -> Input | None:
+        inputs = self._core.definitions.inputs
+        return next((one for known, one in inputs.items() if known.lower() == name.lower()), None)
 
     @property
     def epoch(self) -> int:

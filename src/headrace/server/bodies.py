@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import zlib
@@ -28,6 +29,8 @@ from headrace.server.formats import ARROW, CSV, JSON, JSON_LINES, PARQUET
 
 _SMALL: Final = 1_000_000
 """A body of so many bytes is parsed as one block."""
+_HEAD: Final = 65_536
+"""So many bytes of a body are looked at to see which columns its rows have."""
 _TEXTS: Final = {JSON_LINES: "json", JSON: "json", CSV: "csv"}
 """The formats of rows as text, and what sources call them."""
 
@@ -149,6 +152,8 @@ def table_of(
         UserError: a row cannot be read; nothing of the body counts then.
         RequestError: the media type is not one of rows, or the rows are too large.
     """
+    if omissible is not None:
+        omissible.check_unknown(names_in(body, kind), schema, stream)
     if kind in _TEXTS:
         return _read_changes(body, _TEXTS[kind], stream, schema, omissible)
     if kind not in (ARROW, PARQUET):
@@ -160,6 +165,22 @@ def table_of(
         return _unpacked(body, kind, limit)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise SourceError(f"the body cannot be read as {kind}: {message_of(error)}") from error
+
+
+def names_in(body: bytes, kind: str) -> list[str]:
+    """The columns that a text begins with: of its header, or of its first object; none if none is seen."""
+    form = _TEXTS.get(kind)
+    text = body[:_HEAD].lstrip()
+    try:
+        if form == "csv":
+            return next(csv.reader([text.partition(b"\n")[0].decode()]), [])
+        if form == "json":
+            first, _ = json.JSONDecoder().raw_decode(text.removeprefix(b"[").lstrip().decode(errors="ignore"))
+            return list(first) if isinstance(first, dict) else []
+    except (ValueError, RecursionError, csv.Error):
+        # Whoever reads the text says what is wrong with it.
+        return []
+    return []
 
 
 def _read_changes(

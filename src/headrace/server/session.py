@@ -21,7 +21,6 @@ from headrace.engine.views.readable import Readable
 from headrace.errors import PolicyError, SourceError, UserError
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
 from headrace.language.named_values import ParameterValue
-from headrace.runtime.intake.given_rows import Omissible
 from headrace.runtime.writing.texts import row_texts
 from headrace.schema import Schema, sql_type
 from headrace.server.access import Caller
@@ -230,14 +229,14 @@ def described_stream(stream: StreamInfo | DerivedStream, db: Database) -> dict[s
     """A stream for JSON."""
     match stream:
         case StreamInfo():
-            omissible = Omissible.of(stream.changes, stream.timestamp)
+            omissible = db.served.omissible(stream.name)
             return {
                 "name": stream.name,
                 "kind": "pushed" if stream.name in db.pushed else "source",
                 "timestamp": stream.timestamp,
                 "by_arrival": stream.by_arrival,
                 "computed": list(stream.computed),
-                "omissible": asdict(omissible),
+                **({} if omissible is None else {"omissible": asdict(omissible)}),
                 "time": stream.domain.name,
                 "columns": columns_of(stream.schema),
             }

@@ -249,13 +249,21 @@ def _pushed(statement: CreateStream, options: Mapping[str, str], max_rows: int |
         )
     given = revealed(options)
     signature = Signature.of(given)
+    unknown = given.pop("unknown", "ignore").lower()
+    if unknown not in ("ignore", "refuse"):
+        hint = "write 'refuse', or 'ignore' to leave such columns out"
+        raise LanguageError(f"the option unknown is '{unknown}'", hint=hint)
     if given:
-        hint = f"it has {_LIMIT}, signature and secret"
+        hint = f"it has {_LIMIT}, signature, secret and unknown"
         raise LanguageError(f"push has no option {next(iter(given))}", hint=hint)
     columns = _with_computed(statement, statement.columns)
     info = describe_stream(statement, columns.schema)
     timing = timing_of(statement.time, info, comes_now=True)
-    live = LiveStream(columns.schema, info.timestamp, timing, info.changes, computed=columns)
+    live = LiveStream(
+        *(columns.schema, info.timestamp, timing, info.changes),
+        computed=columns,
+        refuses_unknown=unknown == "refuse",
+    )
     return Input(info, live, None, max_rows, statement.time, True, PUSH, signature=signature)
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
 from headrace.algebra.changes import Changes
-from headrace.algebra.events import Events
 from headrace.conversion import MisfitError, cast_exactly, column_of
 from headrace.errors import SourceError, UserError, message_of, shown
+from headrace.language.names import quoted_name
+from headrace.runtime.intake.streams import LiveStream
 from headrace.runtime.intake.times import read_texts, with_times
 from headrace.runtime.sources.composed.tables import to_arrow_table
 from headrace.runtime.sources.rows.rows import typed_rows
@@ -26,17 +28,45 @@ class Omissible:
 
     Attributes:
         needed: the columns without which there is no row.
+        refuses_unknown: whether rows with columns that the stream does not have are refused.
+        computed: the columns that rows do not come with, by arrival among them; values in them are left out.
     """
 
     needed: tuple[str, ...]
+    refuses_unknown: bool = False
+    computed: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, changes: Changes | Events | None, timestamp: str) -> Omissible:
+    def of(cls, stream: LiveStream) -> Omissible:
         """Those of a stream."""
-        if not isinstance(changes, Changes):
-            return cls((timestamp,))
-        version = () if changes.version is None else (changes.version,)
-        return cls((*changes.columns, timestamp, *version))
+        changes, needed = stream.changes, (stream.timestamp,)
+        if isinstance(changes, Changes):
+            version = () if changes.version is None else (changes.version,)
+            needed = (*changes.columns, *needed, *version)
+        given = stream.columns.given
+        computed = (name for name in (*stream.schema.names, stream.timestamp) if given.find(name) is None)
+        return cls(needed, stream.refuses_unknown, tuple(dict.fromkeys(computed)))
+
+    def check_unknown(self, names: Iterable[str], schema: Schema, label: str) -> None:
+        """Refuse columns that the stream does not have, or note once that their values are left out.
+
+        Args:
+            names: the columns that are there.
+            schema: the columns of the stream.
+            label: its name.
+
+        Raises:
+            SourceError: there is one, and the stream refuses it.
+        """
+        for name in names:
+            if schema.find(name) is not None or name.lower() in {one.lower() for one in self.computed}:
+                continue
+            add = f"ALTER STREAM {quoted_name(label)} ADD COLUMN {quoted_name(name)} TYPE"
+            if self.refuses_unknown:
+                raise SourceError(f"{label} has no column {name}", hint=f"leave it out, or write {add}")
+            if (label, name) not in _noted and len(_noted) < _MOST_NOTED:
+                _noted.add((label, name))
+                _LOG.warning("rows for %s come with %s, which is left out: %s keeps it", label, name, add)
 
     def unneeded(self, names: Iterable[str], schema: Schema) -> list[Field]:
         """The columns that are not there and need not be; none where no column is there.
@@ -54,6 +84,12 @@ class Omissible:
         for field in self.unneeded(table.column_names, schema):
             table = table.append_column(field.name, pa.nulls(len(table), field.type))
         return table
+
+
+_noted: Final[set[tuple[str, str]]] = set()
+"""The columns of which this process has noted that they are left out, with their streams."""
+_MOST_NOTED: Final = 1_000
+_LOG: Final = logging.getLogger("headrace")
 
 
 def table_of(rows: Any, schema: Schema, name: str, omissible: Omissible | None = None) -> pa.Table:
@@ -75,6 +111,8 @@ def table_of(rows: Any, schema: Schema, name: str, omissible: Omissible | None =
     try:
         table = to_arrow_table(rows)
         _refuse_misspelt(table.column_names, schema, name)
+        if omissible is not None:
+            omissible.check_unknown(table.column_names, schema, name)
         table = table if omissible is None else omissible.completed(table, schema)
         table = with_times(table, schema, name)
         check_columns(table.schema, schema, name)
@@ -137,6 +175,7 @@ def table_of_dictionaries(
     for given in dict.fromkeys(frozenset(row) for row in rows):
         _refuse_misspelt(sorted(given), schema, label)
     if omissible is not None:
+        omissible.check_unknown(names, schema, label)
         names += [field.name for field in omissible.unneeded(names, schema)]
     found = [names[find_column(names, field.name, label)] for field in schema]
     columns = []

@@ -135,7 +135,7 @@ class PushFeed:
                 rows,
                 self._stream.columns.given,
                 self._name,
-                Omissible.of(self._stream.changes, self._stream.timestamp),
+                Omissible.of(self._stream),
             ),
             *_numbered(producer, sequence),
             Future(),

@@ -83,6 +83,7 @@ class LiveStream:
             None where that is not said.
         retain: which of its rows are kept; none if None.
         computed: which columns its rows come with, if others are computed of these as an epoch reads them.
+        refuses_unknown: whether pushed rows with columns that it does not have are refused.
     """
 
     schema: Schema
@@ -92,6 +93,7 @@ class LiveStream:
     letters_kept: int | None = None
     retain: Retain | None = None
     computed: ComputedColumns | None = None
+    refuses_unknown: bool = False
 
     @property
     def columns(self) -> ComputedColumns:

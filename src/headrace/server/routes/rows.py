@@ -12,7 +12,6 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse
 
 from headrace.engine.inputs.times import instant_of
-from headrace.runtime.intake.given_rows import Omissible
 from headrace.server.access import Caller, unauthorized
 from headrace.server.bodies import inflated, json_object, media_type, read_body, table_of
 from headrace.server.context import By, Ctx, Sender, ServerContext
@@ -61,7 +60,7 @@ async def add_rows(
     body = inflated(body, request.headers.get("content-encoding", ""), limit)
 
     def push() -> tuple[pa.Table, int, Future[bool]]:
-        found = table_of(body, kind, info.name, info.sent, limit, Omissible.of(info.changes, info.timestamp))
+        found = table_of(body, kind, info.name, info.sent, limit, session.db.served.omissible(info.name))
         return found, *session.push(info.name, found, producer, sequence)
 
     rows, epoch, done = await context.blocking(push)

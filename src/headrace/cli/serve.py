@@ -73,11 +73,15 @@ def serve(
     script = None if file is None else script_of(file, None)
     with reported(file):
         serving = _serving()
+        connections = serving.connection_limits()
+        if subscribers > connections.subscribers:
+            most = f"{connections.subscribers:,} clients may wait for changes, not {subscribers:,}"
+            _say(f"{most}: the process may have no more files and connections open (ulimit -n)")
         limits = RequestLimits(
             request_bytes=max_request * 2**20,
             result_bytes=max_result * 2**20,
             seconds=seconds,
-            subscribers=subscribers,
+            subscribers=min(subscribers, connections.subscribers),
         )
         door = Door(KeyFile(keys or storage / FILE_NAME), hosts_of(host, allow_host or ()))
         address = Address(host, port, tls_cert, tls_key, insecure)
@@ -92,7 +96,7 @@ def serve(
             policy = policy_of(allow_folder or (), sink_folder or ())
             log_as_json()
             db.served.start()
-            serving.serve(Session(db, policy, storage.absolute(), limits), door, address, _say)
+            serving.serve(Session(db, policy, storage.absolute(), limits), door, address, _listening)
 
 
 def policy_of(folders: Sequence[Path], sink_folders: Sequence[Path]) -> Policy:
@@ -111,8 +115,12 @@ def policy_of(folders: Sequence[Path], sink_folders: Sequence[Path]) -> Policy:
     )
 
 
-def _say(url: str) -> None:
-    typer.echo(f"headrace: serving {url}", err=True)
+def _listening(url: str) -> None:
+    _say(f"serving {url}")
+
+
+def _say(text: str) -> None:
+    typer.echo(f"headrace: {text}", err=True)
 
 
 def _serving() -> Any:

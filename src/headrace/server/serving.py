@@ -10,12 +10,12 @@ from types import FrameType
 from typing import Final
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from headrace.errors import UserError
 from headrace.server.access import Door
 from headrace.server.address import Address
 from headrace.server.app import create_app
+from headrace.server.connections import ConnectionLimits, Watch, WatchedProtocol, connection_limits
 from headrace.server.session import Session
 
 _GRACE: Final = 10
@@ -24,20 +24,8 @@ _GRACE: Final = 10
 _SEND_BUFFER: Final = 32 * 2**10
 """Bytes of a connection that the kernel holds, twice over: who does not read cannot fill its memory."""
 
-_UNSENT: Final = 8 * 2**10
-"""With so many bytes of a connection that even the kernel does not take, nothing more is made for it."""
-
 _BACKLOG: Final = 2_048
 """So many connections wait until they are taken."""
-
-
-class _Protocol(H11Protocol):
-    """A connection that holds little for a client that does not read."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin; see asyncio."""
-        super().connection_made(transport)
-        transport.set_write_buffer_limits(_UNSENT)
 
 
 class _Server(uvicorn.Server):
@@ -45,12 +33,35 @@ class _Server(uvicorn.Server):
 
     Args:
         config: how it serves.
-        leave: lets them go.
+        watch: takes the connections.
+        leave: lets clients go.
     """
 
-    def __init__(self, config: uvicorn.Config, leave: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, watch: Watch, leave: Callable[[], None]) -> None:
         super().__init__(config)
+        self._watch = watch
         self._leave = leave
+        self._accepting: list[asyncio.Task[None]] = []
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin; the connections are taken here, and not by the loop, which takes all that have come."""
+        await super().startup(sockets=[])
+
+        def make() -> WatchedProtocol:
+            kind = self.config.http_protocol_class
+            found: WatchedProtocol = kind(self.config, self.server_state, self.lifespan.state)  # type: ignore[call-arg, assignment]
+            return found
+
+        loop = asyncio.get_running_loop()
+        for one in sockets or ():
+            self._accepting.append(loop.create_task(self._watch.accept(one, make, self.config.ssl)))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End."""
+        for task in self._accepting:
+            task.cancel()
+        await asyncio.gather(*self._accepting, return_exceptions=True)
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Take a signal to stop; at the second one, requests under way are given up.
@@ -86,9 +97,19 @@ def serve(
         server.run([made])
 
 
-def make_server(session: Session, door: Door, address: Address) -> uvicorn.Server:
-    """A server that is not running yet."""
+def make_server(
+    session: Session, door: Door, address: Address, connections: ConnectionLimits | None = None
+) -> uvicorn.Server:
+    """A server that is not running yet.
+
+    Args:
+        session: the database.
+        door: which requests are let in.
+        address: where it will listen.
+        connections: what connections may take; as the process's limits allow if None.
+    """
     app, tails = create_app(session, door)
+    watch = Watch(connections or connection_limits())
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -100,9 +121,9 @@ def make_server(session: Session, door: Door, address: Address) -> uvicorn.Serve
         lifespan="on",
         ws="none",
         # It limits the size of headers; httptools, which would be taken where it is there, does not.
-        http=_Protocol,
+        http=watch.protocol(),
     )
-    return _Server(config, tails.close)
+    return _Server(config, watch, tails.close)
 
 
 def listener(address: Address) -> socket.socket:

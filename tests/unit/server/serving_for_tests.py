@@ -13,6 +13,7 @@ import httpx
 import headrace as hr
 from headrace.server.access import Door, hosts_of
 from headrace.server.address import Address
+from headrace.server.connections import ConnectionLimits
 from headrace.server.keys import KeyFile
 from headrace.server.limits import RequestLimits
 from headrace.server.serving import listener, make_server, url_of
@@ -29,6 +30,7 @@ def running(
     limits: RequestLimits = LIMITS,
     address: Address = FREE_PORT,
     runner: str = "inline",
+    connections: ConnectionLimits | None = None,
     **options: int,
 ) -> Iterator[str]:
     """A server over a store in a folder; its URL."""
@@ -36,7 +38,7 @@ def running(
         db.served.start()
         session = Session(db, POLICY, folder, limits)
         door = Door(KeyFile(folder / "keys.json"), hosts_of("127.0.0.1", ()))
-        server = make_server(session, door, address)
+        server = make_server(session, door, address, connections)
         with listener(address) as made:
             thread = threading.Thread(target=server.run, args=([made],), daemon=True)
             thread.start()

@@ -6,46 +6,50 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from headrace.errors import StoreError
 from headrace.lowering.lower import Holds
 from headrace.optimizer.decisions import Decisions
 from headrace.optimizer.joins.join_graph import JoinOrder
 from headrace.runtime.journal.definition import Definition
-from headrace.runtime.journal.inspect import described
+from headrace.runtime.journal.description import Description
+from headrace.runtime.journal.inspect import described, is_store
 
 Choices: TypeAlias = Mapping[str, Any]
 """Per kind of decision what was decided, as JSON has it."""
 
 
 def stored_choices(folder: Path | None) -> Mapping[str, Choices]:
-    """What a durable store remembers of each of its queries; nothing of what is not there or not readable.
+    """What a durable store remembers of each of its queries; nothing where there is no store so far.
 
     Args:
         folder: the store's, or None if there is none.
+
+    Raises:
+        StoreError: as `stored_catalog` does.
     """
-    if folder is None:
-        return {}
-    try:
-        description = described(folder)
-    except StoreError:
-        # Whoever starts a run on it is told.
+    description = _described(folder)
+    if description is None:
         return {}
     return {name: description.choices.get(name, {}) for name in description.queries}
 
 
 def stored_catalog(folder: Path | None) -> tuple[Definition, ...]:
-    """What is defined in a durable store; nothing of what is not there or not readable.
+    """What is defined in a durable store; nothing where there is no store so far.
 
     Args:
         folder: the store's, or None if there is none.
+
+    Raises:
+        StoreError: the store is damaged, foreign or of another version: nothing of it is served as if it
+            were whole.
     """
-    if folder is None or not (folder / "store.json").exists():
-        return ()
-    try:
-        return described(folder).catalog or ()
-    except StoreError:
-        # Whoever starts a run on it is told.
-        return ()
+    description = _described(folder)
+    return () if description is None else description.catalog or ()
+
+
+def _described(folder: Path | None) -> Description | None:
+    if folder is None or not is_store(folder):
+        return None
+    return described(folder)
 
 
 def choices_of(decisions: Decisions | None, holds: Holds | None) -> Choices:

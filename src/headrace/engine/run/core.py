@@ -102,6 +102,8 @@ class Core:
         self._gathering = False
         self._promised: set[str] = set()
         self.settings = settings
+        # Before anything else: nothing of a store that is not whole is served.
+        self._catalog = stored_catalog(settings.storage)
         self.compiler = Compiler()
         self.folders = TemporaryFolders()
         self.execution: Execution | None = None
@@ -121,7 +123,7 @@ class Core:
             with self.lock:
                 if self._definitions is None:
                     records = DefinitionTexts()
-                    for definition in stored_catalog(self.settings.storage):
+                    for definition in self._catalog:
                         records = records.stored(definition)
                     known = Definitions(records=records)
                     self._definitions = known.with_defaults(self.settings.dialect)

@@ -15,8 +15,9 @@ from headrace.errors import StoreError
 from headrace.heartbeats.bounded import Arrivals
 from headrace.operators.state.runs import RunPart
 from headrace.runtime.journal.description import Description
-from headrace.runtime.journal.journal import load_description
+from headrace.runtime.journal.journal import load_description, refuse_foreign
 from headrace.runtime.journal.record_files import (
+    checked_names,
     load_commit,
     load_commits,
     load_last_commits,
@@ -240,6 +241,21 @@ def glance(path: Path) -> Glance:
     )
 
 
+def is_store(folder: Path) -> bool:
+    """Whether a folder is a store; where it is none, one may be made in it.
+
+    Raises:
+        StoreError: it is another thing, or lacks `store.json`.
+    """
+    if not folder.exists():
+        return False
+    try:
+        refuse_foreign(folder)
+    except OSError as error:
+        raise StoreError(f"cannot use {folder} as a store: {error.strerror}") from error
+    return (folder / "store.json").exists()
+
+
 def described(path: Path) -> Description:
     """What a store is for by now; only as many records are read as it takes to know it.
 
@@ -248,7 +264,7 @@ def described(path: Path) -> Description:
     """
     store = _store(path)
     made_for = load_description(store)
-    commits = (load_commit(store, name) for name in reversed(record_names(store)))
+    commits = (load_commit(store, name) for name in reversed(checked_names(store)))
     return next((commit.plan for commit in commits if commit.plan is not None), made_for)
 
 

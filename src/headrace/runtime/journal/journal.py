@@ -23,6 +23,7 @@ from headrace.runtime.journal.description import (
     unpacked,
 )
 from headrace.runtime.journal.guard import Guard
+from headrace.runtime.journal.high_water import HighWaterMark
 from headrace.runtime.journal.record_files import (
     lacks_record,
     load_commits,
@@ -33,7 +34,7 @@ from headrace.runtime.journal.record_files import (
 from headrace.runtime.journal.records import Commit, last_checkpoint, parts_of, plan_after
 from headrace.runtime.store.paths import inside, make_inside
 from headrace.runtime.store.sealed import DamagedFileError, seal, unseal
-from headrace.runtime.store.segments import FolderStore
+from headrace.runtime.store.segments import FolderStore, cannot_write
 
 LAYOUT: Final = 9
 """The version of how a store is laid out; a store of another one is refused."""
@@ -67,6 +68,10 @@ class Journal:
         try:
             self._made_for = _claim(store, description)
             self._guard = Guard(store, self._lock)
+            self._newest = HighWaterMark(store)
+        except OSError as error:
+            self._lock.close()
+            raise cannot_write(Path(store.path), error) from error
         except BaseException:
             self._lock.close()
             raise
@@ -127,6 +132,7 @@ class Journal:
                 f"epoch {commit.epoch} of {self._store.path} has been committed by someone else",
                 hint="stop the other driver, then start again",
             )
+        self._newest.note(commit.epoch)
         self._last, self._seen = commit.epoch, self._changed_at()
 
     def _check_records(self, commit: Commit) -> None:
@@ -167,6 +173,7 @@ class Journal:
     def close(self) -> None:
         """Let another driver have the store; an epoch that is still running cannot commit any more."""
         with self._appending:
+            self._newest.close()
             self._guard.close()
             self._lock.close()
 
@@ -234,7 +241,7 @@ def _locked(folder: Path) -> IO[str]:
     """Take the lock of a store that is there, or of an empty folder."""
     try:
         make_inside(folder)
-        _refuse_foreign(folder)
+        refuse_foreign(folder)
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StoreError(f"cannot use {folder} as a store: {error.strerror}") from error
@@ -257,14 +264,14 @@ def _locked(folder: Path) -> IO[str]:
 def _claim(store: FolderStore, ours: Description) -> Description:
     """Make the folder ours, or see that it is a store; what it was made for."""
     if not Path(store.path, "store.json").exists():
-        _refuse_foreign(Path(store.path))
+        refuse_foreign(Path(store.path))
         versions = {"layout": LAYOUT, "state_format": STATE_FORMAT}
         store.put_if_absent("store.json", seal({"product": "headrace", **versions, **packed(ours)}))
         return ours
     return load_description(store)
 
 
-def _refuse_foreign(folder: Path) -> None:
+def refuse_foreign(folder: Path) -> None:
     """See that a folder is a store, or holds nothing but what a driver leaves that was killed at once.
 
     Raises:

@@ -16,6 +16,7 @@ from headrace.heartbeats.state import StreamState
 from headrace.operators.state.runs import RunRef
 from headrace.runtime.journal.description import packed, unpacked
 from headrace.runtime.journal.followed import packed_files, unpacked_files
+from headrace.runtime.journal.high_water import check_newest, newest_noted
 from headrace.runtime.journal.parts import packed_part, unpacked_part
 from headrace.runtime.journal.records import (
     Carried,
@@ -62,7 +63,7 @@ def load_last_commits(store: FolderStore) -> list[Commit]:
 
 def _loaded(store: FolderStore, since: Callable[[Commit], int]) -> list[Commit]:
     """The commit records from the checkpoint on that an epoch needs, given the last of them, in order."""
-    names = record_names(store)
+    names = checked_names(store)
     if not names:
         return []
     last = load_commit(store, names[-1])
@@ -111,6 +112,22 @@ def record_name(epoch: int) -> str:
 def record_names(store: FolderStore) -> list[str]:
     """The files of all records that a store has, in order."""
     return [name for name in store.names("commits") if _RECORD.fullmatch(name)]
+
+
+def checked_names(store: FolderStore) -> list[str]:
+    """The files of all records that a store has, in order, when none of the newest is lost.
+
+    Raises:
+        StoreError: one is.
+    """
+    noted = newest_noted(store)
+    names = record_names(store)
+    check_newest(store, noted, _epoch_of(names[-1]) if names else 0)
+    return names
+
+
+def _epoch_of(name: str) -> int:
+    return int(name.removeprefix("commits/").removesuffix(".json"))
 
 
 def lacks_record(store: FolderStore, epoch: int) -> StoreError:

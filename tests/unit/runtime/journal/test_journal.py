@@ -147,19 +147,33 @@ def test_a_missing_commit_is_refused(storage: Path) -> None:
 
 
 @pytest.mark.slow("needs more epochs than two checkpoints")
-def test_a_lost_last_commit_is_run_again_or_refused(tmp_path: Path, expected: dict[str, pa.Table]) -> None:
-    """Refused where the lost epoch has merged runs, so that those which the record before names are gone."""
+def test_a_lost_last_commit_is_refused(tmp_path: Path, expected: dict[str, pa.Table]) -> None:
+    """Whoever says that it is to go on without it can: where files that it has removed are not needed."""
     refused = []
     for after in range(2, 10):
         storage = tmp_path / str(after)
         interrupted(storage, after)
         (storage / f"commits/{after:012d}.json").unlink()
+        with pytest.raises(StoreError, match=f"lacks the commit of epoch {after}: its records end"):
+            complete(storage)
+        (storage / "newest").unlink()
         try:
             assert complete(storage) == expected
         except StoreError as error:
             refused.append(error.message)
     assert 0 < len(refused) < 8
     assert all("is missing" in message for message in refused)
+
+
+def test_a_store_without_its_commits_is_refused(storage: Path) -> None:
+    interrupted(storage, 3)
+    for record in (storage / "commits").iterdir():
+        record.unlink()
+    with pytest.raises(StoreError, match="lacks the commit of epoch 3: it has no record at all"):
+        hr.connect(runner="inline", storage=storage)
+    (storage / "newest").write_text("damaged")
+    with hr.connect(runner="inline", storage=storage) as db:
+        assert not db.queries
 
 
 def test_another_driver_is_refused(storage: Path, expected: dict[str, pa.Table]) -> None:

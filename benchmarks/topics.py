@@ -31,7 +31,8 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from headrace import connect
-from headrace.runtime.intake.topic import Brokers, open_topic
+from headrace.runtime.intake.brokers import Brokers, WantedTopics
+from headrace.runtime.intake.topic import open_topic
 from headrace.runtime.sources.composed.computed import ComputedColumns
 from headrace.runtime.sources.messages.topic import Access, OffsetRange, messages_of
 from headrace.runtime.writing.tables import write_table
@@ -88,7 +89,7 @@ def written(broker: str, events: int, partitions: int) -> int:
 
 def fetched(broker: str, ranges: list[OffsetRange]) -> None:
     """Only fetch the messages."""
-    access = Access(TOPIC, (("bootstrap.servers", broker),))
+    access = Access((("bootstrap.servers", broker),))
     for one in ranges:
         for _ in messages_of(access, one):
             pass
@@ -175,8 +176,8 @@ def main() -> None:
     with TemporaryDirectory() as folder, running_broker(Path(folder)) as running:
         broker = running.address
         count = written(broker, chosen.events, chosen.partitions)
-        partitions = Brokers(Access(TOPIC, (("bootstrap.servers", broker),))).partitions()
-        ranges = [OffsetRange(number, 0, end) for number, end in partitions.ends.items()]
+        partitions = Brokers(Access((("bootstrap.servers", broker),)), WantedTopics((TOPIC,))).partitions()
+        ranges = [OffsetRange(*one, 0, end) for one, end in partitions.ends.items()]
         print(" | ".join(HEADS))
         for step in (fetched, parsed):
             # What is compiled is loaded first.

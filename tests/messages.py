@@ -16,7 +16,7 @@ def messages(values: Sequence[bytes | None], first: int = 0) -> Messages:
         values: theirs.
         first: the offset of the first one.
     """
-    return Messages(3, np.arange(first, first + len(values)), pieces(values))
+    return Messages("x", 3, np.arange(first, first + len(values)), pieces(values))
 
 
 def pieces(values: Sequence[bytes | None]) -> Pieces:

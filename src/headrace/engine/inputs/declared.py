@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from headrace.language.statements.formats import FILE_FORMATS, FORMATS
 from headrace.language.statements.streams import WEB, CreateStream, is_topic
 from headrace.runtime.intake.folder import OPTIONS, is_followed, open_folder, starts_above
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
-from headrace.runtime.intake.topic import open_topic
+from headrace.runtime.intake.topic import Topic, open_topic
 from headrace.runtime.intake.web import open_web
 from headrace.runtime.outside.patience import patience, patient
 from headrace.runtime.sources import open_source
@@ -36,6 +37,8 @@ PUSH: Final = "push"
 
 _LIMIT: Final = "max_rows_per_epoch"
 
+_ASKED: Final = 2.0
+"""Seconds that brokers have to say which topics there are when a stream of them is created."""
 
 T = TypeVar("T")
 
@@ -217,8 +220,22 @@ def _of_topic(
     timing = timing_of(statement.time, info, comes_now=True)
     live = LiveStream(columns.schema, info.timestamp, timing, info.changes)
     # The brokers may be others when it is read on, and secrets are in no store.
-    origin = f"topic {topic.access.topic!r} as {options.get('format', 'json')}"
+    origin = f"{topic.origin} as {options.get('format', 'json')}"
     return Input(info, live, None, max_rows, statement.time, True, origin, followed=topic)
+
+
+def warn_of_absence(made: Input) -> None:
+    """Warn where brokers answer, and do not have the topics that a stream is to read.
+
+    Args:
+        made: the stream.
+    """
+    if isinstance(made.followed, Topic):
+        # While they are away nothing is known, and the stream waits for them.
+        with suppress(SourceError):
+            absence = made.followed.brokers(_ASKED).absence()
+            if absence is not None:
+                warn(f"{made.name} has no rows so far: {absence}")
 
 
 def _of_web(statement: CreateStream, options: dict[str, str], max_rows: int | None) -> Input:

@@ -15,7 +15,7 @@ from headrace.engine.explain.analyze import analyzed, check_bounded, run_alone
 from headrace.engine.explain.cost import costs
 from headrace.engine.explain.shared import shared_by, users_of
 from headrace.engine.inputs.changes import declared_changes
-from headrace.engine.inputs.declared import declared
+from headrace.engine.inputs.declared import declared, warn_of_absence
 from headrace.engine.inputs.inputs import Input
 from headrace.engine.inputs.relations import RelationTable, declared_relation, with_values
 from headrace.engine.planning.silence import place_of
@@ -31,7 +31,7 @@ from headrace.engine.statements.replay import replayed
 from headrace.engine.statements.set import setting_rows
 from headrace.engine.statements.show import show
 from headrace.engine.statements.sink import create_sink, drop_sink
-from headrace.errors import LanguageError, UserError
+from headrace.errors import LanguageError, Position, UserError
 from headrace.language.binding.binder import derive
 from headrace.language.parsing.pieces import Piece
 from headrace.language.statements.catalog import (
@@ -256,11 +256,11 @@ def _define(
             given = definition_of(statement, base, policy, defaults)
             known = core.known_columns(given, statement.columns)
             stream = declared(listed, base, policy, core.read_stream, known=known)
-            core.take_in(stream, given, statement.position)
+            _take_in(core, stream, given, statement.position)
         case CreateRelation():
             given = definition_of(statement, base, policy, defaults)
             table = _relation(core, statement, base, policy, core.known_columns(given, statement.columns))
-            core.take_in(table, given, statement.position)
+            _take_in(core, table, given, statement.position)
         case CreateStreamAs():
             with core.lock:
                 _derive(core, statement, policy)
@@ -272,6 +272,12 @@ def _define(
                 core.definitions = core.definitions.with_defaults(defaults, quotes_names)
         case _:
             assert_never(statement)
+
+
+def _take_in(core: Core, made: Input | RelationTable, given: Definition, position: Position) -> None:
+    core.take_in(made, given, position)
+    if isinstance(made, Input) and not core.is_making and not core.is_stored(given):
+        warn_of_absence(made)
 
 
 def _derive(core: Core, statement: CreateStreamAs, policy: Policy) -> None:

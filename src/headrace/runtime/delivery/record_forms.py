@@ -11,17 +11,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from headrace.errors import DeliveryError
 from headrace.runtime.delivery.contract import Origin
 from headrace.runtime.delivery.records import Encoder
+from headrace.runtime.outside.kafka import BESIDE
 from headrace.runtime.results.changes import Change
 from headrace.suggestions import did_you_mean
 from headrace.time import INFINITY
-
-BESIDE: Final = "-headrace-later"
-"""How the name of the topic ends that has what was said of later instants."""
 
 
 @dataclass(frozen=True)

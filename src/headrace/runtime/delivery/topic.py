@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from headrace.errors import AwayError, DeliveryError, UserError
 from headrace.runtime.delivery.contract import Origin
-from headrace.runtime.delivery.record_forms import BESIDE, ChangesForm, Record, UpsertForm
+from headrace.runtime.delivery.record_forms import ChangesForm, Record, UpsertForm
 from headrace.runtime.delivery.records import AvroRecords, Encoder, JsonRecords
 from headrace.runtime.delivery.topic_beside import TopicBeside
-from headrace.runtime.outside.kafka import confluent_kafka, is_away_of_kafka
+from headrace.runtime.outside.kafka import BESIDE, confluent_kafka, is_away_of_kafka
 from headrace.runtime.results.changes import Change
 
 SECONDS: Final = 30.0

@@ -1,8 +1,8 @@
-"""The feed of a Kafka topic: the driver asks for end offsets, epochs take ranges, tasks read them.
+"""The feed of Kafka topics: the driver asks for end offsets, epochs take ranges, tasks read them.
 
-What has been read is in the commits: of each partition the offset up to which it was, with the identity of
-the topic. So an epoch that is run again, by this process or by the next one, takes up where the last
-commit left off, whatever was read in between.
+What has been read is in the commits: of each partition the offset up to which it was, with the name and the
+identity of its topic. So an epoch that is run again, by this process or by the next one, takes up where the
+last commit left off, whatever was read in between.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from headrace.errors import AwayError, UserError
+from headrace.runtime.intake.brokers import Partition, TopicPartitions
 from headrace.runtime.intake.streams import Intake, LiveStream
-from headrace.runtime.intake.topic import Topic, TopicPartitions, TopicStart
+from headrace.runtime.intake.topic import Topic, TopicStart
 from headrace.runtime.journal.followed import ReadFile
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.outside.patience import Away
@@ -30,8 +31,11 @@ _ENDING: Final = 1.0
 """Seconds that the end waits for a question that is under way."""
 
 
+_Key = TypeVar("_Key", int, Partition)
+
+
 class TopicFeed:
-    """The messages of a topic, as they come.
+    """The messages of some topics, as they come.
 
     Args:
         name: the stream.
@@ -51,12 +55,15 @@ class TopicFeed:
         self._lock = threading.Lock()
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
-        self._identity = ""
-        self._next: dict[int, int] = {}
-        self._committed: dict[int, int] = {}
-        self._ends: Mapping[int, int] = {}
-        self._taken: dict[int, int] | None = None
-        self._news: dict[int, int] = {}
+        self._identities: dict[str, str] = {}
+        self._next: dict[Partition, int] = {}
+        self._committed: dict[Partition, int] = {}
+        self._ends: Mapping[Partition, int] = {}
+        self._taken: dict[Partition, int] | None = None
+        self._news: dict[Partition, int] = {}
+        self._has_looked = False
+        self._missing: tuple[str, ...] = ()
+        self._absence: str | None = None
         self._short_since: float | None = None
         self._failures = 0
         self._error: BaseException | None = None
@@ -67,12 +74,14 @@ class TopicFeed:
     def start(self, point: StreamPoint, columns: Sequence[str]) -> None:
         """Begin to ask the brokers; what `point` names has been read."""
         for label, read in point.files.items():
-            identity, _, number = label.rpartition("/")
-            if identity != self._identity:
+            topic, identity, number = self._unpacked(label)
+            if identity != self._identities.get(topic):
                 # What was read of a topic that was made anew since is of no use.
-                self._identity, self._committed = identity, {}
-            self._committed[int(number)] = read.size
+                self._forget(topic)
+                self._identities[topic] = identity
+            self._committed[topic, number] = read.size
         self._next = dict(self._committed)
+        self._has_looked = bool(self._next)
         self._thread = threading.Thread(target=self._keep_asking, name=f"headrace {self._name}", daemon=True)
         self._thread.start()
 
@@ -84,15 +93,17 @@ class TopicFeed:
         try:
             found = self._brokers.partitions()
             begins = self._begins(found)
+            self._look_for(found)
         except UserError as error:
             self._note_problem(str(error))
             return
         with self._lock:
-            self._problem = None
+            self._problem, self._has_looked = None, True
             if self._is_whole(found):
-                for number, at in begins.items():
-                    self._next.setdefault(number, at)
-                self._identity, self._ends = found.identity, found.ends
+                for one, at in begins.items():
+                    self._next.setdefault(one, at)
+                self._identities |= found.identities
+                self._ends = found.ends
             ready = self._has_some() or self._lost is not None
         if ready:
             self._wake()
@@ -109,7 +120,7 @@ class TopicFeed:
     def come(self) -> int:
         """How many offsets there are."""
         with self._lock:
-            return sum(self._ends.values())
+            return sum((self._next | dict(self._ends)).values())
 
     def has_taken(self, come: int) -> bool:
         """Whether so many have been taken."""
@@ -132,14 +143,12 @@ class TopicFeed:
             if not self._has_some():
                 return None
             shares = shares_of(self._lags(), self._most)
-            self._taken = {number: self._next[number] + share for number, share in shares.items()}
+            self._taken = {one: self._next[one] + share for one, share in shares.items()}
             # Where partitions begin of which nothing was read yet is said as well, and holds from then on.
             reached = self._next | self._taken
-            self._news = {number: at for number, at in reached.items() if self._committed.get(number) != at}
-            ranges = tuple(
-                OffsetRange(number, self._next[number], end) for number, end in self._taken.items()
-            )
-            files = {f"{self._identity}/{number}": ReadFile(at, 0) for number, at in self._news.items()}
+            self._news = {one: at for one, at in reached.items() if self._committed.get(one) != at}
+            ranges = tuple(OffsetRange(*one, self._next[one], end) for one, end in self._taken.items())
+            files = {self._label(one): ReadFile(at, 0) for one, at in self._news.items()}
         source = self._topic.source(ranges)
         return Intake(
             point.position + source.size,
@@ -168,7 +177,7 @@ class TopicFeed:
     def trouble(self) -> str | None:
         """What was wrong when it was looked for last, or read."""
         away = self._away
-        return self._problem or (None if away is None else str(away))
+        return self._problem or (self._absence if away is None else str(away))
 
     def check(self) -> str | None:
         """The reason if messages are gone, or no epoch can read them."""
@@ -185,19 +194,52 @@ class TopicFeed:
             self.ask()
             self._ended.wait(self._topic.every)
 
-    def _lags(self) -> dict[int, int]:
-        return {
-            number: end - self._next[number] for number, end in self._ends.items() if end > self._next[number]
-        }
+    def _label(self, partition: Partition) -> str:
+        """What commits call a partition."""
+        topic, number = partition
+        return f"{topic}:{self._identities[topic]}/{number}"
+
+    def _unpacked(self, label: str) -> tuple[str, str, int]:
+        """The topic, its identity and the number of a partition."""
+        rest, _, number = label.rpartition("/")
+        # An identity may have a slash, and neither it nor a name has a colon.
+        topic, _, identity = rest.rpartition(":")
+        # A store from before there were several topics does not name the only one.
+        return topic or self._topic.wanted.names[0], identity, int(number)
+
+    def _forget(self, topic: str) -> None:
+        """Remember nothing of what was read of a topic."""
+        for known in (self._committed, self._next):
+            for one in [one for one in known if one[0] == topic]:
+                del known[one]
+
+    def _lags(self) -> dict[Partition, int]:
+        return {one: end - self._next[one] for one, end in self._ends.items() if end > self._next[one]}
+
+    def _look_for(self, found: TopicPartitions) -> None:
+        """Say once which topics are not there.
+
+        Raises:
+            SourceError: the brokers do not answer.
+        """
+        is_none = self._topic.wanted.pattern is not None and not found.identities
+        missing = found.missing or (("",) if is_none else ())
+        if missing == self._missing:
+            return
+        absence = self._brokers.absence() if missing else None
+        with self._lock:
+            self._missing, self._absence = missing, absence
+        if absence is not None:
+            _LOG.warning("nothing is read of %s for now: %s", self._name, absence)
 
     def _has_some(self) -> bool:
         # While its brokers do not answer nothing is taken that could not be read.
         is_there = self._problem is None and self._lost is None and self._failures < _ATTEMPTS
         return is_there and (self._away is None or self._away.is_due) and bool(self._lags())
 
-    def _begins(self, found: TopicPartitions) -> Mapping[int, int]:
+    def _begins(self, found: TopicPartitions) -> Mapping[Partition, int]:
         """Where to begin in partitions of which nothing was read."""
-        if self._next or self._topic.start is TopicStart.EARLIEST:
+        if self._has_looked or self._topic.start is TopicStart.EARLIEST:
             # One that comes later is read whole.
             return found.begins
         if self._topic.start is TopicStart.LATEST:
@@ -216,34 +258,41 @@ class TopicFeed:
             self._lost = lost
             return False
         _LOG.warning("%s goes on without messages that are gone: %s", self._name, lost)
-        if found.identity != self._identity:
-            self._committed, self._next = {}, {}
-        for number, begin in found.begins.items():
-            at = self._next.get(number, begin)
-            self._next[number] = at if begin <= at <= found.ends[number] else begin
+        for topic in self._made_anew(found):
+            self._forget(topic)
+        for one, begin in found.begins.items():
+            at = self._next.get(one, begin)
+            self._next[one] = at if begin <= at <= found.ends[one] else begin
         return True
+
+    def _made_anew(self, found: TopicPartitions) -> list[str]:
+        """The topics that are others than those that were read, under their names."""
+        known = self._identities
+        return [name for name, one in found.identities.items() if known.get(name, one) != one]
 
     def _lost_in(self, found: TopicPartitions) -> str | None:
         """What is gone of that which was not read yet; None if nothing is."""
-        topic = self._topic.access.topic
-        if self._identity and found.identity != self._identity:
+        for topic in self._made_anew(found):
             return f"the topic {topic} was deleted and made anew"
         if not self._is_short(found):
             self._short_since = None
-        for number, at in self._next.items():
-            if number not in found.begins or (found.ends[number] < at and self._is_short_for_good()):
+        for one, at in self._next.items():
+            topic, number = one
+            if topic not in found.identities:
+                continue
+            if one not in found.begins or (found.ends[one] < at and self._is_short_for_good()):
                 return (
                     f"partition {number} of the topic {topic} ends before offset {at}, and was read up to it"
                 )
-            if found.begins[number] > at:
+            if found.begins[one] > at:
                 return (
-                    f"the topic {topic} no longer has the messages {at} to {found.begins[number] - 1} of "
+                    f"the topic {topic} no longer has the messages {at} to {found.begins[one] - 1} of "
                     f"partition {number}"
                 )
         return None
 
     def _is_short(self, found: TopicPartitions) -> bool:
-        return any(found.ends.get(number, at) < at for number, at in self._next.items())
+        return any(found.ends.get(one, at) < at for one, at in self._next.items())
 
     def _is_short_for_good(self) -> bool:
         """Whether a partition has long been shorter than what was read; a broker that starts may seem so."""
@@ -265,7 +314,7 @@ class TopicFeed:
             _LOG.warning("the topic of %s cannot be read: %s", self._name, problem)
 
 
-def shares_of(lags: Mapping[int, int], most: int) -> dict[int, int]:
+def shares_of(lags: Mapping[_Key, int], most: int) -> dict[_Key, int]:
     """How much of each partition an epoch takes: what there is, up to an even share of what it may take.
 
     Args:

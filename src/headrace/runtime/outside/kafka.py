@@ -7,6 +7,9 @@ from typing import Any, Final
 
 from headrace.errors import UserError
 
+BESIDE: Final = "-headrace-later"
+"""How the name of the topic ends that has what a sink was said of later instants."""
+
 _AWAY: Final = (
     *("_TRANSPORT", "_ALL_BROKERS_DOWN", "_TIMED_OUT", "_RESOLVE", "_WAIT_COORD", "_TIMED_OUT_QUEUE"),
     *("LEADER_NOT_AVAILABLE", "NOT_LEADER_FOR_PARTITION", "REQUEST_TIMED_OUT", "BROKER_NOT_AVAILABLE"),

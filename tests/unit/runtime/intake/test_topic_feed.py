@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +18,7 @@ import pytest
 
 import headrace as hr
 import warm_processes
-from headrace.runtime.intake import topic as topic_module
+from headrace.runtime.intake import brokers
 from headrace.runtime.intake.topic import open_topic
 from headrace.runtime.intake.topic_feed import TopicFeed
 from headrace.runtime.journal.records import StreamPoint
@@ -27,6 +26,7 @@ from headrace.runtime.outside.patience import patient
 from headrace.runtime.sources.composed.computed import ComputedColumns
 from headrace.schema import BIGINT, Field, Schema
 from kafka_broker import kafka_broker
+from kafka_topics import SAID, Topic, row, rows, values
 from waiting import wait_for, wait_until
 
 kafka = pytest.importorskip("confluent_kafka")
@@ -37,60 +37,6 @@ admin = pytest.importorskip("confluent_kafka.admin")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with kafka_broker(tmp_path_factory.mktemp("kafka")) as address:
         yield address
-
-
-class Topic:
-    """A topic of a test's own."""
-
-    def __init__(self, broker: str, partitions: int = 1, **config: str) -> None:
-        self.broker = broker
-        self.name = f"t{uuid.uuid4().hex[:8]}"
-        self.client = admin.AdminClient({"bootstrap.servers": broker})
-        self.make(partitions, **config)
-        # What is sent again after a while without an answer is there once.
-        settings = {"bootstrap.servers": broker, "log_level": 0, "enable.idempotence": True}
-        self.producer = kafka.Producer(settings)
-
-    def make(self, partitions: int, **config: str) -> None:
-        new = admin.NewTopic(
-            self.name, partitions, 1, config={k.replace("_", "."): v for k, v in config.items()}
-        )
-        # One that was deleted goes some time after it.
-        for _ in range(100):
-            try:
-                self.client.create_topics([new])[self.name].result(30)
-                return
-            except kafka.KafkaException:
-                time.sleep(0.1)
-
-    def send(self, *values: Any, partition: int = 0, key: str | None = None, **more: Any) -> None:
-        for value in values:
-            data = value if isinstance(value, bytes | None) else json.dumps(value).encode()
-            self.producer.produce(self.name, data, key, partition, **more)
-        assert self.producer.flush(30) == 0
-
-    def stream(self, columns: str = "v BIGINT, ts BIGINT", more: str = "", clauses: str = "") -> str:
-        return (
-            f"CREATE STREAM s ({columns}) FROM kafka OPTIONS (brokers '{self.broker}', topic '{self.name}'"
-            f"{more}) TIMESTAMP BY ts {clauses}"
-        )
-
-
-def row(v: int) -> dict[str, int]:
-    return {"v": v, "ts": v}
-
-
-SAID = "CREATE QUERY q CONSISTENCY MIDDLE AS "
-
-
-def rows(db: hr.Database) -> list[dict[str, Any]]:
-    """What the query has said, in the order of v."""
-    found = db.queries["q"].changes().to_pylist()
-    return sorted(found, key=lambda one: one["v"])
-
-
-def values(db: hr.Database) -> list[int]:
-    return [one["v"] for one in rows(db)]
 
 
 def test_messages_of_all_partitions_are_rows_with_what_kafka_says_of_them(broker: str) -> None:
@@ -348,6 +294,10 @@ def test_messages_of_csv_and_protobuf(broker: str, tmp_path: Path, monkeypatch: 
     ("options", "columns", "message"),
     [
         ("brokers 'b'", "v BIGINT", "the option topic is missing"),
+        ("brokers 'b', topic 't', topic_pattern 't.*'", "v BIGINT", "topic and topic_pattern both say"),
+        ("brokers 'b', topic 'a, b c'", "v BIGINT", "'b c' is not the name of a topic"),
+        ("brokers 'b', topic 'a, a'", "v BIGINT", "the topic a is named twice"),
+        ("brokers 'b', topic_pattern '('", "v BIGINT", "is not a regular expression"),
         ("brokers 'b', topic 't', form 'json'", "v BIGINT", "has no option form"),
         ("brokers 'b', topic 't', format 'xml'", "v BIGINT", "messages have no format xml"),
         ("brokers 'b', topic 't', start 'soon'", "v BIGINT", "the option start is 'soon'"),
@@ -394,7 +344,7 @@ def test_a_broker_that_is_away_for_a_while_is_waited_for(
         asked.append(problem)
         note(feed, problem)
 
-    monkeypatch.setattr(topic_module, "SECONDS", 1.0)
+    monkeypatch.setattr(brokers, "SECONDS", 1.0)
     monkeypatch.setattr(TopicFeed, "_note_problem", noted)
     with kafka_broker(tmp_path) as address:
         topic = Topic(address)

@@ -109,11 +109,11 @@ class Reader:
         offset, rows, size, is_gone = found.tolist()
         return ReachedOffsets(offset, since.rows + rows, since.size + size, bool(is_gone))
 
-    def messages(self, partition: int, end: int, beside: Beside) -> Messages:
+    def messages(self, topic: str, partition: int, end: int, beside: Beside) -> Messages:
         """The messages that were kept, which are let go.
 
         Args:
-            partition: of which they are.
+            topic, partition: of which they are.
             end: the offset at which those end that are wanted.
             beside: what is wanted besides their values.
         """
@@ -124,6 +124,7 @@ class Reader:
             rows = select(pointers, end, offsets)
             chosen = pointers[:rows]
             return Messages(
+                topic,
                 partition,
                 offsets[:rows],
                 _pieces(chosen, VALUE),

@@ -20,6 +20,7 @@ from headrace.schema import BIGINT, BINARY, STRING, TIMESTAMP, Field, Schema
 METADATA: Final[Mapping[str, tuple[pa.DataType, ...]]] = MappingProxyType(
     {
         "_key": (STRING, BINARY),
+        "_topic": (STRING,),
         "_partition": (BIGINT,),
         "_offset": (BIGINT,),
         "_timestamp": (TIMESTAMP,),
@@ -74,7 +75,8 @@ class Messages:
     """Messages of a partition.
 
     Attributes:
-        partition: its number.
+        topic: its name.
+        partition: the partition's number.
         offsets: int64[n].
         values: theirs.
         keys: theirs, if they are wanted.
@@ -82,6 +84,7 @@ class Messages:
         headers: those of each, if wanted.
     """
 
+    topic: str
     partition: int
     offsets: Int64Array
     values: Pieces
@@ -107,16 +110,15 @@ class MessageFormat(Protocol):
         ...
 
 
-def rows_of(form: MessageFormat, topic: str, messages: Messages, wanted: Schema) -> Read:
+def rows_of(form: MessageFormat, messages: Messages, wanted: Schema) -> Read:
     """The rows of some messages.
 
     Args:
         form: how they are read.
-        topic: its name, for dead letters.
         messages: they, with what is wanted beside.
         wanted: the columns, those of `METADATA` among them.
     """
-    label = f"{topic}/{messages.partition}"
+    label = f"{messages.topic}/{messages.partition}"
     plain = Schema(tuple(field for field in wanted if field.name not in METADATA))
     read, numbers = form.read(label, messages, plain)
     if len(plain) == len(wanted):
@@ -186,6 +188,8 @@ def _metadata(messages: Messages, field: Field, numbers: Int64Array) -> tuple[pa
         case "_key":
             assert messages.keys is not None
             return decoded(messages.keys.column().take(pa.array(numbers)), field)
+        case "_topic":
+            return pa.repeat(pa.scalar(messages.topic), len(numbers)), fine
         case "_partition":
             return pa.array(np.full(len(numbers), messages.partition, np.int64), field.type), fine
         case "_offset":

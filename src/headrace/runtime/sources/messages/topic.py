@@ -56,21 +56,20 @@ _OURS: Final = {
 
 @dataclass(frozen=True)
 class Access:
-    """Where a topic is.
+    """How the brokers of topics are reached.
 
     Attributes:
-        topic: its name.
-        settings: those of librdkafka with which its brokers are reached; secrets may be among them.
+        settings: those of librdkafka; secrets may be among them.
     """
 
-    topic: str
     settings: tuple[tuple[str, str], ...] = field(repr=False)
 
 
 @dataclass(frozen=True)
 class OffsetRange:
-    """The offsets `[start, end)` of a partition; not every offset has a message."""
+    """The offsets `[start, end)` of a partition of a topic; not every offset has a message."""
 
+    topic: str
     partition: int
     start: int
     end: int
@@ -78,10 +77,10 @@ class OffsetRange:
 
 @dataclass(frozen=True)
 class TopicSource:
-    """Ranges of a topic's partitions laid end to end; positions count offsets.
+    """Ranges of partitions of topics laid end to end; positions count offsets.
 
     Attributes:
-        access: where the topic is.
+        access: how the brokers are reached.
         form: how messages are read.
         schema: the columns.
         ranges: what is read, in order.
@@ -136,9 +135,9 @@ class TopicSource:
     def _pieces(self, start: int, end: int, wanted: Schema) -> Iterator[Read]:
         for index, first, last in overlaps(self._sizes, start, end):
             one = self.ranges[index]
-            chosen = OffsetRange(one.partition, one.start + first, one.start + last)
+            chosen = OffsetRange(one.topic, one.partition, one.start + first, one.start + last)
             for messages in messages_of(self.access, chosen, METADATA.keys() & wanted.names):
-                yield rows_of(self.form, self.access.topic, messages, wanted)
+                yield rows_of(self.form, messages, wanted)
 
 
 def messages_of(access: Access, chosen: OffsetRange, beside: Beside = frozenset()) -> Iterator[Messages]:
@@ -148,7 +147,7 @@ def messages_of(access: Access, chosen: OffsetRange, beside: Beside = frozenset(
     next message, or with what the broker says of the end of the partition.
 
     Args:
-        access: where the topic is.
+        access: how the brokers are reached.
         chosen: the range.
         beside: what is wanted besides values.
 
@@ -156,14 +155,14 @@ def messages_of(access: Access, chosen: OffsetRange, beside: Beside = frozenset(
         SourceError: the brokers do not answer, or the offsets are gone.
     """
     with _reader(access.settings) as reader:
-        reader.assign(access.topic, chosen.partition, chosen.start)
+        reader.assign(chosen.topic, chosen.partition, chosen.start)
         found, until = ReachedOffsets(chosen.start, 0, 0, False), time.monotonic() + PATIENCE
         while found.offset < chosen.end:
             before = found
             found = reader.await_some(min(_AT_ONCE, chosen.end - found.offset), 1.0, found)
             if found.is_gone:
                 raise SourceError(
-                    f"the topic {access.topic} no longer has offset {chosen.start} of partition "
+                    f"the topic {chosen.topic} no longer has offset {chosen.start} of partition "
                     f"{chosen.partition}",
                     hint="its retention has deleted messages that were not read yet",
                 )
@@ -171,12 +170,12 @@ def messages_of(access: Access, chosen: OffsetRange, beside: Beside = frozenset(
                 until = time.monotonic() + PATIENCE
             elif time.monotonic() > until:
                 raise AwayError(
-                    f"nothing has come of the topic {access.topic} for {PATIENCE:.0f} seconds",
+                    f"nothing has come of the topic {chosen.topic} for {PATIENCE:.0f} seconds",
                     hint="see whether its brokers run",
                 )
             is_enough = found.rows >= _TOGETHER or found.size >= _BYTES
             if found.rows and (is_enough or found.offset >= chosen.end):
-                yield reader.messages(chosen.partition, chosen.end, beside)
+                yield reader.messages(chosen.topic, chosen.partition, chosen.end, beside)
                 found = ReachedOffsets(found.offset, 0, 0, False)
 
 

@@ -27,6 +27,41 @@ def test_any_cut_of_partitions_into_tasks_gives_the_same_history(tmp_path: Path,
         assert history(broker, "spark", 70) == expected
 
 
+def test_several_topics_and_upserts_are_read_on_spark(tmp_path: Path, spark: Any) -> None:
+    with kafka_broker(tmp_path) as broker:
+        client = admin.AdminClient({"bootstrap.servers": broker})
+        names = ("orders-a", "orders-b", "customers")
+        for made in client.create_topics([admin.NewTopic(name, 2, 1) for name in names]).values():
+            made.result(30)
+        producer = kafka.Producer({"bootstrap.servers": broker, "log_level": 0})
+        for v in range(6):
+            producer.produce(f"orders-{'ab'[v % 2]}", json.dumps({"v": v, "ts": v}), partition=v % 2)
+        for k, value in ((0, b'{"n": 1}'), (1, b'{"n": 2}'), (0, b'{"n": 3}'), (1, None)):
+            producer.produce("customers", value, json.dumps({"k": k}), partition=k)
+        assert producer.flush(30) == 0
+        with hr.connect(runner="spark", epoch_rows=3) as db:
+            db.execute(
+                "CREATE STREAM s (v BIGINT, ts BIGINT, _topic STRING) FROM kafka "
+                f"OPTIONS (brokers '{broker}', topic_pattern 'orders-.*') TIMESTAMP BY ts DISORDER 1000"
+            )
+            db.execute(
+                "CREATE RELATION r (k BIGINT, n BIGINT) KEY (k) FROM kafka "
+                f"OPTIONS (brokers '{broker}', topic 'customers', form 'upsert')"
+            )
+            rows = db.query("SELECT _topic AS t, v FROM s", name="rows")
+            table = db.query("SELECT k, n FROM r", name="present", consistency="middle")
+            db.start()
+            wait_for(lambda: {one.name: one.rows for one in db.status.streams} == {"s": 6, "r": 4})
+            db.stop()
+            found = sorted((one["v"], one["t"]) for one in rows.changes().to_pylist())
+            assert found == [] or found == [(v, f"orders-{'ab'[v % 2]}") for v in range(6)]
+            present = [one for one in table.changes().to_pylist() if one["valid_to"].year == 9999]
+            net = {(one["k"], one["n"]): 0 for one in present}
+            for one in present:
+                net[one["k"], one["n"]] += one["change"]
+            assert [key for key, count in net.items() if count] == [(0, 3)]
+
+
 def history(broker: str, runner: Literal["inline", "spark"], epoch_rows: int) -> list[dict[str, Any]]:
     """Counts of 600 messages in windows of 10."""
     name = f"{runner}{epoch_rows}"

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from headrace.algebra.arrival import Unit
 from headrace.language.names import quoted_name, quoted_text
+from headrace.language.statements.formats import ChangeRecords
 from headrace.language.statements.secret import SecretName
 from headrace.language.statements.sinks import CreateSink
 from headrace.language.statements.statements import Consistency, CreateQuery, Heartbeats
@@ -40,8 +41,9 @@ def relation_text(statement: CreateRelation) -> str:
         changes = statement.changes
         version = "" if changes.version is None else f" VERSION BY {_name(changes.version)}"
         timed = _timestamp(changes.stream.timestamp)
-        by = f"CHANGES BY {_name(changes.operation)}" if changes.stream.records is None else "FORMAT DEBEZIUM"
-        parts += [f"{by} {timed}{version}", *_time(changes.stream.time)]
+        of_records = changes.stream.records
+        by = f"CHANGES BY {_name(changes.operation)} " if of_records is None else _records(of_records)
+        parts += [f"{by}{timed}{version}", *_time(changes.stream.time)]
     if statement.valid is not None:
         begin, end = map(_name, statement.valid)
         parts.append(f"VALID FROM {begin} TO {end}")
@@ -130,10 +132,15 @@ def _events(statement: CreateStream) -> str:
         return _timestamp(statement.timestamp)
     if statement.records is not None:
         version = "" if events.version is None else f" VERSION BY {_name(events.version)}"
-        return f"FORMAT DEBEZIUM {_timestamp(statement.timestamp)}{version}"
+        return f"{_records(statement.records)}{_timestamp(statement.timestamp)}{version}"
     if events.shortened is not None:
         return "FORMAT CEDR" + ("" if events.counts is None else f" COUNT BY {_name(events.counts)}")
     return " ".join(_changing(events, statement.timestamp))
+
+
+def _records(records: ChangeRecords) -> str:
+    """What says that records of changes are read; of upserts it is an option."""
+    return "" if records is ChangeRecords.UPSERT else "FORMAT DEBEZIUM "
 
 
 def _changing(events: EventsClause, timestamp: str | ByArrival) -> Iterator[str]:

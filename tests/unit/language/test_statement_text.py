@@ -84,6 +84,9 @@ def text_of(statement: object) -> str:
         "CREATE RELATION s (id BIGINT, __source_lsn BIGINT, __ts_ms BIGINT) KEY (id) FROM json "
         "OPTIONS (path 'a') FORMAT DEBEZIUM TIMESTAMP BY __ts_ms VERSION BY __source_lsn",
         "CREATE STREAM s (id BIGINT) KEY (id) FROM json OPTIONS (path 'x') FORMAT DEBEZIUM",
+        "CREATE STREAM s (id BIGINT) KEY (id) FROM kafka OPTIONS (brokers 'b', topic 't', form 'upsert')",
+        "CREATE RELATION r (id BIGINT, v DOUBLE) KEY (id) FROM kafka OPTIONS (brokers 'b', topic 't', form "
+        "'upsert') DISORDER 5 SECONDS PER _partition IDLE AFTER 1 MINUTE",
         "CREATE STREAM s FROM json OPTIONS (path 'x') FORMAT DEBEZIUM TIMESTAMP BY __ts_ms VERSION BY "
         "__source_lsn DISORDER 5 SECONDS",
         "CREATE RELATION r (id BIGINT, n STRING) KEY (id, n) FROM csv OPTIONS (path 'r.csv')",

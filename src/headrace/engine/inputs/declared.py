@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from headrace.algebra.debezium import PARTITION
 from headrace.engine.access.policy import Policy
 from headrace.engine.access.secrets import hidden, open_options, revealed
 from headrace.engine.inputs.inputs import Input, origin_of, schema_of_frame, warn_of_ties
@@ -18,8 +19,9 @@ from headrace.engine.inputs.times import timing_of
 from headrace.errors import HeadraceError, LanguageError, SourceError, UserError, told, warn
 from headrace.language.binding.computed import bind_computed
 from headrace.language.catalog import describe_stream
-from headrace.language.statements.formats import FILE_FORMATS, FORMATS
-from headrace.language.statements.streams import WEB, CreateStream, is_topic
+from headrace.language.statements.formats import FILE_FORMATS, FORMATS, ChangeRecords
+from headrace.language.statements.streams import WEB, CreateStream, PerClause, is_topic
+from headrace.language.syntax import Name
 from headrace.runtime.intake.folder import OPTIONS, is_followed, open_folder, starts_above
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.runtime.intake.topic import Topic, open_topic
@@ -30,6 +32,7 @@ from headrace.runtime.sources.composed.computed import ComputedColumns
 from headrace.runtime.sources.composed.later import LaterSource
 from headrace.runtime.sources.rows.contract import SplitSource
 from headrace.schema import Schema
+from headrace.time import Duration
 
 PUSH: Final = "push"
 """The format of a stream whose rows are pushed."""
@@ -216,12 +219,19 @@ def _of_topic(
     columns = _with_computed(statement, statement.columns)
     info = describe_stream(statement, columns.schema)
     given = revealed(options)
-    topic = _hiding(given, lambda: open_topic(given, columns, statement.records, base, policy.folders))
-    timing = timing_of(statement.time, info, comes_now=True)
+    key = [name.text for name in statement.key]
+    topic = _hiding(given, lambda: open_topic(given, columns, statement.records, base, policy.folders, key))
+    clauses = statement.time
+    if statement.records is ChangeRecords.UPSERT and clauses.is_timeless:
+        # Each partition is in order, and one that is read up to its end is not waited for.
+        by_partition = PerClause(Name(PARTITION, statement.position))
+        clauses = replace(clauses, per=by_partition, idle_after=Duration(0))
+    timing = timing_of(clauses, info, comes_now=True)
     live = LiveStream(columns.schema, info.timestamp, timing, info.changes)
     # The brokers may be others when it is read on, and secrets are in no store.
-    origin = f"{topic.origin} as {options.get('format', 'json')}"
-    return Input(info, live, None, max_rows, statement.time, True, origin, followed=topic)
+    form = "" if statement.records is not ChangeRecords.UPSERT else " upserts"
+    origin = f"{topic.origin} as {options.get('format', 'json')}{form}"
+    return Input(info, live, None, max_rows, clauses, True, origin, followed=topic)
 
 
 def warn_of_absence(made: Input) -> None:

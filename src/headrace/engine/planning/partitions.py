@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from headrace.algebra.debezium import PARTITION
 from headrace.errors import Position
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import StreamInfo
 from headrace.language.notes import Note
 from headrace.time import TimeDomain
-
-PARTITION = "_partition"
-"""The column with the partition of a message."""
 
 
 def notes_on_partitions(

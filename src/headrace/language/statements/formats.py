@@ -18,12 +18,17 @@ FORMATS: Final = (*SPLIT_FORMATS, "push")
 
 
 class ChangeRecords(Enum):
-    """How change records of Debezium, each with the row before and after a change, are read."""
+    """How records of changes are read that are not rows with an operation themselves.
+
+    Those of Debezium have the row before and after a change each; those of upserts are messages of Kafka.
+    """
 
     BY_KEY = "by key"
     """As what happens to a key: of an update the row after it, of a deletion the one before it."""
     BY_ROW = "by row"
     """As what is taken back, the row before, and what is added, the row after."""
+    UPSERT = "upsert"
+    """As the row of the key of a message: its value, or none any more where it has no value."""
 
 
 def format_of_ending(ending: str) -> str | None:

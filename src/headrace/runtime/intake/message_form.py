@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from headrace.algebra.debezium import UPSERT_OPERATION
 from headrace.errors import SourceError
 from headrace.language.statements.formats import ChangeRecords
 from headrace.runtime.outside.trouble import reading
@@ -15,6 +16,7 @@ from headrace.runtime.sources.messages import avro, protobuf
 from headrace.runtime.sources.messages.formats import ChangeMessages, CsvMessages, JsonMessages, RawMessages
 from headrace.runtime.sources.messages.messages import METADATA, MessageFormat
 from headrace.runtime.sources.messages.protobuf import DescribedMessages, RegisteredMessages
+from headrace.runtime.sources.messages.upserts import UpsertMessages
 from headrace.runtime.sources.rows import written_times
 from headrace.runtime.sources.rows.options import check_known, missing_of, required
 from headrace.runtime.sources.rows.written_times import times_of
@@ -32,7 +34,9 @@ _OPTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """The formats, and the options of each."""
 
-FORMAT_OPTIONS: Final = tuple(dict.fromkeys(name for names in _OPTIONS.values() for name in names))
+FORMAT_OPTIONS: Final = tuple(
+    dict.fromkeys(("form", "key_format", *(name for names in _OPTIONS.values() for name in names)))
+)
 """The options that some format has."""
 
 
@@ -42,6 +46,7 @@ def form_of(
     records: ChangeRecords | None,
     base: Path,
     allowed: tuple[Path, ...] | None,
+    key: Sequence[str] = (),
 ) -> MessageFormat:
     """How messages are read.
 
@@ -51,10 +56,14 @@ def form_of(
         records: how change records of Debezium are read; None where messages are rows.
         base: the folder that relative paths are relative to.
         allowed: the folders in which files may be read; None for all.
+        key: the columns that are in the keys of messages, of upserts.
 
     Raises:
         SourceError: there is no such format, or it does not fit the columns.
     """
+    if records is ChangeRecords.UPSERT:
+        return _upserts(options, schema, base, allowed, key)
+    _refuse_keys(options)
     name = options.get("format", "json").lower()
     if name not in _OPTIONS:
         raise SourceError(
@@ -89,6 +98,17 @@ def form_of(
             return JsonMessages(times_of(options, schema), needed)
 
 
+def _refuse_keys(options: Mapping[str, str]) -> None:
+    """Refuse options of upserts where messages are something else."""
+    for name in ("form", "key_format"):
+        if name in options:
+            raise SourceError(
+                f"the option {name} is '{options[name]}'",
+                hint="leave it out; form 'upsert', with KEY (column) before FROM, reads the present row of "
+                "each key",
+            )
+
+
 def _changes(name: str, schema: Schema, records: ChangeRecords, beside: Sequence[Field]) -> MessageFormat:
     if name not in ("json", "debezium"):
         raise SourceError(f"FORMAT DEBEZIUM reads JSON, and the format is '{name}'", hint="leave it out")
@@ -97,6 +117,36 @@ def _changes(name: str, schema: Schema, records: ChangeRecords, beside: Sequence
             f"change records have no column {beside[0].name}", hint="leave it out: a record may be two rows"
         )
     return ChangeMessages(RecordSource(schema, (), 0, records))
+
+
+def _upserts(
+    options: Mapping[str, str],
+    schema: Schema,
+    base: Path,
+    allowed: tuple[Path, ...] | None,
+    key: Sequence[str],
+) -> MessageFormat:
+    """How the messages of a compacted topic are read."""
+    value_format = options.get("format", "json").lower()
+    key_format = options.get("key_format", value_format).lower()
+    known = [{*_OPTIONS.get(name, ()), "form", "key_format"} for name in (value_format, key_format)]
+    check_known(value_format, {one: "" for one in options if one in FORMAT_OPTIONS}, tuple(set.union(*known)))
+    of_key = [field for field in schema if field.name.lower() in [name.lower() for name in key]]
+    kept = [field for field in of_key if field.name not in METADATA]
+    if kept != of_key and (kept or [field.name for field in of_key] != ["_key"]):
+        raise SourceError(
+            "the key of upserts is _key alone, or columns that are within it", hint="write KEY (_key)"
+        )
+    beside = [field for field in schema if field.name in METADATA]
+    rest = [f for f in schema if f not in of_key and f.name not in (*METADATA, UPSERT_OPERATION)]
+
+    def form(name: str, fields: Sequence[Field]) -> MessageFormat:
+        chosen = {one: text for one, text in options.items() if one in _OPTIONS.get(name, ())}
+        return form_of({**chosen, "format": name}, Schema((*fields, *beside)), None, base, allowed)
+
+    keys = form(key_format, kept) if kept else RawMessages()
+    values = form(value_format, rest) if rest else RawMessages()
+    return UpsertMessages(tuple(field.name for field in kept), keys, values)
 
 
 def _raw(values: Sequence[Field]) -> MessageFormat:

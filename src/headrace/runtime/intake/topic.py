@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -88,6 +88,7 @@ def open_topic(
     records: ChangeRecords | None,
     base: Path = Path(),
     allowed: tuple[Path, ...] | None = None,
+    key: Sequence[str] = (),
 ) -> Topic:
     """The topic that the options name; its brokers are not asked for it.
 
@@ -97,6 +98,7 @@ def open_topic(
         records: how change records of Debezium are read; None where messages are rows.
         base: the folder that relative paths are relative to.
         allowed: the folders in which files may be read; None for all.
+        key: the columns that are in the keys of messages, of upserts.
 
     Raises:
         SourceError: an option is wrong, or a column cannot be read.
@@ -110,8 +112,13 @@ def open_topic(
         raise SourceError("bootstrap.servers is the option brokers", hint="write brokers 'host:9092'")
     access = Access(tuple(sorted({**settings, "bootstrap.servers": required(ours, "brokers")}.items())))
     wanted = _wanted(ours)
+    if records is ChangeRecords.UPSERT and len(wanted.names) != 1:
+        raise SourceError(
+            "upserts are of one topic: a key of one says nothing of the same key of another",
+            hint="create a relation of each, and write UNION ALL",
+        )
     Brokers(access, wanted).check()
-    form = form_of(ours, columns.given, records, base, allowed)
+    form = form_of(ours, columns.given, records, base, allowed, key)
     loss = ours.get("on_data_loss", "fail").lower()
     if loss not in ("fail", "continue"):
         raise SourceError(f"the option on_data_loss is '{loss}'", hint="it must be 'fail' or 'continue'")

@@ -6,13 +6,16 @@ from typing import Final
 
 from sqlglot.tokens import TokenType
 
-from headrace.algebra.debezium import record_columns
 from headrace.errors import LanguageError, PlanError, Position
 from headrace.language.catalog import describe_stream
 from headrace.language.parsing.clauses.window_clauses import parse_duration_at
 from headrace.language.parsing.statements.column_types import parse_type
 from headrace.language.parsing.statements.corrections import Watermark, parse_events, parse_key
-from headrace.language.parsing.statements.debezium import accept_debezium, parse_record_columns
+from headrace.language.parsing.statements.debezium import (
+    accept_records,
+    columns_with_records,
+    parse_record_columns,
+)
 from headrace.language.parsing.statements.time_clauses import parse_altered_clauses, parse_time_clauses
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.statements.formats import FILE_FORMATS, FORMATS, format_of_ending
@@ -52,7 +55,7 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
     columns, watermark, computed = parse_columns(cursor) if cursor.at("(") else (None, None, ())
     key = parse_key(cursor)
     form, options = parse_input(cursor, columns, "stream", _WRITTEN)
-    records = accept_debezium(cursor, form, keyed=bool(key))
+    records = accept_records(cursor, form, options, keyed=bool(key))
     if records is None:
         timestamp, timed_at, events = parse_events(cursor, key, watermark)
     else:
@@ -67,9 +70,9 @@ def parse_create_stream(cursor: Cursor, name: Name, position: Position) -> Creat
     if isinstance(timestamp, ComputedColumn):
         computed, timestamp = _with_timestamp(timestamp, columns, computed), timestamp.name
     if records is not None and computed:
-        raise LanguageError("FORMAT DEBEZIUM has no computed columns", position=begin, hint=_COMPUTED)
+        raise LanguageError("records of changes have no computed columns", position=begin, hint=_COMPUTED)
     if records is not None and columns is not None:
-        columns = record_columns(columns, str(timestamp))
+        columns = columns_with_records(columns, records, str(timestamp))
     statement = CreateStream(
         *(name.text, columns, form.text.lower(), options, timestamp, time, position, timed_at, key, events),
         records=records,

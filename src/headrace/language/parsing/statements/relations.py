@@ -6,12 +6,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from headrace.algebra.debezium import record_columns
 from headrace.errors import LanguageError, Position
 from headrace.language.catalog import describe_relation
 from headrace.language.parsing.statements.corrections import Watermark, parse_key, parse_timestamp
 from headrace.language.parsing.statements.ddl import parse_columns, parse_input
-from headrace.language.parsing.statements.debezium import accept_debezium, parse_record_columns
+from headrace.language.parsing.statements.debezium import (
+    accept_records,
+    columns_with_records,
+    parse_record_columns,
+)
 from headrace.language.parsing.statements.time_clauses import parse_time_clauses, parse_wall_clock
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.statements.formats import FILE_FORMATS, FORMATS, ChangeRecords
@@ -23,6 +26,7 @@ from headrace.language.statements.streams import (
     CreateStream,
     RefreshClause,
     TimeClauses,
+    is_topic,
 )
 from headrace.language.syntax import Name
 from headrace.schema import Schema
@@ -55,15 +59,22 @@ def parse_create_relation(cursor: Cursor, name: Name, position: Position) -> Cre
     if (cursor.at("CHANGES") or cursor.at("FORMAT", "DEBEZIUM")) and not key:
         hint = f"write KEY (column) before FROM {form.text}"
         raise LanguageError("changes are by key, and there is none", position=changing_at, hint=hint)
-    if accept_debezium(cursor, form, keyed=True):
-        make = partial(CreateStream, name.text, format=kind, options=options)
-        changes = _records(cursor, watermark, columns, make)
+    if records := accept_records(cursor, form, options, keyed=bool(key)):
+        make = partial(CreateStream, name.text, format=kind, options=options, key=key)
+        changes = _records(cursor, watermark, columns, records, make)
         columns = changes.stream.columns
     elif cursor.accept("CHANGES"):
         changes = _changes(cursor, watermark, partial(CreateStream, name.text, columns, kind, options))
     elif watermark is not None:
         hint = "leave it out, or write CREATE STREAM for events, or CHANGES BY op for changes by key"
         raise LanguageError("a relation has no watermark", position=begin, hint=hint)
+    elif is_topic(kind, options):
+        raise LanguageError(
+            "a relation is not read from the messages of a topic, which do not say what they change",
+            position=form.position,
+            hint="add the option form 'upsert' for a topic with the present row of each key, or write "
+            f"{_CHANGES} for one of changes",
+        )
     elif kind in FORMATS and kind not in FILE_FORMATS:
         raise LanguageError(
             f"a relation cannot be read from {form.text}",
@@ -106,19 +117,23 @@ def _records(
     cursor: Cursor,
     watermark: Watermark | None,
     columns: Schema | None,
+    records: ChangeRecords,
     make_stream: Callable[..., CreateStream],
 ) -> ChangesClause:
-    """Read what follows `FORMAT DEBEZIUM`; `make_stream` takes what a CREATE STREAM has besides."""
+    """Read what follows `FORMAT DEBEZIUM`, or the options of upserts.
+
+    `make_stream` takes what a CREATE STREAM has besides.
+    """
     position = cursor.position
-    timestamp, timed_at, events = parse_record_columns(cursor, ChangeRecords.BY_KEY, watermark)
+    timestamp, timed_at, events = parse_record_columns(cursor, records, watermark)
     assert events.change is not None
     stream = make_stream(
-        columns=None if columns is None else record_columns(columns, timestamp),
+        columns=None if columns is None else columns_with_records(columns, records, timestamp),
         timestamp=timestamp,
         time=parse_time_clauses(cursor, NOTHING_SAID),
         position=position,
         timestamp_position=timed_at,
-        records=ChangeRecords.BY_KEY,
+        records=records,
     )
     return ChangesClause(events.change, events.version, stream)
 

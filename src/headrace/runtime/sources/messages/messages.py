@@ -59,6 +59,18 @@ class Pieces:
         begin, length = int(self.begins[number]), int(self.lengths[number])
         return None if length < 0 else self.data[begin : begin + length].tobytes()
 
+    def take(self, numbers: Int64Array) -> Pieces:
+        """Some of them.
+
+        Args:
+            numbers: int64[n], which.
+        """
+        sizes = np.maximum(self.lengths[numbers], 0) + 1
+        ends = np.cumsum(sizes)
+        begins = ends - sizes
+        places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(self.begins[numbers] - begins, sizes)
+        return Pieces(self.data[places], begins, self.lengths[numbers])
+
     def column(self) -> pa.BinaryArray:
         """Them as a column."""
         # Each and the line feed behind it are two values, of which the second one is left out.

@@ -15,6 +15,7 @@ from headrace.runtime.sources.files.files import overlaps
 from headrace.runtime.sources.files.remote import Place
 from headrace.runtime.sources.messages.librdkafka import ReachedOffsets, Reader
 from headrace.runtime.sources.messages.messages import METADATA, Beside, MessageFormat, Messages, rows_of
+from headrace.runtime.sources.messages.upserts import UpsertMessages
 from headrace.runtime.sources.rows.contract import Read
 from headrace.runtime.sources.rows.rows import gather
 from headrace.schema import Schema
@@ -133,10 +134,13 @@ class TopicSource:
         return gather(self._pieces(start, end, wanted))
 
     def _pieces(self, start: int, end: int, wanted: Schema) -> Iterator[Read]:
+        beside = METADATA.keys() & wanted.names
+        if isinstance(self.form, UpsertMessages):
+            beside = {*beside, "_key"}
         for index, first, last in overlaps(self._sizes, start, end):
             one = self.ranges[index]
             chosen = OffsetRange(one.topic, one.partition, one.start + first, one.start + last)
-            for messages in messages_of(self.access, chosen, METADATA.keys() & wanted.names):
+            for messages in messages_of(self.access, chosen, beside):
                 yield rows_of(self.form, messages, wanted)
 
 

@@ -90,7 +90,7 @@ def form_of(
             fastavro(avro.USER)
             return avro.AvroMessages(_registry(options))
         case "protobuf":
-            return _protobuf(options, base, allowed)
+            return _protobuf(options, Schema(values), base, allowed)
         case "debezium":
             raise SourceError("the form of changes is a clause", hint="write FORMAT DEBEZIUM")
         case _:
@@ -165,7 +165,9 @@ def _registry(options: Mapping[str, str]) -> str:
     return registry
 
 
-def _protobuf(options: Mapping[str, str], base: Path, allowed: tuple[Path, ...] | None) -> MessageFormat:
+def _protobuf(
+    options: Mapping[str, str], values: Schema, base: Path, allowed: tuple[Path, ...] | None
+) -> MessageFormat:
     protobuf.protobuf("message")
     if "schema_registry" in options:
         if "descriptor" in options or "message" in options:
@@ -181,5 +183,5 @@ def _protobuf(options: Mapping[str, str], base: Path, allowed: tuple[Path, ...] 
         raise SourceError(f"{options['descriptor']} is several files", hint="name one")
     with reading(label, "descriptor"), path.open("rb") as file:
         form = DescribedMessages(file.read(), required(options, "message"))
-    form.check()
+    form.check(values)
     return form

@@ -64,7 +64,7 @@ def content(db: hr.Database, name: str = "q") -> list[dict[str, Any]]:
     for row in db.queries[name].changes().to_pylist():
         known = {column: row[column] for column in row if column not in CHANGE}
         rows[repr(known)] = known
-        if row["valid_to"] is None or row["valid_to"].year == 9999:
+        if row["valid_to"] is None:
             found[repr(known)] += row["change"]
     return [rows[text] for text in sorted(found.elements())]
 

@@ -4,22 +4,71 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.errors import SourceError
+from headrace.elements import record_batch
+from headrace.errors import AwayError, SourceError
 from headrace.runtime.sources.messages import protobuf, registry
 from headrace.runtime.sources.messages.formats import CsvMessages, JsonMessages, RawMessages
-from headrace.runtime.sources.messages.messages import MessageRows
+from headrace.runtime.sources.messages.messages import MessageRows, Messages, rows_of
 from headrace.runtime.sources.messages.protobuf import DescribedMessages, RegisteredMessages
+from headrace.runtime.sources.rows.contract import Read
 from headrace.runtime.sources.text.csv import CsvFormat
 from headrace.schema import BIGINT, BINARY, DOUBLE, STRING, TIMESTAMP, Field, Schema
 from messages import messages, pieces
+
+
+@dataclass(frozen=True)
+class Fragile:
+    """Raises for messages that have an x, as a library may; others are numbers."""
+
+    error: Exception
+
+    def read(self, label: str, given: Messages, wanted: Schema) -> MessageRows:
+        values = [given.values[number] or b"" for number in range(len(given))]
+        if any(b"x" in value for value in values):
+            raise self.error
+        rows = record_batch([pa.array([int(value) for value in values], BIGINT)], wanted, len(values))
+        return Read(rows), np.arange(len(values))
+
+
+@given(st.lists(st.sampled_from([b"1", b"22", b"x", b"3x"]), max_size=12))
+def test_whatever_a_library_raises_is_a_dead_letter_of_its_message_alone(values: list[bytes]) -> None:
+    wanted = Schema((Field("v", BIGINT), Field("_offset", BIGINT)))
+    read = rows_of(Fragile(RuntimeError("oh")), messages(values, 10), wanted)
+    good = [(int(value), 10 + n) for n, value in enumerate(values) if b"x" not in value]
+    assert [tuple(row.values()) for row in read.rows.to_pylist()] == good
+    assert [(one.place, one.text, one.reason) for one in read.rejected] == [
+        (f"x/3:{10 + n}", value.decode(), "the message cannot be read: RuntimeError: oh")
+        for n, value in enumerate(values)
+        if b"x" in value
+    ]
+
+
+@pytest.mark.parametrize("error", [AwayError("the registry is away"), ConnectionResetError(), MemoryError()])
+def test_what_is_away_makes_no_message_a_dead_letter(error: Exception) -> None:
+    with pytest.raises(type(error)):
+        rows_of(Fragile(error), messages([b"1", b"x"]), Schema((Field("v", BIGINT),)))
+
+
+def test_headers_that_are_no_text_are_shown_or_kept_as_bytes() -> None:
+    headers = [[("id", b"\x01\xffa"), ("none", None), ("id", b"\xc3\xa4\xff")], []]
+    given_messages = replace(messages([b"1", b"2"]), headers=headers)
+    form = Fragile(RuntimeError())
+    for kind, value in ((STRING, "ä\\xff"), (BINARY, b"\xc3\xa4\xff")):
+        wanted = Schema((Field("v", BIGINT), Field("_headers", pa.map_(STRING, kind))))
+        read = rows_of(form, given_messages, wanted)
+        assert read.rejected == ()
+        assert read.rows.column(1).to_pylist() == [[("id", value), ("none", None)], []]
+
 
 WANTED = Schema((Field("v", BIGINT), Field("t", STRING)))
 CSV = CsvMessages(("v", "t"), CsvFormat(",", "", multiline=False))
@@ -191,11 +240,40 @@ def test_large_numbers_are_decimals_and_odd_timestamps_dead_letters() -> None:
 
 def test_what_is_not_described_is_refused() -> None:
     with pytest.raises(SourceError, match=r"there is no message p\.Bit, but p\.Bid, p\.Loop"):
-        DescribedMessages(form().files, "p.Bit").check()
-    with pytest.raises(SourceError, match=r"p\.Loop has itself as a part"):
-        DescribedMessages(form().files, "p.Loop").check()
+        DescribedMessages(form().files, "p.Bit").check(Schema(()))
     with pytest.raises(SourceError, match="not one that protoc writes"):
-        DescribedMessages(b"\xff\xff", "p.Bid").check()
+        DescribedMessages(b"\xff\xff", "p.Bid").check(Schema(()))
+    with pytest.raises(SourceError, match=r"v is int64 in p\.Bid, and not TIMESTAMP"):
+        form().check(Schema((Field("v", TIMESTAMP),)))
+
+
+def test_parts_that_hold_themselves_are_left_out_and_wrappers_are_what_they_wrap() -> None:
+    descriptors = pytest.importorskip("google.protobuf.descriptor_pb2")
+    file = descriptors.FileDescriptorProto(name="o.proto", package="o", syntax="proto3")
+    file.dependency.extend(f"google/protobuf/{name}.proto" for name in ("struct", "wrappers"))
+    order = file.message_type.add(name="Order")
+    kinds = {"id": "Int64Value", "name": "StringValue", "extra": "Struct", "paid": "BoolValue"}
+    for number, (name, kind) in enumerate(kinds.items(), 1):
+        order.field.add(name=name, number=number, type=11, type_name=f".google.protobuf.{kind}", label=1)
+    order.field.add(name="parts", number=9, type=11, type_name=".o.Order", label=3)
+    files = descriptors.FileDescriptorSet(file=[file])
+    orders = DescribedMessages(files.SerializeToString(), "o.Order")
+    wanted = Schema((Field("id", BIGINT), Field("name", STRING), Field("paid", pa.bool_())))
+    orders.check(wanted)
+    made = protobuf.protobuf("message_factory").GetMessageClass(
+        protobuf._pool(files.file).FindMessageTypeByName("o.Order")
+    )
+    message = made()
+    message.id.value, message.name.value = 7, "n"
+    message.extra["a"] = {"b": [1, None]}
+    message.parts.add().id.value = 8
+    rows, _, letters = found(
+        orders.read("x/3", messages([message.SerializeToString(), made().SerializeToString()]), wanted)
+    )
+    assert (rows, letters) == ([(7, "n", None), (None, None, None)], {})
+    for name in ("extra", "parts"):
+        with pytest.raises(SourceError, match=f"{name} cannot be a column: .* has itself as a part"):
+            orders.check(Schema((Field(name, STRING),)))
 
 
 def test_descriptors_of_a_registry(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.elements import BoolArray, Int64Array, record_batch
+from headrace.elements import BoolArray, Int64Array, concat_rows, record_batch
+from headrace.errors import HeadraceError
+from headrace.runtime.outside.trouble import is_away
 from headrace.runtime.sources.messages.memory import NO_TIME
 from headrace.runtime.sources.rows.contract import TEXT_LIMIT, Read, Rejected
 from headrace.schema import BIGINT, BINARY, STRING, TIMESTAMP, Field, Schema
@@ -24,7 +26,7 @@ METADATA: Final[Mapping[str, tuple[pa.DataType, ...]]] = MappingProxyType(
         "_partition": (BIGINT,),
         "_offset": (BIGINT,),
         "_timestamp": (TIMESTAMP,),
-        "_headers": (pa.map_(STRING, STRING),),
+        "_headers": (pa.map_(STRING, STRING), pa.map_(STRING, BINARY)),
     }
 )
 """The columns that Kafka gives beside a message, each with the types that it may be declared with."""
@@ -107,6 +109,19 @@ class Messages:
     def __len__(self) -> int:
         return len(self.offsets)
 
+    def slice(self, first: int, last: int) -> Messages:
+        """The messages `[first, last)`."""
+        chosen = np.arange(first, last)
+        return Messages(
+            self.topic,
+            self.partition,
+            self.offsets[first:last],
+            self.values.take(chosen),
+            None if self.keys is None else self.keys.take(chosen),
+            None if self.times is None else self.times[first:last],
+            None if self.headers is None else self.headers[first:last],
+        )
+
 
 class MessageFormat(Protocol):
     """How messages are read; a frozen dataclass that can be pickled."""
@@ -132,7 +147,7 @@ def rows_of(form: MessageFormat, messages: Messages, wanted: Schema) -> Read:
     """
     label = f"{messages.topic}/{messages.partition}"
     plain = Schema(tuple(field for field in wanted if field.name not in METADATA))
-    read, numbers = form.read(label, messages, plain)
+    read, numbers = _read(form, label, messages, plain)
     if len(plain) == len(wanted):
         return read
     given = dict(zip(plain.names, read.rows.columns, strict=True))
@@ -142,8 +157,33 @@ def rows_of(form: MessageFormat, messages: Messages, wanted: Schema) -> Read:
             given[field.name], bad = _metadata(messages, field, numbers)
             wrong |= bad
     rows = record_batch([given[name] for name in wanted.names], wanted, len(numbers))
-    reason = "the key or a header is not UTF-8 text"
+    reason = "the key is not UTF-8 text"
     return without(wrong, reason, Read(rows, read.rejected), numbers, label, messages)[0]
+
+
+def _read(form: MessageFormat, label: str, messages: Messages, wanted: Schema) -> MessageRows:
+    """What a format reads; a message for which it raises whatever it may is rejected alone.
+
+    Libraries raise much for bytes that they were not made for, and the other messages have nothing to do with
+    it. The half with such a message is halved again.
+    """
+    try:
+        return form.read(label, messages, wanted)
+    except (HeadraceError, MemoryError):
+        raise
+    except Exception as error:
+        if is_away(error):
+            raise
+        if len(messages) == 1:
+            reason = f"the message cannot be read: {type(error).__name__}: {error}"
+            empty = record_batch([pa.array([], field.type) for field in wanted], wanted, 0)
+            return Read(empty, (rejected(label, messages, 0, reason),)), np.empty(0, np.int64)
+    middle = len(messages) // 2
+    first, first_numbers = _read(form, label, messages.slice(0, middle), wanted)
+    second, second_numbers = _read(form, label, messages.slice(middle, len(messages)), wanted)
+    rows = concat_rows([first.rows, second.rows])
+    read = Read(rows, (*first.rejected, *second.rejected))
+    return read, np.concatenate([first_numbers, second_numbers + middle])
 
 
 def without(
@@ -212,20 +252,21 @@ def _metadata(messages: Messages, field: Field, numbers: Int64Array) -> tuple[pa
             return pa.array(times, pa.int64(), mask=times == NO_TIME).cast(field.type), fine
         case _:
             assert messages.headers is not None
-            return _headers([messages.headers[number] for number in numbers.tolist()], field)
+            return _headers([messages.headers[number] for number in numbers.tolist()], field), fine
 
 
-def _headers(headers: Sequence[Sequence[Header]], field: Field) -> tuple[pa.Array, BoolArray]:
-    found: list[list[tuple[str, str | None]]] = []
-    wrong = np.zeros(len(headers), np.bool_)
-    for place, one in enumerate(headers):
-        try:
-            # A MAP has its keys in order; of headers of one name the last one counts.
-            named = {key: None if value is None else value.decode() for key, value in one}
-        except UnicodeDecodeError:
-            named, wrong[place] = {}, True
-        found.append(sorted(named.items()))
-    return pa.array(found, field.type), wrong
+def _headers(headers: Sequence[Sequence[Header]], field: Field) -> pa.Array:
+    """Headers as MAPs; what is no text has the form `\\xff` where texts are wanted.
+
+    A MAP has its keys in order, and of headers of one name the last one counts.
+    """
+    if field.type.item_type == BINARY:
+        return pa.array([sorted(dict(one).items()) for one in headers], field.type)
+    texts = (
+        {key: None if value is None else value.decode("utf-8", "backslashreplace") for key, value in one}
+        for one in headers
+    )
+    return pa.array([sorted(one.items()) for one in texts], field.type)
 
 
 def _is_text(value: bytes | None) -> bool:

@@ -20,6 +20,11 @@ from headrace.schema import Schema
 
 USER: Final = "FROM kafka with the format protobuf"
 _TIMESTAMP: Final = "google.protobuf.Timestamp"
+_WRAPPERS: Final = frozenset(
+    f"google.protobuf.{name}Value"
+    for name in ("Double", "Float", "Int64", "UInt64", "Int32", "UInt32", "Bool", "String", "Bytes")
+)
+"""Messages with one value, for values that may be absent."""
 _SECONDS: Final = range(-719_162 * 86_400, 2_932_897 * 86_400)
 """The seconds that a timestamp may have: of the years 1 to 9999."""
 _SIMPLE: Final = {
@@ -61,16 +66,23 @@ class DescribedMessages:
         """The rows of some messages; columns that their type does not have are NULL."""
         return rows_of_records(label, messages, wanted, self._decode)
 
-    def check(self) -> None:
-        """See that the type can be read.
+    def check(self, wanted: Schema) -> None:
+        """See that the type can be read, and has the columns that are wanted as they are declared.
+
+        Args:
+            wanted: the columns; what the type does not have is NULL.
 
         Raises:
             SourceError: it cannot, or is not in the file.
         """
+        hint = "check the options descriptor and message"
         try:
-            _described(self.files, self.message)
+            written = _described(self.files, self.message).written
+            hint = "leave the column out, or declare it as it is"
+            for column in wanted:
+                written.check(column)
         except UnusableError as error:
-            raise SourceError(str(error), hint="check the options descriptor and message") from None
+            raise SourceError(str(error), hint=hint) from None
 
     def _decode(self, message: bytes | None) -> tuple[Written, dict[str, Any]]:
         if message is None:
@@ -208,25 +220,36 @@ def _pool(files: Any) -> Any:
 
 def _type_of(descriptor: Any, name: str) -> _Type:
     made = protobuf("message_factory").GetMessageClass(descriptor)
-    columns, values = _columns(descriptor, ())
-    return _Type(made, Written(name, pa.schema(columns)), values)
+    columns, values, left_out = [], {}, {}
+    for one in descriptor.fields:
+        try:
+            column, values[one.name] = _part(one, (descriptor.full_name,))
+            columns.append(column)
+        except UnusableError as error:
+            left_out[one.name] = str(error)
+    return _Type(made, Written(name, pa.schema(columns), left_out), values)
 
 
 def _columns(descriptor: Any, within: tuple[str, ...]) -> tuple[list[pa.Field], dict[str, ProtobufReader]]:
-    """The columns of a type, and what makes their values of a message.
+    """The parts of a type, and what makes their values of a message.
 
     Args:
         descriptor: of the type.
         within: the types that it is a part of.
+
+    Raises:
+        UnusableError: it is a part of itself.
     """
     if descriptor.full_name in within:
-        raise UnusableError(f"{descriptor.full_name} has itself as a part, which a column cannot have")
-    columns, values = [], {}
-    for one in descriptor.fields:
-        kind, value = _field(one, (*within, descriptor.full_name))
-        columns.append(pa.field(one.name, kind))
-        values[one.name] = _reader(one.name, value, one.has_presence)
-    return columns, values
+        raise UnusableError(f"{descriptor.full_name} has itself as a part")
+    parts = {one.name: _part(one, (*within, descriptor.full_name)) for one in descriptor.fields}
+    return [column for column, _ in parts.values()], {name: value for name, (_, value) in parts.items()}
+
+
+def _part(one: Any, within: tuple[str, ...]) -> tuple[pa.Field, ProtobufReader]:
+    """A field as a column, and what makes its value of a message."""
+    kind, value = _field(one, within)
+    return pa.field(one.name, kind), _reader(one.name, value, one.has_presence)
 
 
 def _reader(name: str, value: ProtobufReader, has_presence: bool) -> ProtobufReader:
@@ -257,6 +280,9 @@ def _single(one: Any, within: tuple[str, ...]) -> tuple[pa.DataType, ProtobufRea
         return _SIMPLE[one.type], lambda value: value
     if one.message_type.full_name == _TIMESTAMP:
         return pa.timestamp("us", "UTC"), _instant
+    if one.message_type.full_name in _WRAPPERS:
+        kind, value = _single(one.message_type.fields_by_name["value"], within)
+        return kind, lambda message: value(message.value)
     columns, values = _columns(one.message_type, within)
     return pa.struct(columns), lambda message: {name: value(message) for name, value in values.items()}
 

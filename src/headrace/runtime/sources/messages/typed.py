@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Final
 
@@ -30,10 +30,26 @@ class Written:
     Attributes:
         name: of the schema, to show.
         columns: its columns.
+        left_out: fields that cannot be columns, with the reason.
     """
 
     name: str
     columns: pa.Schema
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+    def check(self, wish: Field) -> pa.Field | None:
+        """The column for one that is wanted; None if there is none.
+
+        Raises:
+            UnusableError: it cannot be one, or is of another type.
+        """
+        known = self.find(wish.name)
+        for name, reason in self.left_out.items():
+            if known is None and name.lower() == wish.name.lower():
+                raise UnusableError(f"{name} cannot be a column: {reason}")
+        if known is not None and not converts(known.type, wish.type):
+            raise UnusableError(f"{known.name} is {known.type} in {self.name}, and not {sql_type(wish.type)}")
+        return known
 
     def find(self, name: str) -> pa.Field | None:
         """The column of that name, or the only one that is so but for upper and lower case; None without."""
@@ -93,11 +109,9 @@ def _rows(
 
 
 def _column(records: Sequence[dict[str, Any]], wish: Field, written: Written) -> pa.Array:
-    known = written.find(wish.name)
+    known = written.check(wish)
     if known is None:
         return pa.nulls(len(records), wish.type)
-    if not converts(known.type, wish.type):
-        raise UnusableError(f"{known.name} is {known.type} in {written.name}, and not {sql_type(wish.type)}")
     return column_of_avro([record[known.name] for record in records], known.type)
 
 

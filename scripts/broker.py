@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -74,6 +75,18 @@ class Broker:
             command = [*self._java, "kafka.Kafka", str(self._settings)]
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         AdminClient({"bootstrap.servers": self.address, "log_level": 0}).list_topics(timeout=60)
+
+    def silence(self) -> None:
+        """Let it answer nothing until `speak`; its connections stay."""
+        self._signal(signal.SIGSTOP)
+
+    def speak(self) -> None:
+        """Let it go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
 
     def kill(self) -> None:
         """End it at once, whatever it does."""

@@ -15,7 +15,10 @@ from waiting import wait_for
 kafka = pytest.importorskip("confluent_kafka")
 admin = pytest.importorskip("confluent_kafka.admin")
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore:rows of s are judged by all rows read before them"),
+]
 
 
 def test_any_cut_of_partitions_into_tasks_gives_the_same_history(tmp_path: Path, spark: Any) -> None:

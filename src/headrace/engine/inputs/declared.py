@@ -22,6 +22,7 @@ from headrace.language.catalog import describe_stream
 from headrace.language.statements.formats import FILE_FORMATS, FORMATS, ChangeRecords
 from headrace.language.statements.streams import WEB, CreateStream, PerClause, is_topic
 from headrace.language.syntax import Name
+from headrace.runtime.intake.brokers import TopicsOverview
 from headrace.runtime.intake.folder import OPTIONS, is_followed, open_folder, starts_above
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.runtime.intake.topic import Topic, open_topic
@@ -234,8 +235,8 @@ def _of_topic(
     return Input(info, live, None, max_rows, clauses, True, origin, followed=topic)
 
 
-def warn_of_absence(made: Input) -> None:
-    """Warn where brokers answer, and do not have the topics that a stream is to read.
+def overview_of(made: Input) -> TopicsOverview | None:
+    """The topics that a stream is to read; None if it reads none, or their brokers do not answer at once.
 
     Args:
         made: the stream.
@@ -243,9 +244,8 @@ def warn_of_absence(made: Input) -> None:
     if isinstance(made.followed, Topic):
         # While they are away nothing is known, and the stream waits for them.
         with suppress(SourceError):
-            absence = made.followed.brokers(_ASKED).absence()
-            if absence is not None:
-                warn(f"{made.name} has no rows so far: {absence}")
+            return made.followed.brokers(_ASKED).overview()
+    return None
 
 
 def _of_web(statement: CreateStream, options: dict[str, str], max_rows: int | None) -> Input:

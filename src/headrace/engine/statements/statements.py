@@ -15,9 +15,10 @@ from headrace.engine.explain.analyze import analyzed, check_bounded, run_alone
 from headrace.engine.explain.cost import costs
 from headrace.engine.explain.shared import shared_by, users_of
 from headrace.engine.inputs.changes import declared_changes
-from headrace.engine.inputs.declared import declared, warn_of_absence
+from headrace.engine.inputs.declared import declared, overview_of
 from headrace.engine.inputs.inputs import Input
 from headrace.engine.inputs.relations import RelationTable, declared_relation, with_values
+from headrace.engine.planning.partitions import notes_on_partitions
 from headrace.engine.planning.silence import place_of
 from headrace.engine.query.query import Query, explain_plan, with_notes
 from headrace.engine.run.core import Core
@@ -31,7 +32,7 @@ from headrace.engine.statements.replay import replayed
 from headrace.engine.statements.set import setting_rows
 from headrace.engine.statements.show import show
 from headrace.engine.statements.sink import create_sink, drop_sink
-from headrace.errors import LanguageError, Position, UserError
+from headrace.errors import LanguageError, Position, UserError, warn
 from headrace.language.binding.binder import derive
 from headrace.language.parsing.pieces import Piece
 from headrace.language.statements.catalog import (
@@ -277,7 +278,19 @@ def _define(
 def _take_in(core: Core, made: Input | RelationTable, given: Definition, position: Position) -> None:
     core.take_in(made, given, position)
     if isinstance(made, Input) and not core.is_making and not core.is_stored(given):
-        warn_of_absence(made)
+        _warn_of_topics(made, position)
+
+
+def _warn_of_topics(made: Input, position: Position) -> None:
+    """Warn where topics are not there, or where the partitions that they have will make rows late."""
+    there = overview_of(made)
+    if there is None:
+        return
+    if there.absence is not None:
+        warn(f"{made.name} has no rows so far: {there.absence}")
+    if there.partitions > 1 and made.relation is None:
+        for note in notes_on_partitions({made.name: (made.stream.timing, made.info)}, position):
+            warn(f"{note.message} ({note.hint})")
 
 
 def _derive(core: Core, statement: CreateStreamAs, policy: Policy) -> None:

@@ -67,7 +67,9 @@ class TopicSink:
             if option in _OURS:
                 raise UserError(f"the sink sets {option} itself", hint="leave the option out")
         self._topic = topic
-        self._settings = {**(options or {}), "bootstrap.servers": brokers}
+        # Within a transaction a broker that is silent is waited for as long as the connection allows.
+        waits = {"socket.timeout.ms": str(int(1_000 * SECONDS))}
+        self._settings = {**waits, **(options or {}), "bootstrap.servers": brokers}
         self._form = _form(form, topic, key, _encoder(format, schema_registry, topic))
         self._kafka = confluent_kafka("a TopicSink")
         self._id = ""

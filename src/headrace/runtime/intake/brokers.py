@@ -109,6 +109,19 @@ class TopicPartitions:
     missing: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class TopicsOverview:
+    """Which topics are there.
+
+    Attributes:
+        absence: which are not, with the names of topics that are close; None if all are.
+        partitions: how many those that are there have together.
+    """
+
+    absence: str | None
+    partitions: int
+
+
 class Brokers:
     """The brokers of some topics, as they are asked about them.
 
@@ -154,13 +167,18 @@ class Brokers:
         ends = partitions.ends
         return {one: min(at, ends[one]) if at >= 0 else ends[one] for one, at in found.items()}
 
-    def absence(self) -> str | None:
-        """Which of the topics are not there, with the names of topics that are close; None if all are.
+    def overview(self) -> TopicsOverview:
+        """Which of the topics are there.
 
         Raises:
             SourceError: they cannot be reached, or do not allow it.
         """
-        there = self._names()
+        there = self._topics()
+        names = self._wanted.names if self._wanted.pattern is None else self._wanted.of(there)
+        counts = (len(there[name].partitions) for name in names if name in there)
+        return TopicsOverview(self._absence([*there]), sum(counts))
+
+    def _absence(self, there: list[str]) -> str | None:
         if self._wanted.pattern is not None:
             return None if self._wanted.of(there) else f"no topic matches {self._wanted.pattern} so far"
         missing = sorted({*self._wanted.names} - {*there})
@@ -205,16 +223,16 @@ class Brokers:
     def _patience(self) -> float:
         return SECONDS if self._seconds is None else self._seconds
 
-    def _names(self) -> list[str]:
-        """All topics that are there and may be seen."""
+    def _topics(self) -> dict[str, Any]:
+        """All topics that are there and may be seen, with what brokers say of them, by name."""
         try:
-            return [*self._client.list_topics(timeout=self._patience).topics]
+            return dict(self._client.list_topics(timeout=self._patience).topics)
         except self._kafka.KafkaException as error:
             raise self._away(error) from error
 
     def _described(self) -> tuple[dict[str, Any], tuple[str, ...]]:
         """What brokers say of each topic that is there, and the names of those that are not."""
-        names = [*self._wanted.names] if self._wanted.pattern is None else self._wanted.of(self._names())
+        names = [*self._wanted.names] if self._wanted.pattern is None else self._wanted.of(self._topics())
         if not names:
             return {}, ()
         asked = self._kafka.TopicCollection(names)

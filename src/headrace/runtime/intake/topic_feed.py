@@ -226,7 +226,7 @@ class TopicFeed:
         missing = found.missing or (("",) if is_none else ())
         if missing == self._missing:
             return
-        absence = self._brokers.absence() if missing else None
+        absence = self._brokers.overview().absence if missing else None
         with self._lock:
             self._missing, self._absence = missing, absence
         if absence is not None:

@@ -20,6 +20,8 @@ from kafka_broker import kafka_broker
 from kafka_topics import SAID, Topic, row, rows, values
 from waiting import wait_until
 
+pytestmark = pytest.mark.filterwarnings("ignore:rows of s are judged by all rows read before them")
+
 COLUMNS = "v BIGINT, ts BIGINT, _topic STRING, _partition BIGINT, _offset BIGINT"
 
 
@@ -186,3 +188,18 @@ def test_positions_are_found_again_whatever_kafka_calls_topics() -> None:
 def test_topics_of_kafka_and_of_sinks_match_no_pattern() -> None:
     there = ["a", "ab", "b", "__consumer_offsets", "a-headrace-later"]
     assert WantedTopics.matching("a.*|__.*").of(there) == ["a", "ab"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_plain_disorder_over_several_partitions_is_warned_of(broker: str) -> None:
+    one, two = Topic(broker), Topic(broker, 2)
+    columns = "v BIGINT, ts BIGINT, _partition BIGINT"
+    with hr.connect(runner="inline") as db:
+        db.execute(one.stream(clauses="DISORDER 5"))
+        per = "PER _partition IDLE AFTER 30 SECONDS"
+        db.execute(two.stream(columns, clauses=f"DISORDER 5 {per}").replace("STREAM s", "STREAM good"))
+        with pytest.warns(hr.HeadraceWarning, match=f"ALTER STREAM better {per}"):
+            db.execute(two.stream(columns, clauses="DISORDER 5").replace("STREAM s", "STREAM better"))
+        # What it says helps.
+        db.execute(f"ALTER STREAM better {per}")
+        assert not db.query("SELECT v FROM better").notes

@@ -26,6 +26,9 @@ _OPENED: Final = f"{_GONE}::test_queries_go_on_without_what_they_have_read"
 _REGISTRY: Final = "runtime/outside/test_away_registries.py::test_a_registry_that_is_not_well_is_away"
 _TABLES: Final = f"{_SINKS}::test_a_table_whose_database_is_away_at_the_start_gets_everything_later"
 _FOLDERS: Final = f"{_SINKS}::test_a_folder_that_is_not_mounted_holds_up_nobody"
+_TOPICS: Final = (
+    "runtime/outside/test_away_topic_sink.py::test_a_topic_whose_broker_is_away_gets_each_epoch_once_in_order"
+)
 _WEBHOOKS: Final = f"{_SINKS}::test_a_receiver_that_is_away_gets_each_epoch_once_in_order"
 _TOPICS: Final = "runtime/delivery/test_topic_sink.py"
 _MESSAGES: Final = "runtime/intake/test_topic_feed.py"

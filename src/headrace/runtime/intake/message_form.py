@@ -13,6 +13,7 @@ from headrace.runtime.outside.trouble import reading
 from headrace.runtime.sources.columnar.avro import fastavro
 from headrace.runtime.sources.files.files import list_files
 from headrace.runtime.sources.messages import avro, protobuf
+from headrace.runtime.sources.messages.avro_changes import AvroChanges
 from headrace.runtime.sources.messages.formats import ChangeMessages, CsvMessages, JsonMessages, RawMessages
 from headrace.runtime.sources.messages.messages import METADATA, MessageFormat
 from headrace.runtime.sources.messages.protobuf import DescribedMessages, RegisteredMessages
@@ -78,7 +79,7 @@ def form_of(
                 hint=f"declare it as {' or '.join(map(sql_type, METADATA[field.name]))}",
             )
     if records is not None:
-        return _changes(name, schema, records, beside)
+        return _changes(name, options, schema, records, beside)
     values = tuple(field for field in schema if field.name not in METADATA)
     match name:
         case "csv":
@@ -109,13 +110,22 @@ def _refuse_keys(options: Mapping[str, str]) -> None:
             )
 
 
-def _changes(name: str, schema: Schema, records: ChangeRecords, beside: Sequence[Field]) -> MessageFormat:
-    if name not in ("json", "debezium"):
-        raise SourceError(f"FORMAT DEBEZIUM reads JSON, and the format is '{name}'", hint="leave it out")
-    if beside:
+def _changes(
+    name: str, options: Mapping[str, str], schema: Schema, records: ChangeRecords, beside: Sequence[Field]
+) -> MessageFormat:
+    if name not in ("json", "debezium", "avro"):
         raise SourceError(
-            f"change records have no column {beside[0].name}", hint="leave it out: a record may be two rows"
+            f"FORMAT DEBEZIUM reads JSON and Avro, and the format is '{name}'",
+            hint="leave it out, or write format 'avro', schema_registry 'https://host:8081'",
         )
+    if beside and records is ChangeRecords.BY_ROW:
+        raise SourceError(
+            f"{beside[0].name} is of the message, so that a row and its correction differ in it",
+            hint="leave it out, or write KEY (column) before FROM",
+        )
+    if name == "avro":
+        fastavro(avro.USER)
+        return AvroChanges(_registry(options), records)
     return ChangeMessages(RecordSource(schema, (), 0, records))
 
 

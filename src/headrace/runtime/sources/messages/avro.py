@@ -35,14 +35,29 @@ class AvroMessages:
         """The rows of some messages; columns that a message's schema does not have are NULL."""
         return rows_of_records(label, messages, wanted, self._decode)
 
-    def _decode(self, message: bytes | None) -> tuple[Written, dict[str, Any]]:
-        number, value = head_of(message)
-        parsed, written = _schema(self.registry, number)
-        try:
-            record: dict[str, Any] = fastavro(USER).schemaless_reader(io.BytesIO(value), parsed, None)
-        except _DAMAGED:
-            raise UnusableError(f"the message is not what its {written.name} says") from None
-        return written, record
+    def _decode(self, message: bytes | None) -> tuple[Written, list[dict[str, Any]]]:
+        written, record = decoded(self.registry, message)
+        return written, [record]
+
+
+def decoded(registry: str, message: bytes | None) -> tuple[Written, dict[str, Any]]:
+    """The schema of a message, and its record.
+
+    Args:
+        registry: the address of the schemas.
+        message: with the number of its schema before it.
+
+    Raises:
+        SourceError: the registry does not answer.
+        UnusableError: it has no such schema, or the message is not of it.
+    """
+    number, value = head_of(message)
+    parsed, written = _schema(registry, number)
+    try:
+        record: dict[str, Any] = fastavro(USER).schemaless_reader(io.BytesIO(value), parsed, None)
+    except _DAMAGED:
+        raise UnusableError(f"the message is not what its {written.name} says") from None
+    return written, record
 
 
 @lru_cache(maxsize=1_000)

@@ -61,11 +61,11 @@ class ChangeMessages:
     source: RecordSource
 
     def read(self, label: str, messages: Messages, wanted: Schema) -> MessageRows:
-        """The rows of some messages; which message a row is of is not known."""
+        """The rows of some messages."""
         # Without a value is what follows a deletion for Kafka alone.
         lines, refused = _as_lines(label, messages, passes_nulls=True)
-        read = self.source.parse(lines, wanted)
-        return Read(read.rows, (*refused, *read.rejected)), np.empty(0, np.int64)
+        read, starts = self.source.parse_placed(lines, wanted)
+        return Read(read.rows, (*refused, *read.rejected)), lines.numbers(starts)
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ class DescribedMessages:
         except UnusableError as error:
             raise SourceError(str(error), hint=hint) from None
 
-    def _decode(self, message: bytes | None) -> tuple[Written, dict[str, Any]]:
+    def _decode(self, message: bytes | None) -> tuple[Written, list[dict[str, Any]]]:
         if message is None:
             raise UnusableError("the message has no value")
         return _described(self.files, self.message).read(message)
@@ -104,7 +104,7 @@ class RegisteredMessages:
         """The rows of some messages; columns that a message's type does not have are NULL."""
         return rows_of_records(label, messages, wanted, self._decode)
 
-    def _decode(self, message: bytes | None) -> tuple[Written, dict[str, Any]]:
+    def _decode(self, message: bytes | None) -> tuple[Written, list[dict[str, Any]]]:
         number, rest = head_of(message)
         path, value = _path_of(rest)
         return _registered(self.registry, number, path).read(value)
@@ -124,13 +124,13 @@ class _Type:
     written: Written
     values: dict[str, ProtobufReader]
 
-    def read(self, data: bytes) -> tuple[Written, dict[str, Any]]:
+    def read(self, data: bytes) -> tuple[Written, list[dict[str, Any]]]:
         message = self.made()
         try:
             message.ParseFromString(data)
         except protobuf("message").DecodeError:
             raise UnusableError(f"the message is not what its {self.written.name} says") from None
-        return self.written, {name: value(message) for name, value in self.values.items()}
+        return self.written, [{name: value(message) for name, value in self.values.items()}]
 
 
 def protobuf(part: str) -> Any:

@@ -20,7 +20,7 @@ from headrace.runtime.sources.rows.widening import converts
 from headrace.schema import BIGINT, Field, Schema, sql_type
 
 _NUMBER: Final = "#"
-"""The column with the number of a row's message, while rows are made."""
+"""The column with the number of a row among all, while rows are made."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def rows_of_records(
     label: str,
     messages: Messages,
     wanted: Schema,
-    decode: Callable[[bytes | None], tuple[Written, dict[str, Any]]],
+    decode: Callable[[bytes | None], tuple[Written, Sequence[dict[str, Any]]]],
 ) -> MessageRows:
     """The rows of some messages; columns that a message's schema does not have are NULL.
 
@@ -72,36 +72,43 @@ def rows_of_records(
         label: what the messages are of.
         messages: they.
         wanted: the columns.
-        decode: a message's schema, and its values by name. Raises `UnusableError` where it cannot be read.
+        decode: a message's schema, and the values of each of its rows by name. Raises `UnusableError`
+            where it cannot be read.
     """
     refused: dict[int, Rejected] = {}
     found: list[tuple[Written, int, dict[str, Any]]] = []
     for number in range(len(messages)):
         try:
-            written, record = decode(messages.values[number])
-            found.append((written, number, record))
+            written, records = decode(messages.values[number])
+            found += [(written, number, record) for record in records]
         except UnusableError as error:
             refused[number] = rejected(label, messages, number, str(error))
     parts = []
-    for _, some in groupby(found, lambda one: one[0].name):
+    owners = np.array([number for _, number, _ in found], np.int64)
+    for _, some in groupby(range(len(found)), lambda row: found[row][0].name):
         group = list(some)
-        numbers = [number for _, number, _ in group]
         try:
-            read = _rows(group[0][0], numbers, [record for _, _, record in group], wanted)
+            read = _rows(found[group[0]][0], group, [found[row][2] for row in group], wanted)
         except UnusableError as error:
+            numbers = owners[group].tolist()
             refused |= {number: rejected(label, messages, number, str(error)) for number in numbers}
             continue
         kept = read.rows.column(len(wanted)).to_numpy()
         parts.append(read.rows)
-        for number, one in zip(sorted({*numbers} - {*kept.tolist()}), read.rejected, strict=True):
+        for row, one in zip(sorted({*group} - {*kept.tolist()}), read.rejected, strict=True):
+            number = int(owners[row])
             refused[number] = Rejected(one.text, one.reason, f"{label}:{messages.offsets[number]}")
-    return _whole(parts, wanted, tuple(refused[number] for number in sorted(refused)))
+    read, rows = _whole(parts, wanted, tuple(refused[number] for number in sorted(refused)))
+    # Of a message of which one row is not valid the other one is left out as well.
+    numbers = owners[rows]
+    whole = np.flatnonzero(~np.isin(numbers, list(refused)))
+    return Read(read.rows.take(pa.array(whole)), read.rejected), numbers[whole]
 
 
 def _rows(
     written: Written, numbers: Sequence[int], records: Sequence[dict[str, Any]], wanted: Schema
 ) -> Read:
-    """The rows of records of one schema, with their numbers as last column."""
+    """The rows of records of one schema, with their numbers among all as last column."""
     columns = [_column(records, one, written) for one in wanted]
     numbered = Schema((*wanted, Field(_NUMBER, BIGINT)))
     batch = pa.RecordBatch.from_arrays([*columns, pa.array(numbers, BIGINT)], names=list(numbered.names))

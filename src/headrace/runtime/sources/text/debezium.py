@@ -9,16 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.debezium import OPERATION, path_in_record, record_columns
-from headrace.elements import record_batch
+from headrace.elements import Int64Array, record_batch
 from headrace.language.statements.formats import ChangeRecords
 from headrace.runtime.sources.rows.contract import Read
 from headrace.runtime.sources.text.blocks import Block, is_utf8
+from headrace.runtime.sources.text.connect_types import Kinds, advice_on, kinds_of, sql_value
 from headrace.runtime.sources.text.json import JsonFiles, JsonSource, scan
 from headrace.runtime.sources.text.json_values import JsonNumber, Object, decode, pick, shown, texts_of
 from headrace.runtime.sources.text.lines import parse_columns
@@ -30,7 +32,7 @@ _UNCHANGED: Final = "__debezium_unavailable_value"
 _MISSING: Final = object()
 """What stands for a value that a row before a change lacks."""
 
-_WITHIN: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
+WITHIN: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 """How many microseconds are one of what a column counts that ends so."""
 
 _LOGGED: Final = "let the database log whole rows, as REPLICA IDENTITY FULL does"
@@ -49,6 +51,10 @@ class RecordSource(JsonSource):
 
     def parse(self, block: Block, wanted: Schema) -> Read:
         """The rows of a block; a record of which one row is not valid is rejected whole."""
+        return self.parse_placed(block, wanted)[0]
+
+    def parse_placed(self, block: Block, wanted: Schema) -> tuple[Read, Int64Array]:
+        """The same, and for each row where its record begins (int64[rows], bytes of the block)."""
         lines, _ = scan(block)
         if not is_utf8(block.data):
             lines.refuse_non_text()
@@ -60,7 +66,9 @@ class RecordSource(JsonSource):
                 lines.reasons.pop(line, None)
             elif line not in lines.reasons:
                 try:
-                    rows = _rows_of(_record(decode(data.decode())), wanted, self.records)
+                    line_of = decode(data.decode())
+                    kinds = kinds_of(line_of, wanted)
+                    rows = rows_of_record(_record(line_of), wanted, self.records, kinds)
                 except ValueError as error:
                     lines.reasons[line] = f"the line is not a change record: {error}"
                     continue
@@ -72,11 +80,13 @@ class RecordSource(JsonSource):
             (values,), unparsed = parse_columns([texts], Schema((field,)), trim=False, null=None)
             columns.append(values)
             for place, reason in (unparsed | wrong).items():
-                lines.reasons.setdefault(places[place], reason)
+                advice = advice_on(found[place][index], field)
+                lines.reasons.setdefault(places[place], f"{reason}{advice}")
         good = [place for place, line in enumerate(places) if line not in lines.reasons]
         taken = pa.array(good, pa.int64())
         batch = record_batch([column.take(taken) for column in columns], wanted, len(good))
-        return Read(batch, lines.rejected())
+        starts: Int64Array = lines.starts[np.array(places, np.int64)[good]]
+        return Read(batch, lines.rejected()), starts
 
 
 def open_records(
@@ -127,7 +137,9 @@ def _record(line: Object) -> Object | None:
     return payload
 
 
-def _rows_of(record: Object | None, wanted: Schema, records: ChangeRecords) -> list[list[object]]:
+def rows_of_record(
+    record: Object | None, wanted: Schema, records: ChangeRecords, kinds: Kinds = MappingProxyType({})
+) -> list[list[object]]:
     """The values of the wanted columns in the rows that a record takes back or adds.
 
     Raises:
@@ -147,7 +159,7 @@ def _rows_of(record: Object | None, wanted: Schema, records: ChangeRecords) -> l
     if operation != "d":
         word = "update_after" if operation == "u" and by_row else operation
         found.append((word, _row(after, "after", keys, whole=False)))
-    return [_values(record, row, word, wanted) for word, row in found]
+    return [_values(record, row, word, wanted, kinds) for word, row in found]
 
 
 def _row(row: object, which: str, keys: Sequence[str], *, whole: bool) -> Object:
@@ -173,14 +185,14 @@ def _row(row: object, which: str, keys: Sequence[str], *, whole: bool) -> Object
     return row
 
 
-def _values(record: Object, row: Object, word: object, wanted: Schema) -> list[object]:
+def _values(record: Object, row: Object, word: object, wanted: Schema, kinds: Kinds) -> list[object]:
     """The values of the wanted columns: of the row, or of the record."""
     of_row = iter(pick(row, [name for name in wanted.names if path_in_record(name) is None]))
     found = []
     for field in wanted:
         path = path_in_record(field.name)
         if path is None:
-            found.append(next(of_row))
+            found.append(sql_value(next(of_row), field, kinds.get(field.name)))
         else:
             found.append(word if field.name == OPERATION else _instant(_at(record, path), field))
     return found
@@ -199,7 +211,7 @@ def _instant(value: object, field: Field) -> object:
     if field.type != TIMESTAMP or not isinstance(value, JsonNumber):
         return value
     unit = field.name.rpartition("_")[2].lower()
-    factor = _WITHIN.get(unit)
+    factor = WITHIN.get(unit)
     if factor is None or not value.lstrip("-").isdecimal():
         return value
     try:

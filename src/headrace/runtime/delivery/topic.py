@@ -164,7 +164,7 @@ class TopicSink:
             group = consumer.consumer_group_metadata()
             (reached,) = consumer.committed([self._kafka.TopicPartition(self._topic, 0)], SECONDS)
             if isinstance(self._form, UpsertForm):
-                beside = TopicBeside(self._topic + BESIDE, self._settings)
+                beside = TopicBeside(self._topic + BESIDE, self._settings, SECONDS)
                 beside.make()
                 self._form.restore(beside.records(consumer))
         except self._kafka.KafkaException as error:

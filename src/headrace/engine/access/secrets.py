@@ -11,8 +11,10 @@ from typing import Final
 from headrace.errors import SourceError
 from headrace.language.statements.secret import SecretName
 
-_WORDS: Final = r"password|passwd|secret|token|credential|jaas|private|access\.?key"
-_SECRET: Final = re.compile(_WORDS, re.IGNORECASE)
+_WORDS: Final = (
+    r"password|passwd|secret|token|credential|jaas|private|access\.?key|api[-_.]?key|authorization"
+)
+_SECRET: Final = re.compile(rf"{_WORDS}|^header\..*(?:key|auth|cookie|session|signature)", re.IGNORECASE)
 """What is in the name of an option whose value is secret."""
 
 _WITHIN: Final = re.compile(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -129,6 +130,7 @@ class PullFeed:
         self._file = self._folder / f"{point.position}.rows"
         try:
             make_inside(self._folder)
+            _remove(self._file)
             source = self._source.opened(pieces, self._file)
         except OSError as error:
             raise cannot_write(self._file, error) from error
@@ -139,9 +141,7 @@ class PullFeed:
         """What was taken has been read, or is taken again."""
         file, self._file = self._file, None
         if file is not None:
-            # A file that stays is in nobody's way.
-            with suppress(OSError):
-                file.unlink()
+            _remove(file)
         with self._room:
             taken, self._taken = self._taken, 0
             if error is not None:
@@ -245,3 +245,11 @@ class PullFeed:
         """How much of an epoch some pieces take, in rows or in bytes, whichever is more."""
         rows, size = sum(one.rows for one in pieces), sum(one.size for one in pieces)
         return max(rows / self._max_rows, size / self._max_bytes)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there; what stays is in nobody's way."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):
+        path.unlink()

@@ -72,7 +72,7 @@ class Pull(Protocol):
         ...
 
     def opened(self, pieces: Sequence[PulledPiece], path: Path) -> SplitSource:
-        """What reads some pieces, which have been written to a file.
+        """What reads some pieces, which have been written to a file, or to a folder of that name.
 
         Raises:
             OSError: it cannot be written.

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from headrace.errors import AwayError, SourceError
 from headrace.later import later
@@ -47,8 +48,12 @@ class WebAnswer:
     """
 
     status: int
-    headers: Mapping[str, str]
+    headers: Message
     body: bytes
+
+    def all_of(self, name: str) -> list[str]:
+        """What all headers of a name say."""
+        return [str(one) for one in self.headers.get_all(name, [])]
 
 
 def asked(
@@ -77,7 +82,7 @@ def asked(
         AwayError: it cannot be reached, is silent, breaks off, or says that it cannot answer for now.
         SourceError: the answer is too long, or the address is none.
     """
-    request = requests.Request(url, body, dict(headers or {}), method=method)
+    request = requests.Request(sent(url), body, dict(headers or {}), method=method)
     for name, value in (secret or {}).items():
         request.add_unredirected_header(name, value)
     try:
@@ -119,7 +124,7 @@ def requested(url: str, method: str) -> Any:
         OSError: it answers otherwise than with the file.
     """
     try:
-        return requests.urlopen(requests.Request(url, method=method), timeout=patience().silent)
+        return requests.urlopen(requests.Request(sent(url), method=method), timeout=patience().silent)
     except errors.HTTPError as error:
         error.close()
         if is_temporary(error.code):
@@ -242,6 +247,11 @@ def _unreachable(label: str, error: Exception) -> Exception:
         found = reason if isinstance(reason, Exception) else error
         return away(f"{label} cannot be reached", found, "check the address, and whether its server runs")
     return SourceError(f"{label} cannot be reached: {error}", hint="check the address")
+
+
+def sent(url: str) -> str:
+    """An address as requests have it: blanks and letters beyond ASCII are written as codes."""
+    return quote(url, safe="%/:?#[]@!$&'()*+,;=~")
 
 
 def shown(url: str) -> str:

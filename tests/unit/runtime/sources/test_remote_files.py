@@ -38,6 +38,13 @@ def in_memory(format: str) -> bytes:
         with pa.ipc.new_file(sink, TABLE.schema) as writer:
             writer.write_table(TABLE, max_chunksize=2)
         return sink.getvalue()
+    if format == "avro":
+        fastavro = pytest.importorskip("fastavro")
+        sink = io.BytesIO()
+        fields = [{"name": "t", "type": "long"}, {"name": "s", "type": "string"}]
+        schema = {"type": "record", "name": "r", "fields": fields}
+        fastavro.writer(sink, schema, TABLE.to_pylist(), sync_interval=1)
+        return sink.getvalue()
     return {"csv": CSV, "json": JSON}[format]
 
 
@@ -129,11 +136,11 @@ def test_an_object_that_is_written_again_is_noticed(store: ObjectStore, read_all
         read_all(source)
 
 
-@pytest.mark.parametrize("format", ["csv", "json", "parquet", "arrow"])
+@pytest.mark.parametrize("format", ["csv", "json", "parquet", "arrow", "avro"])
 def test_files_of_web_servers(format: str, website: tuple[str, Path], read_all: ReadAll) -> None:
     address, folder = website
-    (folder / f"rows.{format}").write_bytes(in_memory(format))
-    source = opened(format, f"{address}/rows.{format}", {})
+    (folder / f"my rows ä.{format}").write_bytes(in_memory(format))
+    source = opened(format, f"{address}/my rows ä.{format}", {})
     assert read_all(source)[0].to_pylist() == TABLE.to_pylist()
     middle = source.size // 2
     found = [

@@ -18,7 +18,7 @@ from headrace.errors import SourceError
 from headrace.nested import innermost
 from headrace.runtime.sources.columnar.typed import TypedPart, TypedSource, open_parts
 from headrace.runtime.sources.files.files import overlaps
-from headrace.runtime.sources.files.remote import Place
+from headrace.runtime.sources.files.remote import Place, opened_anywhere
 from headrace.runtime.sources.rows.contract import BATCH_ROWS
 from headrace.runtime.sources.rows.rows import changed
 from headrace.runtime.sources.rows.widening import check_columns, find_column
@@ -56,7 +56,7 @@ class AvroSource(TypedSource[TypedPart]):
     def batches(self, part: TypedPart, first: int, last: int, wanted: Schema) -> Iterator[pa.RecordBatch]:
         """The rows `[first, last)` of a file, with the file's own types; blocks before them are skipped."""
         chosen = {index: (low, high) for index, low, high in overlaps(part.blocks, first, last)}
-        with part.path.open("rb") as file:
+        with opened_anywhere(part.path) as file:
             reader = fastavro(part.label).block_reader(file)
             available = schema_of(reader.writer_schema, part.label)
             check_columns(available, wanted, part.label)
@@ -104,7 +104,7 @@ def fastavro(user: str) -> Any:
 
 def _probe(path: Place, label: str) -> tuple[pa.Schema, TypedPart]:
     size = path.stat().st_size
-    with path.open("rb") as file:
+    with opened_anywhere(path) as file:
         try:
             reader = fastavro(label).block_reader(file)
             rows = tuple(block.num_records for block in reader)

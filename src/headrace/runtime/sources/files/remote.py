@@ -122,6 +122,18 @@ Place = Path | RemoteFile
 """Where a file is."""
 
 
+def opened_anywhere(place: Place) -> BinaryIO:
+    """The bytes of a file, for a reader that goes back; what can only be read from its beginning is held.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    if isinstance(place, RemoteFile) and place.is_sequential:
+        with place.open() as file:
+            return io.BytesIO(file.read())
+    return place.open("rb")
+
+
 def is_remote(path: str) -> bool:
     """Whether a path is the URL of something elsewhere."""
     scheme, found, _ = path.partition("://")

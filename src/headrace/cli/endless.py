@@ -20,6 +20,7 @@ from headrace.errors import UserError
 from headrace.runtime.delivery.files import FILE_FORMATS, FileSink
 from headrace.runtime.store.paths import file_name
 from headrace.runtime.writing.tables import AlignedRows, write_table
+from headrace.time import INFINITY
 
 
 def run_endless(
@@ -89,8 +90,9 @@ def _print_until_interrupted(db: Database, queries: Sequence[Query], view: str, 
     with _interruption() as interrupted:
         for follower in followers:
             follower.start()
-        while db.running and printer.error is None and not interrupted.wait(timeout=0.5):
-            pass
+        while db.running and printer.error is None and not _has_ended(db):
+            if interrupted.wait(timeout=0.5):
+                break
         if interrupted.is_set():
             typer.echo("headrace: stopping after this epoch", err=True)
         summary = db.stop()
@@ -99,6 +101,12 @@ def _print_until_interrupted(db: Database, queries: Sequence[Query], view: str, 
     if printer.error is not None:
         raise printer.error
     return summary
+
+
+def _has_ended(db: Database) -> bool:
+    """Whether all streams have come to their ends, as pipes and what is pulled may."""
+    streams = db.status.streams
+    return bool(streams) and all(stream.heartbeat == INFINITY for stream in streams)
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from headrace.language.statements.streams import WEB, CreateStream, PerClause, i
 from headrace.language.syntax import Name
 from headrace.runtime.intake.brokers import TopicsOverview
 from headrace.runtime.intake.folder import OPTIONS, is_followed, open_folder, starts_above
+from headrace.runtime.intake.pipe import open_pipe
 from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.runtime.intake.topic import Topic, open_topic
 from headrace.runtime.intake.web import open_web
@@ -31,6 +32,7 @@ from headrace.runtime.outside.patience import patience, patient
 from headrace.runtime.sources import open_source
 from headrace.runtime.sources.composed.computed import ComputedColumns
 from headrace.runtime.sources.composed.later import LaterSource
+from headrace.runtime.sources.files.files import pipe_at
 from headrace.runtime.sources.rows.contract import SplitSource
 from headrace.schema import Schema
 from headrace.time import Duration
@@ -90,12 +92,14 @@ def _declared(
         policy.check_source(statement)
         max_rows = _row_limit(options)
         if statement.format in FILE_FORMATS and is_followed(options):
+            if pipe_at(options.get("path", ""), base, policy.folders):
+                return _of_pipe(statement, options, max_rows, base)
             return _followed(statement, options, max_rows, base, policy, known is not None)
         if statement.format in FORMATS and statement.format != PUSH:
             named = {column.name.lower() for column in statement.computed}
             timed = statement.timestamp
             column = timed if isinstance(timed, str) and timed.lower() not in named else None
-            given = revealed(options)
+            given = {name: value for name, value in revealed(options).items() if name not in OPTIONS}
             opened = partial(
                 open_source,
                 *(statement.format, given, statement.columns, column, statement.name, base, policy.folders),
@@ -208,6 +212,34 @@ def _followed(
     )
     origin = origin_of(statement.format, {**of_files, "follow": "true"}, base)
     return Input(info, live, None, max_rows, statement.time, origin=origin, followed=folder)
+
+
+def _of_pipe(statement: CreateStream, options: dict[str, str], max_rows: int | None, base: Path) -> Input:
+    """The input that a pipe is whose lines count as they come."""
+    if statement.columns is None:
+        hint = f"write CREATE STREAM {statement.name} (column TYPE, ...) FROM {statement.format}"
+        raise LanguageError("what a pipe will bring is not known: declare the columns", hint=hint)
+    columns = _with_computed(statement, statement.columns)
+    info = describe_stream(statement, columns.schema)
+    given = revealed(options)
+    of_lines = {name: value for name, value in given.items() if name not in OPTIONS}
+    if statement.format == "json":
+        of_lines = {"missing": "some", **of_lines}
+
+    def opened(name: str, folder: Path) -> SplitSource:
+        path = {"path": name}
+        found = open_source(
+            *(statement.format, of_lines | path, columns.given, None, statement.name, folder),
+            records=statement.records,
+        )
+        return columns.over(found)
+
+    pipe = open_pipe(statement.format, given, base, columns.schema, opened)
+    live = LiveStream(
+        columns.schema, info.timestamp, timing_of(statement.time, info, comes_now=False), info.changes
+    )
+    origin = origin_of(statement.format, {"path": given["path"]}, base)
+    return Input(info, live, None, max_rows, statement.time, origin=origin, followed=pipe)
 
 
 def _of_topic(

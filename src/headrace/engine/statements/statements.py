@@ -45,6 +45,7 @@ from headrace.language.statements.catalog import (
     SetOption,
     ShowCreate,
 )
+from headrace.language.statements.formats import FILE_FORMATS
 from headrace.language.statements.sinks import CreateSink, DropSink
 from headrace.language.statements.statements import (
     STRONG,
@@ -80,6 +81,7 @@ from headrace.language.syntax import Name
 from headrace.language.syntax import QuerySyntax as Syntax
 from headrace.optimizer.decisions import Decisions
 from headrace.runtime.journal.definition import Definition
+from headrace.runtime.sources.files.files import pipe_at
 from headrace.schema import Schema
 
 
@@ -253,12 +255,14 @@ def _define(
     defaults = core.definitions.catalog.defaults
     match statement:
         case CreateStream(time=time):
+            _check_pipe(core, statement, base, policy)
             listed = replace(statement, time=_listed(core, time, policy))
             given = definition_of(statement, base, policy, defaults)
             known = core.known_columns(given, statement.columns)
             stream = declared(listed, base, policy, core.read_stream, known=known)
             _take_in(core, stream, given, statement.position)
         case CreateRelation():
+            _check_pipe(core, statement, base, policy)
             given = definition_of(statement, base, policy, defaults)
             table = _relation(core, statement, base, policy, core.known_columns(given, statement.columns))
             _take_in(core, table, given, statement.position)
@@ -291,6 +295,23 @@ def _warn_of_topics(made: Input, position: Position) -> None:
     if there.partitions > 1 and made.relation is None:
         for note in notes_on_partitions({made.name: (made.stream.timing, made.info)}, position):
             warn(f"{note.message} ({note.hint})")
+
+
+def _check_pipe(core: Core, statement: CreateStream | CreateRelation, base: Path, policy: Policy) -> None:
+    """Refuse a pipe whose rows a durable store would want again when it is opened next.
+
+    Raises:
+        LanguageError: it is one.
+    """
+    path = dict(statement.options).get("path", "")
+    if core.settings.storage is None or statement.format not in FILE_FORMATS:
+        return
+    if pipe_at(path, base, policy.folders):
+        raise LanguageError(
+            f"{path} gives its rows once, and a durable store may ask for them again",
+            position=statement.position,
+            hint="write them into a file before, push them, or leave out the storage",
+        )
 
 
 def _derive(core: Core, statement: CreateStreamAs, policy: Policy) -> None:

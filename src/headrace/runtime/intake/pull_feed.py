@@ -79,7 +79,7 @@ class PullFeed:
     def start(self, point: StreamPoint, columns: Sequence[str]) -> None:
         """Begin to pull what comes after the last number that was committed."""
         self._last = point.producers.get(_PRODUCER)
-        self._thread = threading.Thread(target=self._keep_pulling, name=f"headrace {self._name}", daemon=True)
+        self._thread = threading.Thread(target=self._work, name=f"headrace {self._name}", daemon=True)
         self._thread.start()
 
     def read(self, columns: Sequence[str]) -> None:
@@ -172,6 +172,12 @@ class PullFeed:
             self._room.notify_all()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_ENDING)
+
+    def _work(self) -> None:
+        try:
+            self._keep_pulling()
+        finally:
+            self._source.end()
 
     def _keep_pulling(self) -> None:
         while self._await_room():

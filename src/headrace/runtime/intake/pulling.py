@@ -79,6 +79,10 @@ class Pull(Protocol):
         """
         ...
 
+    def end(self) -> None:
+        """Let go of what is open: nothing is pulled until the next start."""
+        ...
+
 
 class FailedError(UserError):
     """A source has failed for good."""
@@ -106,6 +110,9 @@ class _Rows:
         return self._columns.over(
             open_source("arrow", {"path": str(path)}, given, None, self._name, path.parent)
         )
+
+    def end(self) -> None:
+        """Nothing is open."""
 
     def piece(self, given: Any) -> PulledPiece | None:
         """What was given as a piece: rows, or rows and a number.

@@ -136,6 +136,9 @@ class WebPull:
             reason = error.message.replace(str(path), self._label)
             return UnreadableFile(self._schema, self._label, reason)
 
+    def end(self) -> None:
+        """Nothing is open."""
+
     def _single(self) -> tuple[bytes] | None:
         """The answer of an address without pages; None if the server says that it is the one before."""
         answer = self._answer(self._asking.url, _MOST_BYTES, self._conditions)

@@ -27,6 +27,9 @@ class _Numbers:
         self.drains = drains
         self.pulled = 0
 
+    def end(self) -> None:
+        """Nothing is open."""
+
     def pull(self, last: int | None) -> PulledPiece | None:
         self.pulled += 1
         return PulledPiece(b"", 1, 1, self.pulled) if self.pulled <= _PIECES else None

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from headrace.errors import PolicyError, SourceError
+from headrace.runtime.outside.pipes import is_pipe, name_of
+from headrace.runtime.sources.files.held_pipes import held
 from headrace.runtime.sources.files.patterns import is_hidden, is_partition, is_pattern, matching, plain_path
 from headrace.runtime.sources.files.remote import (
     Account,
@@ -27,7 +29,8 @@ def list_files(
 
     A folder's files come in the order of their names, without those that start with `.` or `_`, and with
     those of its subfolders that have the value of a column in their names. A pattern names several files and
-    folders, unless there is something of just this name.
+    folders, unless there is something of just this name. Standard input and named pipes are read to their
+    end.
 
     Args:
         path: of a file or a folder, or a pattern for such; a relative one starts at `base`. It may start with
@@ -50,9 +53,30 @@ def list_files(
             )
         return tuple((file, file.url) for file in files)
     try:
+        if pipe_at(path, base, allowed):
+            place = base / plain_path(path)
+            return ((held(path, place), name_of(path, place)),)
         return _list_files(path, base, allowed)
     except OSError as error:
         raise SourceError(f"{path}: {error.strerror}") from error
+
+
+def pipe_at(path: str, base: Path, allowed: tuple[Path, ...] | None) -> bool:
+    """Whether a path names standard input or a named pipe.
+
+    Args:
+        path, base: as for `list_files`.
+        allowed: None where any file may be read; pipes are in no folder.
+
+    Raises:
+        PolicyError: it does, and only files of some folders may be read.
+    """
+    found = "\0" not in path and is_pipe(path, base / plain_path(path))
+    if found and allowed is not None:
+        raise PolicyError(
+            f"{path} may not be read", hint="the policy of this SQL allows files of folders alone"
+        )
+    return found
 
 
 def allowed_path(place: Path, label: str, allowed: tuple[Path, ...] | None) -> Path:

@@ -28,7 +28,7 @@ _PIECE: Final = 2**18
 _LONGEST: Final = 2**28
 """A line has fewer bytes."""
 
-Opened = Callable[[str, Path], SplitSource]
+OpenedIn = Callable[[str, Path], SplitSource]
 """From a file's name, and its folder, to what reads it."""
 
 
@@ -77,7 +77,7 @@ class PipePull:
     drains = True
     together = True
 
-    def __init__(self, path: str, place: Path, head: Head, schema: Schema, opened: Opened) -> None:
+    def __init__(self, path: str, place: Path, head: Head, schema: Schema, opened: OpenedIn) -> None:
         self._path = path
         self._place = place
         self._name = name_of(path, place)
@@ -165,7 +165,9 @@ class PipePull:
             self._opened(self._name, path.parent)
 
 
-def open_pipe(form: str, options: Mapping[str, str], base: Path, schema: Schema, opened: Opened) -> PipePull:
+def open_pipe(
+    form: str, options: Mapping[str, str], base: Path, schema: Schema, opened: OpenedIn
+) -> PipePull:
     """What reads the pipe that the option `path` names; it is not read yet.
 
     Raises:

@@ -157,7 +157,27 @@ def shown(value: object) -> str:
             return json.dumps(value, ensure_ascii=False)[:100]
 
 
+def written(value: object) -> str:
+    """The JSON of a decoded value without blanks: its numbers as they were written, repeated keys kept."""
+    match value:
+        case JsonNumber():
+            return str(value)
+        case Object():
+            pairs = (f"{json.dumps(key, ensure_ascii=False)}:{written(one)}" for key, one in value)
+            return f"{{{','.join(pairs)}}}"
+        case list():
+            return f"[{','.join(map(written, value))}]"
+        case _:
+            return json.dumps(value, ensure_ascii=False)
+
+
 def _text(value: object, dtype: pa.DataType) -> str | None:
+    if (
+        dtype == STRING
+        and value is not None
+        and (not isinstance(value, str) or isinstance(value, JsonNumber))
+    ):
+        return written(value)
     match value:
         case bool():
             return str(value).lower() if dtype == BOOLEAN else None

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from headrace.errors import SourceError
+from headrace.expressions.evaluation.casts import cast
 from headrace.runtime.sources import Rejected, SplitSource, open_source
 from headrace.runtime.sources.text.blocks import COUNTED_BYTES, Block, TextPart
 from headrace.runtime.sources.text.csv import CsvFormat, parse_block
@@ -203,7 +204,7 @@ def test_bad_rows_are_rejected_and_the_others_survive(tmp_path: Path, read_all: 
         ("f.csv:5", "t is not a valid TIMESTAMP: 'noon'"),
         ("f.csv:7", "the row has 1 fields, not 2"),
         ("f.csv:8", "the row has 3 fields, not 2"),
-        ("f.csv:9", "a quoted field is not closed"),
+        ("f.csv:9", f"a quoted field is not closed{ON_ITS_LINE}"),
         ("f.csv:10", "price is not a valid BIGINT: '99999999999999999999'"),
         ("f.csv:12", "the row is not UTF-8 text"),
     ]
@@ -256,6 +257,38 @@ def test_files_of_a_folder_may_order_their_columns_differently(tmp_path: Path, r
     (folder / "e.csv").write_text("u\n3\n")
     with pytest.raises(SourceError, match=r"in/e.csv: there is no column t"):
         open_source("csv", {"path": "in"}, source.schema, "t", "s", tmp_path)
+
+
+ON_ITS_LINE = " on its line; the option multiline 'true' lets it hold more"
+
+
+def test_a_column_that_is_there_twice_is_refused_where_it_is_read(tmp_path: Path, read_all: ReadAll) -> None:
+    declared = Schema((Field("t", BIGINT), Field("s", STRING)))
+    for header, message in (("t,s,t", "called t "), ("T,s,t", ""), ("T,s,T", "called t except for case ")):
+        text = f"{header}\n1,a,2\n"
+        if message:
+            with pytest.raises(
+                SourceError, match=f"f.csv: several columns are {message}.hint: give each its own"
+            ):
+                open_text(tmp_path, text, declared)
+        else:
+            assert read_all(open_text(tmp_path, text, declared))[0].to_pylist() == [{"t": 2, "s": "a"}]
+    # Nobody asks for the others.
+    assert open_text(tmp_path, "t,s,u,u\n", declared).size
+
+
+def test_whole_numbers_are_what_cast_takes(tmp_path: Path, read_all: ReadAll) -> None:
+    texts = ["7", "+5", "-5", "0x10", "0X1f", "-0x1", "+0x1", "++5", "+", "007", "+9223372036854775808"]
+    good = {"7": 7, "+5": 5, "-5": -5, "007": 7}
+    # A quote elsewhere has the block read row by row.
+    for further in ("", '"x"'):
+        text = "t,s\n" + "".join(f"{one},{further}\n" for one in texts)
+        rows, rejected = read_all(open_text(tmp_path, text, Schema((Field("t", BIGINT), Field("s", STRING)))))
+        assert rows["t"].to_pylist() == [good[one] for one in texts if one in good]
+        bad = [f"t is not a valid BIGINT: '{one}'" for one in texts if one not in good]
+        assert [row.reason for row in rejected] == bad
+    # CAST takes the same.
+    assert [one for one in texts if not cast(pa.array([one]), BIGINT)[1]] == list(good)
 
 
 def test_fields_over_several_lines(tmp_path: Path, read_all: ReadAll) -> None:

@@ -108,7 +108,13 @@ def test_a_text_is_judged_for_itself(dtype: pa.DataType, texts: list[str | None]
 @pytest.mark.parametrize("dtype", [BIGINT, DOUBLE], ids=str)
 @pytest.mark.parametrize("text", [*(odd for odd in ODD if odd), " 1", "1 ", "\t1.5 ", "1  2"])
 def test_arrows_csv_reader_judges_numbers_alike(dtype: pa.DataType, text: str) -> None:
-    """The fast path of CSV leaves these types to Arrow; it must agree with `parse_texts`."""
+    """The fast path of CSV leaves these types to Arrow, which must read them as `parse_texts` does.
+
+    Where it refuses a text it is asked for texts, as for a block that may have hexadecimal numbers.
+    """
+    if "x" in text.lower() and dtype == BIGINT:
+        assert values([text], dtype, trim=True) == [BAD]
+        return
     options = pyarrow.csv.ConvertOptions(column_types={"x": dtype}, null_values=["-"])
     try:
         table = pyarrow.csv.read_csv(
@@ -118,7 +124,7 @@ def test_arrows_csv_reader_judges_numbers_alike(dtype: pa.DataType, text: str) -
         )
         found = table["x"].to_pylist()
     except pa.ArrowInvalid:
-        found = [BAD]
+        return
     assert repr(found) == repr(values([text], dtype, trim=True))
 
 

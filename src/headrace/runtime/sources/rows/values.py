@@ -27,7 +27,7 @@ ZONED: Final = r"\d[T ]\d.*(Z|UTC|[+-]\d\d?(:?\d\d)?)$"
 """Distinguishes a time with a zone; the hyphens of a bare date are not a zone."""
 
 _SHAPES: Final = {
-    BIGINT: r"^-?[0-9a-fA-FxX]+$",
+    BIGINT: r"^[+-]?[0-9]+$",
     DOUBLE: r"^[+-]?([0-9.][0-9.eE+-]*|[iI].*|[nN].*)$",
     BOOLEAN: r"^[0-9a-zA-Z]+$",
     DATE: r"^\d+-\d+-\d+$",
@@ -62,7 +62,7 @@ def parse_texts(
         texts = pc.if_else(pc.equal(texts, null), None, texts)
     if trim:
         texts = pc.utf8_trim(texts, BLANKS)
-    cast = _timestamps if dtype == TIMESTAMP else _caster(dtype)
+    cast = _caster(dtype)
     try:
         return cast(texts), np.zeros(len(texts), dtype=np.bool_)
     except pa.ArrowInvalid:
@@ -115,7 +115,24 @@ def _holds(texts: pa.StringArray, dtype: pa.DataType) -> bool:
 
 
 def _caster(dtype: pa.DataType) -> Callable[[pa.Array], pa.Array]:
+    if dtype == TIMESTAMP:
+        return _timestamps
+    if dtype == BIGINT:
+        return _whole_numbers
     return partial(_decimals, dtype=dtype) if pa.types.is_decimal(dtype) else lambda texts: texts.cast(dtype)
+
+
+def _whole_numbers(texts: pa.StringArray) -> pa.Array:
+    """The cast to BIGINT as queries have it: Arrow alone takes hexadecimal numbers, and no plus.
+
+    Raises:
+        pa.ArrowInvalid: a text is no such number.
+    """
+    if pc.any(pc.match_substring(texts, "x", ignore_case=True)).as_py():
+        raise pa.ArrowInvalid("a number is hexadecimal")
+    if pc.any(pc.starts_with(texts, "+")).as_py():
+        texts = pc.replace_substring_regex(texts, r"^\+([0-9])", r"\1")
+    return texts.cast(BIGINT)
 
 
 def _decimals(texts: pa.StringArray, dtype: pa.DataType) -> pa.Array:

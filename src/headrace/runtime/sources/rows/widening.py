@@ -134,13 +134,15 @@ def find_column(names: list[str], name: str, label: str) -> int:
     """The place of a column: of the very name, or of the only one that differs by case alone.
 
     Raises:
-        SourceError: there is none, or several differ by case alone.
+        SourceError: there is none, or there are several.
     """
     similar = places_named(name, names)
-    if similar and (len(similar) == 1 or names[similar[0]] == name):
+    if len(similar) == 1:
         return similar[0]
     if similar:
-        raise SourceError(f"{label}: several columns are called {name} except for case")
+        except_case = "" if names[similar[0]] == name else " except for case"
+        hint = "give each its own name; of CSV, declare names with the options header 'false' and skip '1'"
+        raise SourceError(f"{label}: several columns are called {name}{except_case}", hint=hint)
     hint = did_you_mean(name, names) or f"its columns are {', '.join(names)}"
     raise SourceError(f"{label}: there is no column {name}", hint=hint)
 

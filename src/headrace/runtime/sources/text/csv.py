@@ -207,7 +207,7 @@ def open_csv(
     lacking = Lacking(schema, missing_of(options), declared is not None)
     for part in parts:
         if part.names:
-            _check_names(part, lacking)
+            _check_names(part, lacking, schema)
     lacking.tell()
     size = sum(part.text.size for part in parts)
     return CsvSource(schema, tuple(parts), form, estimate_rows(first, size))
@@ -226,7 +226,7 @@ def parse_block(block: Block, names: tuple[str, ...], wanted: Schema, form: CsvF
     if len(there) < len(wanted):
         return with_nulls(parse_block(block, names, wanted.select(there), form), wanted)
     places = [find_column(list(names), field.name, block.part.label) for field in wanted]
-    types = [field.type if field.type in _PARSED_BY_ARROW else STRING for field in wanted]
+    types = _types(wanted, block.data)
     if form.stands_for_itself(block.data):
         try:
             columns, count = _arrow_columns(block.data, len(names), places, types, form)
@@ -245,7 +245,7 @@ def _parse_carefully(block: Block, width: int, places: list[int], wanted: Schema
     records = _records(block, width, form)
     kept = records.kept()
     data = records.join(kept) if records.reasons or form.comment else block.data
-    types = [field.type if field.type in _PARSED_BY_ARROW else STRING for field in wanted]
+    types = _types(wanted, data)
     try:
         columns, count = _arrow_columns(data, width, places, types, form)
     except pa.ArrowInvalid:
@@ -262,7 +262,8 @@ def _records(block: Block, width: int, form: CsvFormat) -> BlockRecords:
     records = BlockRecords(block, starts, ends)
     for row in np.flatnonzero((states != 0) | (fields != width)).tolist():
         if states[row] == UNCLOSED:
-            records.reasons[row] = "a quoted field is not closed"
+            more = "" if form.multiline else " on its line; the option multiline 'true' lets it hold more"
+            records.reasons[row] = f"a quoted field is not closed{more}"
         elif states[row] == STRAY_RETURN:
             records.reasons[row] = "a carriage return is inside the row"
         elif states[row] == ESCAPED_END:
@@ -273,6 +274,12 @@ def _records(block: Block, width: int, form: CsvFormat) -> BlockRecords:
             records.reasons[row] = f"the row has {fields[row]} fields, not {width}"
     records.refuse_non_text()
     return records
+
+
+def _types(wanted: Schema, data: bytes) -> list[pa.DataType]:
+    """The types that Arrow is to read the columns as; a BIGINT alone where none may be hexadecimal."""
+    direct = [one for one in _PARSED_BY_ARROW if one != BIGINT or not (b"0x" in data or b"0X" in data)]
+    return [field.type if field.type in direct else STRING for field in wanted]
 
 
 def _arrow_columns(
@@ -394,14 +401,17 @@ def _header(label: str, row: bytes, width: int, state: int, form: CsvFormat) -> 
     return tuple((column[0].as_py() or "").strip() for column in columns)
 
 
-def _check_names(part: CsvPart, lacking: Lacking) -> None:
-    """Check that a header has the columns, or may lack some.
+def _check_names(part: CsvPart, lacking: Lacking, schema: Schema) -> None:
+    """Check that a header has the columns once each, or may lack some.
 
     Raises:
         SourceError: it may not; with the delimiter, if that seems to be another one.
     """
     try:
-        lacking.of(part.names, part.text.label)
+        lacks = lacking.of(part.names, part.text.label)
+        for name in schema.names:
+            if name not in lacks:
+                find_column(list(part.names), name, part.text.label)
     except SourceError as error:
         if (hint := other_delimiter(part.names)) is not None:
             raise SourceError(error.message, hint=hint) from None

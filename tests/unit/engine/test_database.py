@@ -161,12 +161,16 @@ def test_snapshots_at_times() -> None:
         db.run()
         for at in (
             "2024-01-01T01:10:00Z",
+            "2024-1-1 1:10",
+            "2024-01-01 02:10:00 +0100",
             datetime(2024, 1, 1, 1, 10),
             datetime(2024, 1, 1, 1, 10, tzinfo=UTC),
         ):
             assert query.snapshot(at)["v"].to_pylist() == [1]
-        with pytest.raises(UserError, match="is not a valid timestamp"):
-            query.snapshot("yesterday")
+        assert len(query.snapshot("2024-01-01")) == len(query.snapshot("2024-01-01T00:00:00Z"))
+        for text in ("yesterday", "2024-02-30", "1704071400"):
+            with pytest.raises(UserError, match="is not a valid timestamp"):
+                query.snapshot(text)
 
 
 def test_a_query_that_fails_does_not_end_the_others(db: hr.Database) -> None:

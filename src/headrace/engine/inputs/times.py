@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from headrace.algebra.events import CEDR, PROMISE, Events
 from headrace.errors import LanguageError, Position, UserError
+from headrace.expressions.evaluation.parsing import parse_timestamp
 from headrace.heartbeats.bounded import STRICT
 from headrace.heartbeats.estimation import Adaptivity
 from headrace.heartbeats.share import target
@@ -355,7 +356,7 @@ def disorder_of(value: Length | None, domain: TimeDomain) -> Duration | None:
 
 
 def instant_of(at: object, domain: TimeDomain) -> int:
-    """An instant as users write it: a number, a datetime (UTC if it has no zone), or ISO 8601 text.
+    """An instant as users write it: a number, a datetime (UTC if it has no zone), or a text as CAST takes it.
 
     Raises:
         UserError: it is none of these, or not of the domain.
@@ -366,10 +367,19 @@ def instant_of(at: object, domain: TimeDomain) -> int:
         return at
     if domain is TimeDomain.INTEGER:
         raise UserError(f"{at!r} is not an instant of an integer timeline", hint="give a number")
+    if isinstance(at, str):
+        found = parse_timestamp(pa.array([at]), TIMESTAMP)[0][0]
+        if not found.is_valid:
+            raise _not_a_timestamp(at)
+        return int(found.value)
     try:
         moment = pa.scalar(at)
         if pa.types.is_timestamp(moment.type) and moment.type.tz is None:
             moment = moment.cast(pa.timestamp("us"))
         return int(moment.cast(TIMESTAMP).value)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise UserError(f"{at!r} is not a valid timestamp", hint="write 2024-01-01T00:00:00Z") from error
+        raise _not_a_timestamp(at) from error
+
+
+def _not_a_timestamp(at: object) -> UserError:
+    return UserError(f"{at!r} is not a valid timestamp", hint="write 2024-01-01T00:00:00Z")

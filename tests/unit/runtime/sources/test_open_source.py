@@ -51,6 +51,11 @@ def test_what_is_not_a_file_is_not_passed_over(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="in: c is not an ordinary file"):
         open_csv(tmp_path, path="in")
     (folder / "c").rename(folder / ".c")
+    odd = Path(os.fsdecode(os.fsencode(folder) + b"/d\xff.csv"))
+    odd.write_text("t\n1\n")
+    with pytest.raises(SourceError, match=r"in: the name d\\xff.csv is not UTF-8"):
+        open_csv(tmp_path, path="in")
+    odd.unlink()
     assert open_csv(tmp_path, path="in").size == 4
     with pytest.raises(SourceError, match="too long"):
         open_csv(tmp_path, path="x" * 300)

@@ -107,6 +107,8 @@ def test_what_is_not_in_the_store(store: ObjectStore) -> None:
     for path, message in {
         "s3://sales/none": "s3://sales/none: there are no files",
         "s3://sales/none/*.csv": r"s3://sales/none/\*.csv: there are no files",
+        "s3://sale/none": "s3://sale/none: there is no bucket sale",
+        "s3://sale/*/x.csv": r"s3://sale/\*/x.csv: there is no bucket sale",
         "s3://sales/**/x.csv": r"\*\* is not supported",
         "gs://b/x.csv": "the option access_key is for s3://",
         "x.csv": "the option access_key is for object stores",

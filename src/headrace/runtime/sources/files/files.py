@@ -167,6 +167,7 @@ def _files_in(folder: Path, path: str, allowed: tuple[Path, ...] | None) -> list
             if is_partition(Path(label).name):
                 found += _files_in(entry, label, allowed)
         elif entry.is_file():
+            _check_name(label, path)
             found.append((entry, label))
         else:
             kind = "not an ordinary file" if entry.exists() else "a link to nothing"
@@ -175,6 +176,22 @@ def _files_in(folder: Path, path: str, allowed: tuple[Path, ...] | None) -> list
                 hint="remove it, or give it a name that starts with . or _",
             )
     return found
+
+
+def _check_name(label: str, path: str) -> None:
+    """Refuse a name that no text can have.
+
+    Raises:
+        SourceError: it is one.
+    """
+    try:
+        label.encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(Path(label).name).decode("utf-8", "backslashreplace")
+        raise SourceError(
+            f"{path}: the name {shown} is not UTF-8",
+            hint="rename it; names that start with . or _ are left out",
+        ) from None
 
 
 def _present_in(folder: Path, path: str, allowed: tuple[Path, ...] | None) -> list[tuple[Path, str]]:

@@ -182,14 +182,32 @@ def remote_files(url: str, account: Account) -> tuple[RemoteFile, ...]:
     try:
         with _named(url):
             if urlsplit(url).scheme not in _WEB and is_pattern(url):
-                return tuple(_matching(url, account))
-            found = _info(url, account)
-            return tuple(_in_folder(url, account)) if found is None else (found,)
+                files = tuple(_matching(url, account))
+            else:
+                found = _info(url, account)
+                files = tuple(_in_folder(url, account)) if found is None else (found,)
+            if not files:
+                _check_bucket(url, account)
+            return files
     except OSError as error:
         if is_away(error):
             raise away(url, error, _hint_of(url)) from error
         reason = (str(error).partition("\n")[0] or type(error).__name__).removeprefix(f"{url}: ")
         raise SourceError(f"{url}: {reason}", hint=_hint_of(url)) from error
+
+
+def _check_bucket(url: str, account: Account) -> None:
+    """Say that there is no bucket, which otherwise looks as one without files.
+
+    Raises:
+        SourceError: there is none.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("s3", "s3a"):
+        return
+    system, _ = _system_of(url, account)
+    if system.get_file_info(parts.netloc).type == pyarrow.fs.FileType.NotFound:
+        raise SourceError(f"{url}: there is no bucket {parts.netloc}", hint=_hint_of(url))
 
 
 def _hint_of(url: str) -> str:

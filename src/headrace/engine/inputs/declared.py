@@ -96,23 +96,7 @@ def _declared(
                 return _of_pipe(statement, options, max_rows, base)
             return _followed(statement, options, max_rows, base, policy, known is not None)
         if statement.format in FORMATS and statement.format != PUSH:
-            named = {column.name.lower() for column in statement.computed}
-            timed = statement.timestamp
-            column = timed if isinstance(timed, str) and timed.lower() not in named else None
-            given = {name: value for name, value in revealed(options).items() if name not in OPTIONS}
-            opened = partial(
-                open_source,
-                *(statement.format, given, statement.columns, column, statement.name, base, policy.folders),
-                records=statement.records,
-                columns_above="",
-            )
-            source = opened_or_known(opened, known, statement.name)
-            source = _with_computed(statement, source.schema).over(source)
-            info = describe_stream(statement, source.schema)
-            timing = timing_of(statement.time, info, comes_now=False)
-            bounded = BoundedStream(source, info.timestamp, timing, max_rows, info.changes)
-            origin = origin_of(statement.format, options, base)
-            return Input(info, bounded, None, max_rows, statement.time, origin=origin)
+            return _bounded(statement, options, max_rows, base, policy, known)
         if statement.format == PUSH:
             return _pushed(statement, options, max_rows)
         if is_topic(statement.format, statement.options):
@@ -132,6 +116,34 @@ def _declared(
     except UserError as error:
         error.position = error.position or statement.position
         raise
+
+
+def _bounded(
+    statement: CreateStream,
+    options: dict[str, str],
+    max_rows: int | None,
+    base: Path,
+    policy: Policy,
+    known: Schema | None,
+) -> Input:
+    """The input that files, or computed rows, are that end."""
+    named = {column.name.lower() for column in statement.computed}
+    timed = statement.timestamp
+    column = timed if isinstance(timed, str) and timed.lower() not in named else None
+    given = {name: value for name, value in revealed(options).items() if name not in OPTIONS}
+    opened = partial(
+        open_source,
+        *(statement.format, given, statement.columns, column, statement.name, base, policy.folders),
+        records=statement.records,
+        columns_above="",
+    )
+    source = opened_or_known(opened, known, statement.name)
+    source = _with_computed(statement, source.schema).over(source)
+    info = describe_stream(statement, source.schema)
+    timing = timing_of(statement.time, info, comes_now=False)
+    bounded = BoundedStream(source, info.timestamp, timing, max_rows, info.changes)
+    origin = origin_of(statement.format, options, base)
+    return Input(info, bounded, None, max_rows, statement.time, origin=origin)
 
 
 def opened_or_known(opened: Callable[[], SplitSource], known: Schema | None, name: str) -> SplitSource:

@@ -28,7 +28,11 @@ def is_pipe(path: str, place: Path) -> bool:
         path: as it is written.
         place: where that is.
     """
-    return is_standard(path) or place.is_fifo()
+    try:
+        return is_standard(path) or place.is_fifo()
+    except OSError:
+        # Whoever opens it says what is wrong with the name.
+        return False
 
 
 def name_of(path: str, place: Path) -> str:

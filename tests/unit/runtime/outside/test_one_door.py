@@ -17,6 +17,7 @@ CALLS: Final = ("urlopen", "HTTPConnection", "HTTPSConnection", "create_connecti
 EXEMPT: Final = {
     "client/": "the client library of a server of ours",
     "server/serving.py": "listens, and connects to nothing",
+    "server/connections.py": "takes connections, and makes none",
     "runtime/spark/startup": "pipes and sockets between processes of one run",
     "runtime/sources/files/remote.py": "the file systems of object stores, with the timeouts of the door",
     "runtime/delivery/webhook.py": "names what the door's connections raise",

@@ -30,7 +30,6 @@ _TOPICS: Final = (
     "runtime/outside/test_away_topic_sink.py::test_a_topic_whose_broker_is_away_gets_each_epoch_once_in_order"
 )
 _WEBHOOKS: Final = f"{_SINKS}::test_a_receiver_that_is_away_gets_each_epoch_once_in_order"
-_TOPICS: Final = "runtime/delivery/test_topic_sink.py"
 _MESSAGES: Final = "runtime/intake/test_topic_feed.py"
 
 SOURCES: Final = {
@@ -53,11 +52,14 @@ SINKS: Final = {
 
 USERS: Final = {
     "runtime/delivery/kinds.py": _TABLES,
+    "runtime/delivery/record_forms.py": _TOPICS,
     "runtime/delivery/topic.py": _TOPICS,
     "runtime/delivery/topic_beside.py": _TOPICS,
     "runtime/delivery/webhook.py": _WEBHOOKS,
+    "runtime/intake/brokers.py": _MESSAGES,
     "runtime/intake/topic.py": _MESSAGES,
     "runtime/intake/web.py": _POLLS,
+    "runtime/intake/web_pages.py": "engine/inputs/test_web_pages.py",
     "runtime/sources/files/remote.py": _FILES,
     "runtime/sources/messages/librdkafka.py": _MESSAGES,
     "runtime/sources/messages/registry.py": _REGISTRY,

@@ -119,6 +119,10 @@ class BusyError(UserError):
     """Rows that find no room for now, since epochs have fallen behind; they may be sent again."""
 
 
+class EndedError(UserError):
+    """What a run that has ended cannot take; once it goes on it may be sent again."""
+
+
 class DeliveryError(UserError):
     """A sink that cannot take committed results, or would take them with a gap."""
 

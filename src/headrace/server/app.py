@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Final
 
+import anyio
 import anyio.to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -33,6 +34,7 @@ from headrace.server.routes import (
     statements,
 )
 from headrace.server.session import Session
+from headrace.server.supervisor import Supervisor
 from headrace.server.tails import Tails
 from headrace.server.workshop import Workshop
 
@@ -49,12 +51,16 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
     metrics = Metrics(session.status)
     tails = Tails(session.db, session.limits)
     workshop = Workshop()
+    supervisor = Supervisor(session, lambda: tails.closing)
     metrics.subscribers.set_function(lambda: tails.clients)
     metrics.busy.set_function(lambda: workshop.busy)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        yield
+        async with anyio.create_task_group() as group:
+            group.start_soon(supervisor.keep_running)
+            yield
+            group.cancel_scope.cancel()
         tails.close()
         try:
             await anyio.to_thread.run_sync(session.stop)
@@ -73,7 +79,7 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
         description="Continuous queries over streams: statements, rows, answers and changes.",
     )
     app.state.context = ServerContext(
-        session, session.limits, metrics, tails, workshop, Looks(STATUS_SECONDS)
+        session, session.limits, metrics, tails, workshop, Looks(STATUS_SECONDS), supervisor
     )
     # What is asked of a query by a word of its own comes before its views, which have the same form of path.
     for part in (page, health, statements, completions, events, recent, rows, answers, resources):

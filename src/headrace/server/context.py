@@ -13,6 +13,7 @@ from headrace.server.limits import RequestLimits
 from headrace.server.looks import Looks
 from headrace.server.metrics import Metrics
 from headrace.server.session import Session
+from headrace.server.supervisor import Supervisor
 from headrace.server.tails import Tails
 from headrace.server.workshop import Workshop
 
@@ -34,6 +35,7 @@ class ServerContext:
         tails: the changes of queries, for those who wait for them.
         workshop: the threads in which requests are carried out.
         looks: at the status, for those who watch it.
+        supervisor: begins the run again where it has ended.
     """
 
     session: Session
@@ -42,6 +44,7 @@ class ServerContext:
     tails: Tails
     workshop: Workshop
     looks: Looks
+    supervisor: Supervisor
 
     async def blocking(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do something in a thread, for as long as a request may take; what takes longer is taken back.

@@ -7,6 +7,7 @@ from typing import Any, Final
 from headrace.errors import (
     BusyError,
     DeliveryError,
+    EndedError,
     ExecutionError,
     HeadraceError,
     LanguageError,
@@ -19,6 +20,7 @@ from headrace.errors import (
 
 _KINDS: Final[tuple[tuple[type[HeadraceError], str, int], ...]] = (
     (BusyError, "busy", 429),
+    (EndedError, "unavailable", 503),
     (PolicyError, "policy", 403),
     (LanguageError, "language", 400),
     (PlanError, "plan", 400),

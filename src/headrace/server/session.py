@@ -68,8 +68,10 @@ class Session:
         try:
             results = self.db.served.carry_out(text, self.base, caller.policy(self.policy), parameters)
         finally:
-            # Also where a later statement is wrong: those before it have taken effect.
-            self.db.served.start()
+            # Also where a later statement is wrong: those before it have taken effect. A run that has ended
+            # begins again by itself.
+            if self.db.served.ended_by is None:
+                self.db.served.start()
         return [_result(result) for result in results]
 
     def stop(self) -> None:

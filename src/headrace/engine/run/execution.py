@@ -30,7 +30,7 @@ from headrace.engine.run.watched import Watched
 from headrace.engine.shown.status import Status, status_of
 from headrace.engine.shown.summary import Summary, summarise
 from headrace.engine.views.subscription import Subscription
-from headrace.errors import ExecutionError, StoreError, UserError, told
+from headrace.errors import EndedError, ExecutionError, StoreError, UserError, told
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import RelationInfo, StreamInfo
 from headrace.language.defaults import INITIAL, Defaults
@@ -532,7 +532,7 @@ class Execution:
             UserError: it has not begun; another thread may just be starting it.
         """
         if self._live is None or not self._live.begun:
-            raise UserError("the database is not started", hint="call start() first")
+            raise EndedError("the database is not started", hint="call start() first")
         return self._live
 
     def stop(self, timeout: float | None) -> Summary:

@@ -19,7 +19,7 @@ from typing import Any, Final, SupportsIndex
 
 import pyarrow as pa
 
-from headrace.errors import BusyError, UserError, told
+from headrace.errors import BusyError, EndedError, UserError, told
 from headrace.language.statements.overflow import Overflow
 from headrace.runtime.intake.given_rows import Omissible, table_of
 from headrace.runtime.intake.streams import Intake, LiveStream
@@ -150,7 +150,7 @@ class PushFeed:
             if self._stopped:
                 ended = self._ended
                 reason = f"the run ended with: {told(ended)}" if ended else "the database is not started"
-                raise UserError(f"{self._name} takes no rows: {reason}", hint="call start()")
+                raise EndedError(f"{self._name} takes no rows: {reason}", hint="call start()")
             dropped = self._make_room(push)
             self._come += 1
         with ExitStack() as stack:
@@ -264,7 +264,7 @@ class PushFeed:
             left, self._waiting = self._waiting, deque()
             self._rows = self._bytes = 0
             self._room.notify_all()
-        error = UserError("the database was stopped before the rows were committed")
+        error = EndedError("the database was stopped before the rows were committed")
         with ExitStack() as stack:
             for push in left:
                 stack.callback(_resolve, push, False, error)

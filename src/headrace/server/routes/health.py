@@ -20,12 +20,13 @@ async def healthz() -> dict[str, str]:
 
 @router.get("/readyz", responses={503: {}})
 async def readyz(context: Ctx) -> JSONResponse:
-    """Whether rows are taken and queries answered; what has ended the run is in the log."""
-    db = context.session.db
-    ended = db.served.ended_by
-    if context.tails.closing or ended is not None:
-        return JSONResponse({"status": "stopping" if ended is None else "ended"}, 503)
-    return JSONResponse({"status": "running" if db.running else "idle"})
+    """Whether rows are taken and queries answered; what has ended the run is in the log.
+
+    `running`, `degraded` where an input or a sink has a problem, `idle` without a query; with 503 `starting`
+    where the run has ended and begins again, `damaged` where its store cannot be used, and `stopping`.
+    """
+    state = context.supervisor.state
+    return JSONResponse({"status": state}, 200 if state in ("running", "degraded", "idle") else 503)
 
 
 @router.get("/metrics")

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse
 
 from headrace.engine.inputs.times import instant_of
+from headrace.errors import BusyError, EndedError, UserError
 from headrace.server.access import Caller, unauthorized
 from headrace.server.bodies import inflated, json_object, media_type, read_body, table_of
 from headrace.server.context import By, Ctx, Sender, ServerContext
@@ -113,6 +114,7 @@ async def _committed(done: Future[bool], seconds: float) -> bool:
     """Whether rows are committed; False for a repeat.
 
     Raises:
+        EndedError: their epoch has failed; the run may go on later.
         RequestError: their epoch takes longer.
     """
     waiting = asyncio.wrap_future(done)
@@ -122,7 +124,13 @@ async def _committed(done: Future[bool], seconds: float) -> bool:
             "timeout", 504, f"the epoch of the rows takes longer than {seconds:g} seconds",
             "they may still be taken; with a producer and a sequence number, send them again",
         )  # fmt: skip
-    return waiting.result()
+    try:
+        return waiting.result()
+    except (BusyError, EndedError):
+        raise
+    except UserError as error:
+        # The rows fitted: it is the epoch, or what it needs, that failed.
+        raise EndedError(f"the rows were not taken: {error.message}", hint=error.hint) from error
 
 
 def _answer(committed: bool, rows: int, letters: list[dict[str, Any]] | None = None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.system_streams import system_stream
-from headrace.errors import HeadraceError, UserError, as_ours, told
+from headrace.errors import EndedError, HeadraceError, UserError, as_ours, told
 from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
 from headrace.runtime.driver.beside.refill import refill_of, refilled
 from headrace.runtime.driver.beside.starting_at import AnswerStart, CatchingUp, CatchUp, kept_for, past_pause
@@ -710,4 +710,4 @@ class LiveRun:
 def _over(error: BaseException | None) -> UserError:
     """The error for whoever asked for a change too late."""
     reason = f"the run ended with: {told(error)}" if error is not None else "the database was stopped"
-    return UserError(f"the queries were not changed: {reason}", hint="try again, then call start()")
+    return EndedError(f"the queries were not changed: {reason}", hint="try again, then call start()")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from dataclasses import replace
 from operator import is_
-from typing import assert_never
+from typing import Final, assert_never
 
 from headrace.algebra.nodes import Aggregate, Filter, Join, OuterJoin, Plan, Project, SemiJoin
 from headrace.algebra.predicates import conjunction, conjuncts
@@ -63,9 +64,33 @@ def fold(expression: Expression) -> Expression:
             folded = replace(expression, branches=changed, otherwise=fold(otherwise))
         case _:
             assert_never(expression)
-    if not all(isinstance(part, Literal) for part in children(folded)):
+    if not all(isinstance(part, Literal) for part in children(folded)) or not _is_light(folded):
         return folded
-    return computed(folded)
+    found = computed(folded)
+    return folded if isinstance(found, Literal) and _weight(found) > _MOST else found
+
+
+_MOST: Final = 10_000
+"""So long texts, and lists, are computed when the plan is made; whoever asks for a plan waits for it."""
+_GROWING: Final = ("REPEAT", "LPAD", "RPAD", "SEQUENCE", "GENERATE_SERIES")
+"""Functions whose result can be as long as a number says."""
+
+
+def _is_light(expression: Expression) -> bool:
+    """Whether a constant expression is computed soon, and without much memory."""
+    literals = [part for part in children(expression) if isinstance(part, Literal)]
+    if sum(map(_weight, literals)) > _MOST:
+        return False
+    if not isinstance(expression, Call) or expression.function not in _GROWING:
+        return True
+    numbers = [part.value for part in literals if not isinstance(part.value, str | bytes)]
+    return all(isinstance(number, int) and abs(number) <= _MOST for number in numbers if number is not None)
+
+
+def _weight(literal: Literal) -> int:
+    """How long a value is."""
+    value = literal.value
+    return len(value) if isinstance(value, Sized) else 1
 
 
 def _changed(old: Plan, new: Plan) -> Plan:

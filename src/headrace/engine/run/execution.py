@@ -60,7 +60,14 @@ from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.retained import all_retained, not_kept
 from headrace.runtime.intake.shares import FIRST_ROWS
-from headrace.runtime.intake.streams import BoundedStream, Incoming, LiveStream, ReadAgain, Retain
+from headrace.runtime.intake.streams import (
+    BoundedRelation,
+    BoundedStream,
+    Incoming,
+    LiveStream,
+    ReadAgain,
+    Retain,
+)
 from headrace.runtime.intake.system_feed import Pace
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.exchanges import PlanExchange
@@ -69,11 +76,12 @@ from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.dead_letters import dead_letters, newest_dead_letters
 from headrace.runtime.results.instants import form_of
+from headrace.runtime.sources.composed.later import later
 from headrace.runtime.store.paths import file_name, inside
 from headrace.runtime.store.segments import FolderStore
 from headrace.runtime.tasks.runner import Runner
 from headrace.schema import Schema
-from headrace.time import MAX_INSTANT, MIN_INSTANT
+from headrace.time import INFINITY, MAX_INSTANT, MIN_INSTANT
 
 _LOG: Final = logging.getLogger("headrace")
 
@@ -186,7 +194,19 @@ class Execution:
         live = self._live
         troubles = live.troubles if live is not None and self.running else {}
         given_up = {} if live is None else {**live.problems, **live.stale}
-        return {**troubles, **given_up, **self._deliveries.problems}
+        return {**self._away, **troubles, **given_up, **self._deliveries.problems}
+
+    @property
+    def _away(self) -> dict[str, str]:
+        """Bounded inputs that were away when the store was opened, and are needed."""
+        found = {}
+        for name, one in self.run.streams.items():
+            if not isinstance(one, BoundedStream | BoundedRelation):
+                continue
+            away = later(one.source)
+            if away is not None and self.run.point(name).heartbeat != INFINITY and away.trouble is not None:
+                found[name] = away.trouble
+        return found
 
     @property
     def sinks(self) -> tuple[Reached, ...]:

@@ -15,6 +15,7 @@ from headrace.runtime.intake.streams import (
     is_read,
 )
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.sources.composed.later import later
 from headrace.runtime.tasks.messages import SplitRange
 from headrace.time import INFINITY
 
@@ -156,9 +157,13 @@ def _has_live(streams: Streams) -> bool:
 
 
 def _bounded(streams: Streams) -> Iterator[tuple[str, BoundedStream | BoundedRelation]]:
+    """Those that end; beside live ones, which go on, without those that are away for now."""
+    waits = not _has_live(streams)
     for name, stream in streams.items():
         if isinstance(stream, BoundedStream | BoundedRelation):
-            yield name, stream
+            away = later(stream.source)
+            if away is None or waits or away.reached():
+                yield name, stream
 
 
 def _rows_left(stream: BoundedStream | BoundedRelation, point: StreamPoint) -> int:

@@ -15,7 +15,7 @@ from headrace.heartbeats.timing import BY_ARRIVAL, IN_ORDER, Timing
 from headrace.runtime.journal.followed import Followed
 from headrace.runtime.journal.records import RelationContent, StreamPoint
 from headrace.runtime.sources.composed.computed import ComputedColumns
-from headrace.runtime.sources.composed.later import is_later
+from headrace.runtime.sources.composed.later import later
 from headrace.runtime.sources.files.files import Stamp, stamps_of
 from headrace.runtime.sources.rows.contract import Rejected, SplitSource
 from headrace.runtime.tasks.messages import LetterFile
@@ -305,15 +305,19 @@ def check_unchanged(streams: Mapping[str, Incoming], points: Mapping[str, Stream
         stream = streams.get(name)
         if stream is None or isinstance(stream, LiveStream | LetterStream | RereadRelation):
             continue
-        if point.heartbeat == INFINITY and is_later(stream.source):
-            # It has been read to its end, and nobody needs it.
+        changed = StoreError(
+            f"the input of {name} has changed: the files that have been read are not there as they were",
+            hint="put them back; new files must come after them in the order of names. Or choose an "
+            "empty folder for the store",
+        )
+        away = later(stream.source)
+        if away is not None and not away.reached():
+            # Who has read it to its end does not need it.
+            if point.heartbeat != INFINITY:
+                away.expect(point.position, point.mark, changed)
             continue
         if stream.mark(point.position) != point.mark:
-            raise StoreError(
-                f"the input of {name} has changed: the files that have been read are not there as they were",
-                hint="put them back; new files must come after them in the order of names. Or choose an "
-                "empty folder for the store",
-            )
+            raise changed
         if point.heartbeat == INFINITY and stream.source.size > point.position:
             raise StoreError(
                 f"the input of {name} has grown since it was read to its end, and its answer is final",

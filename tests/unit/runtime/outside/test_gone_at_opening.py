@@ -12,6 +12,8 @@ import pytest
 
 import headrace as hr
 from headrace.engine.database import Database
+from headrace.errors import StoreError
+from headrace.runtime.outside.patience import patient
 from toxic_peers import ToxicSite, toxic_site
 from waiting import wait_for
 
@@ -127,6 +129,42 @@ def test_queries_go_on_without_what_they_have_read(
             assert read(db)["s"] == (3 if one.more else 2)
         db.execute("CREATE QUERY later AS " + one.query.partition(" AS ")[2])
         db.stop()
+
+
+@pytest.mark.parametrize("change", ["", "another"])
+def test_a_file_that_was_read_in_part_is_read_on_later(change: str, tmp_path: Path) -> None:
+    """The others run meanwhile; one that is another then is refused."""
+    file, store = tmp_path / "s.csv", tmp_path / "store"
+    lines = "".join(f"{number},{number}\n" for number in range(3_000))
+    file.write_text("ts,v\n" + lines)
+    text = (
+        OTHER
+        + f"CREATE STREAM s (ts BIGINT, v BIGINT) FROM csv OPTIONS (path '{file}', max_rows_per_epoch 20) "
+        f"TIMESTAMP BY ts; {LISTED}"
+    )
+    with hr.connect(runner="inline", storage=store) as db:
+        db.execute(text)
+        db.start()
+        wait_for(lambda: read(db)["s"] > 0)
+        db.stop()
+        assert read(db)["s"] < 3_000
+    file.rename(tmp_path / "away")
+    with patient(pause=0.01, longest=0.05), hr.connect(runner="inline", storage=store) as db:
+        db.start()
+        for number in range(3):
+            pushed(db, (number, number))
+        assert "no such file" in db.problems["s"]
+        assert len(said(db, "o")) == 2
+        if change:
+            file.write_text("ts,v\n7,7\n")
+            wait_for(lambda: not db.running)
+            with pytest.raises(StoreError, match="the input of s has changed"):
+                db.stop()
+        else:
+            (tmp_path / "away").rename(file)
+            wait_for(lambda: read(db)["s"] == 3_000)
+            assert dict(db.problems) == {}
+            db.stop()
 
 
 def test_a_stream_that_has_to_be_handed_over_is_read_on_where_it_was(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from headrace.runtime.intake.streams import (
 )
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.journal.retained import Retained
+from headrace.runtime.sources.composed.later import later
 from headrace.schema import BIGINT
 from headrace.time import INFINITY, MICROSECONDS, TimeDomain
 
@@ -123,6 +124,9 @@ def _share(stream: Incoming, point: StreamPoint) -> float | None:
         return None
     if point.heartbeat == INFINITY:
         return 1.0
+    away = later(stream.source)
+    if away is not None and not away.reached():
+        return None
     return point.position / max(stream.source.size, 1)
 
 

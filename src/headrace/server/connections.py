@@ -156,7 +156,7 @@ class Watch:
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         self._looking = None
         now = loop.time()
-        for one in [one for one in self._asking if one.deadline < now]:
+        for one in [one for one in self._asking if one.is_late(now)]:
             one.transport.abort()
             self.has_asked(one)
         if self._asking:
@@ -178,16 +178,19 @@ class WatchedProtocol(H11Protocol):
     begun = 0.0
     received = 0
 
-    @property
-    def deadline(self) -> float:
-        """Until when it has to have sent what it is sending (seconds of the loop's clock)."""
+    def is_late(self, now: float) -> bool:
+        """Whether it has taken too long to send what it is sending.
+
+        Args:
+            now: seconds of the loop's clock.
+        """
         limits = self.watch.limits
-        if self.conn.their_state is h11.SEND_BODY:
-            if self.flow.read_paused:
-                # It would send, and whoever answers does not read.
-                self.begun, self.received = self.loop.time(), 0
-            return self.begun + limits.silent + self.received / limits.slowest
-        return self.begun + limits.head
+        if self.conn.their_state is not h11.SEND_BODY:
+            return now > self.begun + limits.head
+        if self.flow.read_paused:
+            # It would send, and whoever answers does not read.
+            self.begun, self.received = now, 0
+        return now > self.begun + limits.silent + self.received / limits.slowest
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin; see asyncio."""

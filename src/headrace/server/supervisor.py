@@ -42,22 +42,26 @@ class Supervisor:
         db = self._session.db
         if self._stopping():
             return "stopping"
-        if isinstance(self._refusal or db.served.ended_by, StoreError):
-            return "damaged"
-        if db.served.ended_by is not None or self._refusal is not None:
-            return "starting"
+        error = self._error
+        if error is not None:
+            return "damaged" if isinstance(error, StoreError) else "starting"
         if not db.running:
             return "idle"
         return "degraded" if db.problems else "running"
+
+    @property
+    def _error(self) -> BaseException | None:
+        """Why the run does not go on, if there is something to answer; None if nothing is wrong."""
+        db = self._session.db
+        return (self._refusal or db.served.ended_by) if db.queries else None
 
     async def keep_running(self) -> None:
         """Look after the run until it is cancelled."""
         while True:
             await anyio.sleep(_LOOK)
-            served = self._session.db.served
             if self._stopping():
                 continue
-            error = self._refusal or served.ended_by
+            error = self._error
             if error is None:
                 if self._away is not None and time.monotonic() - self._begun > _WELL:
                     self._away = None

@@ -32,8 +32,9 @@ _SUBSCRIBERS: Final = 0.75
 """The part of the connections that may wait for changes; the others push rows and ask."""
 _LOOK: Final = 0.5
 """Seconds between two looks at whoever takes too long."""
-_ON_THEIR_WAY: Final = 32
-"""So many connections may have been given up and still have their descriptors."""
+_TRIES: Final = 20
+_BETWEEN: Final = 0.001
+"""Seconds between two tries to make room for a connection, after which it is closed."""
 _GONE: Final = (errno.ECONNABORTED, errno.EINTR)
 
 
@@ -116,9 +117,9 @@ class Watch:
                 if error.errno not in _GONE:
                     await asyncio.sleep(_LOOK)
                 continue
-            if not self._has_room(taken.fileno()):
-                taken.close()
+            if (placed := await self._placed(taken)) is None:
                 continue
+            taken = placed
             # A handshake of TLS waits beside.
             limit = None if tls is None else self.limits.head
             begun = loop.connect_accepted_socket(make, taken, ssl=tls, ssl_handshake_timeout=limit)
@@ -126,17 +127,32 @@ class Watch:
             shaking.add(task)
             task.add_done_callback(partial(_ended, shaking, taken))
 
-    def _has_room(self, descriptor: int) -> bool:
-        """Whether a connection may be taken; if need be the one goes that has not asked for longest."""
-        if descriptor < self.limits.descriptors:
+    async def _placed(self, taken: socket.socket) -> socket.socket | None:
+        """A connection with a descriptor below the bound; None where there is none, and it is closed.
+
+        If need be those go that have not asked for longest. What the process opens besides may get the
+        descriptors that they leave.
+        """
+        if taken.fileno() < self.limits.descriptors:
             self._full = False
-            return True
+            return taken
         self._note()
-        last = next(iter(self._asking), None)
-        if last is not None:
-            last.transport.abort()
-            self.has_asked(last)
-        return last is not None and descriptor < self.limits.descriptors + _ON_THEIR_WAY
+        for _ in range(_TRIES):
+            last = next(iter(self._asking), None)
+            if last is not None:
+                last.transport.abort()
+                self.has_asked(last)
+            # It goes, or one that was taken before begins.
+            await asyncio.sleep(_BETWEEN)
+            with contextlib.suppress(OSError):
+                lower = taken.dup()
+                if lower.fileno() < taken.fileno():
+                    taken, lower = lower, taken
+                lower.close()
+            if taken.fileno() < self.limits.descriptors:
+                return taken
+        taken.close()
+        return None
 
     def asks(self, one: WatchedProtocol) -> None:
         """A connection is to send something from now on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.csv
@@ -127,6 +127,38 @@ def test_columns_may_be_wider_in_other_files(form: str, case: str, is_declared: 
     source = open_source(form, {"path": "in"}, declared, "t", "s", tmp_path)
     assert [field.type for field in source.schema] == [BIGINT, wide]
     assert [row for (row,) in read(form, tmp_path, declared, ("v",))] == expected
+
+
+TEXTS: Final = {
+    "whole numbers, then fractions": (["1", "2.5"], DOUBLE, [1.0, 2.5]),
+    "fractions, then whole numbers": (["2.5", "1"], DOUBLE, [2.5, 1.0]),
+    "a number that no DOUBLE is": (
+        ["1", "9007199254740993", "0.5"],
+        pa.decimal128(38, 18),
+        [D(1), D(2**53 + 1), D("0.5")],
+    ),
+    "more digits": (["1", "18446744073709551615"], pa.decimal128(20, 0), [D(1), D(2**64 - 1)]),
+    "nothing, then numbers": (["", "", "7"], BIGINT, [None, None, 7]),
+    "dates, then times": (
+        ["2024-05-01", "2024-05-01 08:00:00"],
+        TIMESTAMP,
+        [datetime(2024, 5, 1, tzinfo=UTC), datetime(2024, 5, 1, 8, tzinfo=UTC)],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TEXTS)
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_columns_of_texts_have_types_that_hold_all_files(form: str, case: str, tmp_path: Path) -> None:
+    texts, wide, expected = TEXTS[case]
+    (tmp_path / "in").mkdir()
+    for number, text in enumerate(texts):
+        quoted = f'"{text}"' if "-" in text else text or "null"
+        line = f"t,v\n{number},{text}\n" if form == "csv" else f'{{"t": {number}, "v": {quoted}}}\n'
+        (tmp_path / "in" / str(number)).write_text(line)
+    source = open_source(form, {"path": "in"}, None, "t", "s", tmp_path)
+    assert [field.type for field in source.schema] == [BIGINT, wide]
+    assert [row for (row,) in read(form, tmp_path, None, ("v",))] == expected
 
 
 def test_a_first_file_may_have_nothing_but_null_in_a_column(tmp_path: Path) -> None:

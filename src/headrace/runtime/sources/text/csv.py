@@ -11,6 +11,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
 from headrace.elements import Int64Array
@@ -44,7 +45,12 @@ from headrace.runtime.sources.text.records import (
     UNCLOSED,
     csv_records,
 )
-from headrace.runtime.sources.text.samples import FileSample, estimate_rows, take_sample
+from headrace.runtime.sources.text.samples import (
+    MOST_LOOKED_AT,
+    FileSample,
+    estimate_rows,
+    take_sample,
+)
 from headrace.schema import BIGINT, DOUBLE, STRING, Field, Schema, places_named
 
 _KIND: Final = "CSV file"
@@ -172,7 +178,7 @@ def open_csv(
 
     Other options: `header` ('true'), `skip` ('0'), `delimiter` (','), `quote` ('"'), `escape`, `comment`,
     `null` (''), `multiline` ('false'). `SYNONYMS` are what Spark calls some of them. Columns that are not
-    declared get the narrowest type that fits the beginning of the first file.
+    declared get the narrowest type that fits the beginnings of all files.
 
     Raises:
         SourceError: a file is missing or no text, or lacks a declared column.
@@ -191,7 +197,7 @@ def open_csv(
             "the CSV files have no header", hint="declare the columns: CREATE STREAM s (a INT, ...)"
         )
     first: FileSample | None = None
-    schema, parts = declared, []
+    seen, parts = _SeenColumns(), []
     for path, label in list_files(required(options, "path"), base, allowed, account_of(options)):
         with reading(label, _KIND):
             sample = take_sample(path, label, codings.of(path))
@@ -199,7 +205,9 @@ def open_csv(
         parts.append(part)
         if part.names:
             first = first or sample
-            schema = declared or _with_more(schema, part, sample, form)
+            if declared is None:
+                seen.look_at(part, sample, form)
+    schema = declared or seen.schema()
     if schema is None:
         what = "there is nothing in it" if first is None else "no row can be read that shows the types"
         hint = "declare the columns: CREATE STREAM name (ts TIMESTAMP, ...) FROM csv"
@@ -446,18 +454,41 @@ def _cuts(starts: list[int]) -> Iterator[int]:
             last = start
 
 
-def _with_more(schema: Schema | None, part: CsvPart, sample: FileSample, form: CsvFormat) -> Schema | None:
-    """The columns of files so far, and those that one more has."""
-    if schema is not None and not any(schema.find(name) is None for name in part.names):
-        return schema
-    found = _infer_schema(part, sample, form)
-    if schema is None or found is None:
-        return schema or found
-    return Schema((*schema, *(field for field in found if schema.find(field.name) is None)))
+class _SeenColumns:
+    """The columns of all files, and the texts at their beginnings, which show the types."""
+
+    def __init__(self) -> None:
+        self._texts: dict[str, list[pa.StringArray]] = {}
+        self._size = 0
+
+    def look_at(self, part: CsvPart, sample: FileSample, form: CsvFormat) -> None:
+        """Look at one more file; after many large ones, only at which columns it has.
+
+        Raises:
+            SourceError: two of its columns have one name.
+        """
+        is_new = not all(self._spelled(name) in self._texts for name in part.names)
+        if self._size > MOST_LOOKED_AT and not is_new:
+            return
+        rows = _beginning(part, sample, form)
+        if rows is None:
+            return
+        self._size += rows.nbytes
+        for name, column in zip(part.names, rows.columns, strict=True):
+            self._texts.setdefault(self._spelled(name), []).append(pc.unique(column))
+
+    def schema(self) -> Schema | None:
+        """The columns with the narrowest types that fit all that was seen; None where no row can be read."""
+        found = ((name, infer_type(pa.concat_arrays(texts))) for name, texts in self._texts.items())
+        return Schema(tuple(Field(name, dtype) for name, dtype in found)) if self._texts else None
+
+    def _spelled(self, name: str) -> str:
+        """The name as the first file with the column writes it."""
+        return next((known for known in self._texts if known.lower() == name.lower()), name)
 
 
-def _infer_schema(part: CsvPart, sample: FileSample, form: CsvFormat) -> Schema | None:
-    """The columns with the narrowest types that fit the sample; None where no row of it can be read."""
+def _beginning(part: CsvPart, sample: FileSample, form: CsvFormat) -> pa.RecordBatch | None:
+    """The rows of a sample as texts; None where no row of it can be read."""
     try:
         texts = Schema(tuple(Field(name, STRING) for name in part.names))
     except PlanError as error:
@@ -466,7 +497,4 @@ def _infer_schema(part: CsvPart, sample: FileSample, form: CsvFormat) -> Schema 
         ) from None
     block = Block(part.text, part.text.body, sample.lines(part.text.body))
     rows = parse_block(block, part.names, texts, form).rows
-    if not rows.num_rows:
-        return None
-    types = [infer_type(column) for column in rows.columns]
-    return Schema(tuple(Field(name, dtype) for name, dtype in zip(part.names, types, strict=True)))
+    return rows if rows.num_rows else None

@@ -38,7 +38,12 @@ from headrace.runtime.sources.text.line_source import LineSource
 from headrace.runtime.sources.text.lines import BlockRecords, parse_columns, read_without
 from headrace.runtime.sources.text.nested_json import arrow_type, column_of_json, finished
 from headrace.runtime.sources.text.records import GOOD, MAX_DEPTH, TOO_DEEP, UNCLOSED, UNUSUAL, json_records
-from headrace.runtime.sources.text.samples import FileSample, estimate_rows, take_sample
+from headrace.runtime.sources.text.samples import (
+    MOST_LOOKED_AT,
+    FileSample,
+    estimate_rows,
+    take_sample,
+)
 from headrace.schema import BINARY, Field, Schema, places_named
 from headrace.suggestions import did_you_mean
 
@@ -74,17 +79,17 @@ def open_json(
 ) -> JsonSource:
     """Open the files of JSON lines of the option `path`.
 
-    Columns that are not declared are those of the beginning of the first file, with the types of their first
-    values there. A declared column must occur there, unless the option `missing` is 'some' or 'null'; with
-    'null' an object may lack all of them.
+    Columns that are not declared are those at the beginnings of all files, with the types of their first
+    values there, which are widened to hold the others. A declared column must occur in the first file, unless
+    the option `missing` is 'some' or 'null'; with 'null' an object may lack all of them.
 
     Raises:
         SourceError: a file is missing or no text, or a declared column does not occur.
     """
     options = renamed(options, SYNONYMS)
     plain = {name: value for name, value in options.items() if name not in written_times.OPTIONS}
-    files = JsonFiles.of(plain, base, allowed)
-    schema = files.columns(files.objects, declared)
+    files = JsonFiles.of(plain, base, allowed, all_files=declared is None)
+    schema = files.columns([*files.objects, *files.more], declared)
     times, may_lack_all = times_of(options, declared), files.missing == "null"
     return JsonSource(schema, files.parts, files.rows, times=times, may_lack_all=may_lack_all)
 
@@ -98,6 +103,7 @@ class JsonFiles:
         parts: the files in order.
         first: the beginning of the first one that is not empty; None where all are.
         objects: the objects there.
+        more: those at the beginnings of the other files, as far as they were looked at.
         missing: one of `MISSING`.
     """
 
@@ -105,11 +111,24 @@ class JsonFiles:
     parts: tuple[TextPart, ...]
     first: FileSample | None
     objects: list[dict[str, object]]
+    more: list[dict[str, object]]
     missing: str
 
     @classmethod
-    def of(cls, options: Mapping[str, str], base: Path, allowed: tuple[Path, ...] | None) -> JsonFiles:
+    def of(
+        cls,
+        options: Mapping[str, str],
+        base: Path,
+        allowed: tuple[Path, ...] | None,
+        *,
+        all_files: bool = False,
+    ) -> JsonFiles:
         """The files of the options `path` and `missing`.
+
+        Args:
+            options: of the source.
+            base, allowed: as for `list_files`.
+            all_files: whether the beginnings of all files are looked at.
 
         Raises:
             SourceError: a file is missing or no text, or an option is wrong.
@@ -119,15 +138,19 @@ class JsonFiles:
         missing = missing_of(options)
         first: FileSample | None = None
         objects: list[dict[str, object]] = []
-        parts = []
+        more: list[dict[str, object]] = []
+        looked_at, parts = 0, []
         for path, label in list_files(required(options, "path"), base, allowed, account_of(options)):
             with reading(label, _KIND):
                 sample = _sample(path, label, codings.of(path))
+                if objects and all_files and looked_at < MOST_LOOKED_AT:
+                    more += _objects(Block(sample.part(sample.body), sample.body, sample.lines(sample.body)))
+                    looked_at += len(sample.data)
                 objects = objects or _first_objects(sample)
             parts.append(sample.part(sample.body))
             if first is None and sample.data[sample.body :].strip():
                 first = sample
-        return cls(required(options, "path"), tuple(parts), first, objects, missing)
+        return cls(required(options, "path"), tuple(parts), first, objects, more, missing)
 
     @property
     def rows(self) -> int:

@@ -33,6 +33,10 @@ _RATIO: Final = 5
 """About how many times as many bytes a compressed file has in lines."""
 
 
+MOST_LOOKED_AT: Final = 16 * 2**20
+"""So many bytes of the beginnings of files are looked at for the types of columns that are not declared."""
+
+
 @dataclass(frozen=True, eq=False)
 class FileSample:
     """The beginning of a file.

@@ -223,7 +223,7 @@ def test_text_after_a_closing_quote_is_not_glued_to_the_field(tmp_path: Path, re
     rows, rejected = read_all(open_text(tmp_path, "\n".join(lines), declared))
     assert [str(row["v"]) + row["n"] for row in rows.to_pylist()] == ['3.00b "c"']
     told = [(row.place, row.text, row.reason) for row in rejected]
-    reason = "text follows the closing quote of a field"
+    reason = "text follows the closing quote of a field; the option quote '' takes quotes as they are"
     assert told == [(f"f.csv:{number + 2}", lines[number + 1], reason) for number in range(4)]
     rows, rejected = read_all(open_text(tmp_path, 'v,n\n1,""A""\n', declared, quote=""))
     assert (rows["n"].to_pylist(), rejected) == (['""A""'], [])

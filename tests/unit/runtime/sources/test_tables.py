@@ -4,6 +4,8 @@ from pathlib import Path
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet
 import pyarrow.parquet as pq
 import pytest
 
@@ -75,3 +77,18 @@ def test_columns_of_files_are_left_out_with_a_warning(kind: str, tmp_path: Path)
     with pytest.warns(hr.HeadraceWarning, match=r"^f: left out, .*: spot \(struct<x: binary, X: int64>\);"):
         source = open_source(kind, {"path": "f"}, None, "ts", "s", tmp_path)
     assert source.schema.names == ("ts",)
+
+
+def test_rows_and_what_is_read_later_are_tables_too(tmp_path: Path) -> None:
+    table = pa.table({"a": [1, 2], "b": [None, "x"]})
+    rows = [{"a": 1}, {"a": 2, "b": "x"}]
+    assert to_arrow_table(rows).equals(table)
+    pyarrow.parquet.write_table(table, tmp_path / "t.parquet")
+    assert to_arrow_table(pyarrow.dataset.dataset(tmp_path / "t.parquet")).equals(table)
+    polars = pytest.importorskip("polars")
+    lazy = to_arrow_table(polars.LazyFrame(rows))
+    assert lazy.column_names == ["a", "b"]
+    assert lazy.num_rows == 2
+    for nothing in ([], [1, 2], [{"a": 1}, 2]):
+        with pytest.raises(SourceError, match="a list cannot be used as a table"):
+            to_arrow_table(nothing)

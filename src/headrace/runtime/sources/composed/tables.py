@@ -17,10 +17,10 @@ from headrace.schema import Schema
 
 
 def to_arrow_table(data: object) -> pa.Table:
-    """An Arrow table from one, or from a record batch, a batch reader, or a data frame.
+    """An Arrow table from one, a record batch, a batch reader, a data frame, or a list of dictionaries.
 
     Any object with Arrow's C stream interface will do. The index of a pandas data frame is left out. A
-    bounded data frame of Spark's is collected in this process.
+    bounded data frame of Spark's, a lazy one of Polars, and an Arrow dataset are collected in this process.
 
     Raises:
         SourceError: the data is nothing of the kind, or has columns that Arrow cannot hold.
@@ -31,18 +31,31 @@ def to_arrow_table(data: object) -> pa.Table:
             table = pa.Table.from_pandas(data, preserve_index=False)
         elif maker == "pyspark":
             table = _collected(data)
+        elif maker == "polars" and hasattr(data, "collect"):
+            table = pa.table(data.collect())
         elif isinstance(data, pa.RecordBatchReader):
             table = data.read_all()
+        elif maker == "pyarrow" and hasattr(data, "scanner"):
+            table = data.scanner().to_table()
+        elif isinstance(data, list) and data and all(isinstance(row, dict) for row in data):
+            table = _of_rows(data)
         elif hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
             table = pa.table(data)
         else:
             raise SourceError(
                 f"a {type(data).__name__} cannot be used as a table",
-                hint="give an Arrow table, a record batch, or a data frame of pandas, Polars or Spark",
+                hint="give an Arrow table or dataset, a data frame of pandas, Polars or Spark, or a list of "
+                "dictionaries",
             )
-    except (pa.ArrowException, AttributeError, TypeError) as error:
+    except (pa.ArrowException, AttributeError, TypeError, ValueError) as error:
         raise SourceError(f"the {type(data).__name__} cannot be made an Arrow table: {error}") from error
     return table.replace_schema_metadata(None)
+
+
+def _of_rows(rows: list[dict[str, Any]]) -> pa.Table:
+    """The rows with the columns of all of them; a row that lacks one has NULL there."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows])
 
 
 def _collected(frame: Any) -> pa.Table:

@@ -277,7 +277,8 @@ def _records(block: Block, width: int, form: CsvFormat) -> BlockRecords:
         elif states[row] == ESCAPED_END:
             records.reasons[row] = f"the row ends with {form.escape}, which is before another character"
         elif states[row] == AFTER_QUOTE:
-            records.reasons[row] = "text follows the closing quote of a field"
+            taken = "the option quote '' takes quotes as they are"
+            records.reasons[row] = f"text follows the closing quote of a field; {taken}"
         else:
             records.reasons[row] = f"the row has {fields[row]} fields, not {width}"
     records.refuse_non_text()

@@ -20,6 +20,7 @@ from headrace.engine.catalog.texts import catalog_text
 from headrace.engine.database import Database
 from headrace.runtime.journal.inspect import contents
 from how_many import examples
+from toxic_peers import toxic_site
 from waiting import wait_for
 
 END: Final = 10_000
@@ -219,6 +220,26 @@ def test_changes_of_debezium_with_a_further_column(tmp_path: Path) -> None:
         write(4, 3, {"v": 4, "c": "y"})
         wait_for(lambda: db.status.streams[0].rows == 4)
         assert db["q"].latest().to_pylist() == [{"id": 1, "v": 3}, {"id": 2, "v": 2}]
+        db.stop()
+
+
+def test_an_address_that_is_asked_again() -> None:
+    """Its answers have the column from then on."""
+    with toxic_site(b'[{"ts": 1, "v": 1}]') as site, hr.connect(runner="inline") as db:
+        db.execute(
+            f"CREATE STREAM s (ts BIGINT, v BIGINT) FROM http OPTIONS (url '{site.url}', poll '5 ms') "
+            "TIMESTAMP BY ts; CREATE QUERY q AS SELECT * FROM s [RANGE UNBOUNDED]"
+        )
+        db.start()
+        wait_for(lambda: db.status.streams[0].rows == 1)
+        db.execute(
+            "ALTER STREAM s ADD COLUMN c STRING; CREATE QUERY r AS SELECT v, c FROM s [RANGE UNBOUNDED]"
+        )
+        for ts in (2, 3):
+            site.body = json.dumps([{"ts": ts, "v": ts, "c": "x"}]).encode()
+            wait_for(lambda rows=ts: db.status.streams[0].rows == rows)  # type: ignore[misc]
+        assert db["r"].latest().to_pylist() == [{"v": 2, "c": "x"}]
+        assert db["q"].latest().to_pylist() == [{"ts": 1, "v": 1}, {"ts": 2, "v": 2}]
         db.stop()
 
 

@@ -229,3 +229,32 @@ def test_what_does_not_fit_is_refused_with_a_hint(text: str, message: str) -> No
         db.execute(f"CREATE {text}")
     assert found.value.hint
     assert found.value.position is not None
+
+
+def test_a_compacted_topic_gets_a_column(broker: str, tmp_path: Path) -> None:
+    """What was read before it has NULL there, what comes has it, after a restart too."""
+    topic = Topic(broker)
+
+    def is_there(expected: list[dict[str, Any]]) -> None:
+        wait_until(lambda: content(db, "wide"), expected)
+
+    with hr.connect(runner="inline", storage=tmp_path) as db:
+        db.execute(relation(topic, "id BIGINT, n BIGINT", "id", ", key_format 'csv'"))
+        db.execute("CREATE QUERY q CONSISTENCY MIDDLE AS SELECT * FROM r")
+        db.start()
+        topic.send({"n": 1}, key="1")
+        topic.send({"n": 2}, key="2")
+        wait_until(lambda: len(content(db)), 2)
+        db.execute("ALTER STREAM r ADD COLUMN c STRING")
+        db.execute("CREATE QUERY wide CONSISTENCY MIDDLE AS SELECT id, c FROM r")
+        topic.send({"n": 3, "c": "x"}, key="1")
+        topic.send({"n": 4, "c": "y"}, key="3")
+        wait_until(lambda: len(content(db)), 3)
+        is_there([{"id": 1, "c": "x"}, {"id": 3, "c": "y"}])
+        db.stop()
+    with hr.connect(runner="inline", storage=tmp_path) as db:
+        db.start()
+        topic.send(None, key="1")
+        is_there([{"id": 3, "c": "y"}])
+        assert "c" not in db["q"].schema.names
+        db.stop()

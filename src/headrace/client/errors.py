@@ -8,6 +8,7 @@ from typing import Any, Final
 from headrace.errors import (
     BusyError,
     DeliveryError,
+    EndedError,
     ExecutionError,
     HeadraceError,
     LanguageError,
@@ -21,6 +22,7 @@ from headrace.errors import (
 
 _CLASSES: Final[dict[str, type[HeadraceError]]] = {
     "busy": BusyError,
+    "unavailable": EndedError,
     "policy": PolicyError,
     "language": LanguageError,
     "plan": PlanError,

@@ -463,13 +463,9 @@ class _SeenColumns:
         self._size = 0
 
     def look_at(self, part: CsvPart, sample: FileSample, form: CsvFormat) -> None:
-        """Look at one more file; after many large ones, only at which columns it has.
-
-        Raises:
-            SourceError: two of its columns have one name.
-        """
-        is_new = not all(self._spelled(name) in self._texts for name in part.names)
-        if self._size > MOST_LOOKED_AT and not is_new:
+        """Look at one more file; after many large ones, only for further columns."""
+        known = all(self._spelled(name) in self._texts for name in part.names)
+        if known and self._size > MOST_LOOKED_AT:
             return
         rows = _beginning(part, sample, form)
         if rows is None:

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from headrace.client import Client
     from headrace.engine import Database, Policy, Query, Summary, connect
+    from headrace.engine.copies import StoreCopy, copy_store
     from headrace.engine.shown.status import Status
     from headrace.engine.stored import StoredDatabase, StoredQuery
     from headrace.engine.stored import open_store as open
@@ -62,6 +63,7 @@ __all__ = [
     "Retry",
     "Sink",
     "Status",
+    "StoreCopy",
     "StoredDatabase",
     "StoredQuery",
     "Summary",
@@ -70,6 +72,7 @@ __all__ = [
     "UserError",
     "WebhookSink",
     "connect",
+    "copy_store",
     "history_of",
     "log_of",
     "open",
@@ -94,6 +97,7 @@ _PLACES = MappingProxyType(
         "Retry": ("headrace.runtime.delivery.contract", "Retry"),
         "Sink": ("headrace.runtime.delivery.contract", "Sink"),
         "Status": ("headrace.engine.shown.status", "Status"),
+        "StoreCopy": ("headrace.engine.copies", "StoreCopy"),
         "StoredDatabase": ("headrace.engine.stored", "StoredDatabase"),
         "StoredQuery": ("headrace.engine.stored", "StoredQuery"),
         "Summary": ("headrace.engine", "Summary"),
@@ -102,6 +106,7 @@ _PLACES = MappingProxyType(
         "UserError": ("headrace.errors", "UserError"),
         "WebhookSink": ("headrace.runtime.delivery.webhook", "WebhookSink"),
         "connect": ("headrace.engine", "connect"),
+        "copy_store": ("headrace.engine.copies", "copy_store"),
         "history_of": ("headrace.engine.views.logs", "history_of"),
         "log_of": ("headrace.engine.views.logs", "log_of"),
         "open": ("headrace.engine.stored", "open_store"),

@@ -14,11 +14,12 @@ import typer
 import headrace as hr
 from headrace.cli.errors import USER_ERROR, reported
 from headrace.cli.output import Format, check_output, chosen_format, print_answers, with_open_ends
-from headrace.cli.progress import readable_bytes
+from headrace.cli.progress import readable_bytes, waiting
 from headrace.cli.remote import Url, client_of, folder_or_url
 from headrace.cli.run import ViewOption, rows_of
 from headrace.client import Client
 from headrace.engine.catalog.texts import catalog_text
+from headrace.engine.copies import copy_store
 from headrace.errors import UserError
 from headrace.runtime.delivery.positions import sink_positions
 from headrace.runtime.journal.description import Description
@@ -46,6 +47,14 @@ def store(
     catalog: Annotated[
         bool, typer.Option("--catalog", help="Print the statements that define all that is defined in it.")
     ] = False,
+    copy: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="TARGET",
+            help="Copy the store to a folder that is missing or empty, also while a run is at work on it; "
+            "with --as-of EPOCH as of that epoch.",
+        ),
+    ] = None,
     query: Annotated[
         str | None, typer.Option(metavar="NAME", help="Print the answer of this query instead.")
     ] = None,
@@ -86,11 +95,14 @@ def store(
         Path | None, typer.Option(metavar="PATH", help="With --query: a file for the answer.")
     ] = None,
 ) -> None:
-    """Show what a durable store or a server holds, or the answer of one of its queries.
+    """Show what a durable store or a server holds, or the answer of one of its queries; or copy a store.
 
     Nothing is run or changed, and a run may be at work on the store.
     """
     with reported():
+        if copy is not None:
+            _copy(folder_or_url(folder, url), copy, _named(as_of))
+            return
         asked = AnswerRequest(view, at, _named(as_of), _named(since), epochs)
         if query is None and (asked != AnswerRequest() or output is not None):
             options = "--as, --at, --as-of, --since, --epochs and --output"
@@ -112,6 +124,23 @@ def store(
             typer.echo(catalog_text(contents(place).description.catalog or ()))
         else:
             typer.echo("\n".join(_lines(contents(place), place)))
+
+
+def _copy(place: Path | str, target: Path, as_of: int | str | None) -> None:
+    """Copy a store, and say what the copy has."""
+    if isinstance(place, str):
+        raise UserError(
+            "a store is copied where it lies", hint="name its folder, on the machine of the server"
+        )
+    if isinstance(as_of, str):
+        raise UserError(
+            f"--as-of {as_of} is not the number of an epoch", hint=f"headrace store {place} names the last"
+        )
+    with waiting(True, f"copying {place}"):
+        made = copy_store(place, target, as_of)
+    links = f", {made.linked:,} of them linked" if made.linked else ""
+    files = f"{count(made.files, 'file')}, {readable_bytes(made.bytes)}{links}"
+    typer.echo(f"{target} is a copy as of epoch {made.epoch:,}: {files}")
 
 
 def _rows(place: Path | str, query: str, asked: AnswerRequest, format_: Format) -> pa.Table:

@@ -101,6 +101,24 @@ def test_a_folder_that_is_not_there_is_refused_by_that(tmp_path: Path) -> None:
     )
 
 
+def test_a_copy_says_as_of_which_epoch_it_is(storage: Path, tmp_path: Path) -> None:
+    code, said, _ = headrace("store", storage, "--copy", tmp_path / "copy")
+    assert code == 0
+    assert re.fullmatch(r".*copy is a copy as of epoch \d+: \d+ files, .*, \d+ of them linked\n", said)
+    assert headrace("store", tmp_path / "copy") == headrace("store", storage)
+    assert headrace("store", tmp_path / "copy", "--verify")[0] == 0
+    for options, says in (
+        (("--copy", tmp_path / "copy"), "is not empty"),
+        (("--copy", tmp_path / "other", "--as-of", "1"), "cannot be copied as of epoch 1"),
+        (("--copy", tmp_path / "other", "--as-of", "today"), "is not the number of an epoch"),
+    ):
+        code, _, said = headrace("store", storage, *options)
+        assert code == 2
+        assert says in said
+    code, _, said = headrace("store", "--url", "http://localhost:1", "--copy", tmp_path / "other")
+    assert (code, "copied where it lies" in said) == (2, True)
+
+
 def test_verify_tells_that_a_store_is_whole(storage: Path) -> None:
     code, shown, said = headrace("store", storage, "--verify")
     assert (code, said) == (0, "")

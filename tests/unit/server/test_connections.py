@@ -138,17 +138,16 @@ def test_subscribers_leave_room_for_who_asks(tmp_path: Path) -> None:
         client = stack.enter_context(served(tmp_path, limits))
         request = b"GET /queries/q/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n\r\n"
         waiting = list[socket.socket]()
-        while True:
+        # What earlier tests have left may still be closed meanwhile, which makes room.
+        while not is_refused(client):
             one = stack.enter_context(connected(client))
             try:
                 one.sendall(request)
-                if not one.recv(100):
-                    break
+                if one.recv(100):
+                    waiting.append(one)
             except ConnectionError:
-                break
-            waiting.append(one)
-            assert len(waiting) < 100
-        assert is_refused(client)
+                pass
+            assert len(waiting) < 200
         for one in waiting[:10]:
             one.close()
         wait_for(lambda: not is_refused(client))

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from headrace.errors import UserError
+from headrace.errors import DeliveryError, UserError
 from headrace.runtime.results.changes import Change
 from headrace.schema import Schema
 from headrace.time import TimeDomain
@@ -40,6 +40,9 @@ class Origin:
         changes: the columns of the changes: the epoch, those of the answer, when a row begins and ends, and
             how often it comes.
         is_stream: whether the answer is a stream of events, whose rows are of an instant each.
+        most: the last epoch that the sink's target may have; None if it may have any. The store is a copy as
+            of this epoch then, and the one that was copied may have delivered others since.
+        branch: identifies, with `delivery`, the epochs after the copy; empty where there was none.
     """
 
     query: str
@@ -52,6 +55,25 @@ class Origin:
     key: tuple[str, ...] | None
     changes: Schema
     is_stream: bool = False
+    most: int | None = None
+    branch: str = ""
+
+    def check_most(self, target: str, epoch: int) -> None:
+        """See that a target has no epoch that the store does not have.
+
+        Args:
+            target: the target, as messages call it.
+            epoch: the last epoch that it has.
+
+        Raises:
+            DeliveryError: it has one.
+        """
+        if self.most is not None and epoch > self.most:
+            raise DeliveryError(
+                f"{target} has epoch {epoch}, and the store is a copy as of epoch {self.most}: what was "
+                "delivered after that is not what comes now",
+                hint="put the target back to that epoch, or name another target and another sink",
+            )
 
 
 class Sink(Protocol):

@@ -169,10 +169,13 @@ class Delivery:
         # Remembered first: the sink may keep the delivery's name from now on.
         self._ledger.record(self._position)
         position = self._position
+        branch = position.branch or ("" if position.copied is None else secrets.token_hex(8))
         origin = Origin(
             *(self.attachment.query, self._reader.domain, position.delivery, position.first, position.epoch),
             *(self._start, self._reader.form.schema, self._key, self._reader.change_schema()),
             is_stream=self._reader.form.steps == (1, 0),
+            most=position.most,
+            branch=branch,
         )
         if not self.attachment.busy.acquire(blocking=False):
             raise self._busy()
@@ -186,6 +189,9 @@ class Delivery:
             raise DeliveryError(f"{self.attachment.title} cannot be used: {told(error)}") from error
         finally:
             self.attachment.busy.release()
+        if branch != position.branch:
+            # From now on the target may have what comes now.
+            self._move(replace(position, branch=branch))
         self.problem, self._away = None, None
         self._opened.set()
 

@@ -62,7 +62,8 @@ class FileSink:
         is refused.
 
         Raises:
-            DeliveryError: the folder holds something else, or lacks what was delivered.
+            DeliveryError: the folder holds something else, or lacks what was delivered; or it has epochs that
+                the store, which is a copy, does not have.
         """
         self._domain = origin.domain
         try:
@@ -74,6 +75,7 @@ class FileSink:
                     f"the folder {self._folder} holds {label.format} files of another run, of {label.query}",
                     hint="name an empty folder; with a durable store a run goes on in the same one",
                 )
+            origin.check_most(f"the folder {self._folder}", label.epoch)
             self._check_complete(label)
             for path in self._folder.iterdir():
                 if is_draft(path.name, origin.delivery):

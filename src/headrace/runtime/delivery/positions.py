@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 
+from headrace.runtime.journal.records import EpochResults
+from headrace.runtime.journal.retention import since_of
 from headrace.runtime.store.paths import file_name, inside
 from headrace.runtime.store.sealed import DamagedFileError, load_sealed, seal
 from headrace.runtime.store.segments import FolderStore, Store
@@ -20,12 +22,34 @@ class SinkPosition:
         epoch: the last epoch that the sink took; before any, the one before the first.
         since: the oldest epoch whose results have to be read to go on: later than `epoch`, unless elements
             of earlier ones still wait for the heartbeat to pass their start.
+        copied: the epoch as of which the store was copied last; None if it never was.
+        branch: identifies what is delivered after that epoch; empty until the sink was opened after it. What
+            the store that was copied has delivered since then has nothing to do with it.
     """
 
     delivery: str
     first: int
     epoch: int
     since: int
+    copied: int | None = None
+    branch: str = ""
+
+    @property
+    def most(self) -> int | None:
+        """The last epoch that the sink's target may have where it is opened after a copy; else None."""
+        return None if self.branch else self.copied
+
+    def as_of(self, epoch: int, results: Sequence[EpochResults], query: str) -> SinkPosition:
+        """The position in a copy of its store.
+
+        Args:
+            epoch: the last epoch of the copy.
+            results: what the copy keeps, in order and without gaps.
+            query: the query's name.
+        """
+        if self.epoch <= epoch:
+            return replace(self, copied=epoch, branch="")
+        return replace(self, epoch=epoch, since=since_of(query, results, epoch + 1), copied=epoch, branch="")
 
 
 class Ledger:
@@ -96,6 +120,33 @@ def copied_positions(store: Store, query: str, name: str, attached: Collection[s
     return found
 
 
+def copy_positions(
+    store: FolderStore, copy: FolderStore, epoch: int, results: Sequence[EpochResults]
+) -> None:
+    """Write the positions of a store into a copy of it.
+
+    Args:
+        store: the store.
+        copy: where to write.
+        epoch: the last epoch of the copy.
+        results: what the copy keeps, in order and without gaps.
+
+    Raises:
+        StoreError: a position is damaged, or cannot be written.
+    """
+    for name in store.names("sinks"):
+        try:
+            content = load_sealed(store, name, "position of a sink")
+            position = load_position(store, name, {})
+        except DamagedFileError:
+            if store.size(name) is None:
+                continue  # It was removed meanwhile.
+            raise
+        if position.first <= epoch + 1:
+            there = position.as_of(epoch, results, str(content["query"]))
+            copy.put(name, seal(content | asdict(there)))
+
+
 def load_position(store: FolderStore, name: str, names: Mapping[str, str]) -> SinkPosition:
     """The position in a file.
 
@@ -108,8 +159,10 @@ def load_position(store: FolderStore, name: str, names: Mapping[str, str]) -> Si
         DamagedFileError: it is damaged, or that of another sink.
     """
     content = load_sealed(store, name, "position of a sink")
-    if names.items() <= content.items() and all(part.name in content for part in fields(SinkPosition)):
-        return SinkPosition(*(content[part.name] for part in fields(SinkPosition)))
+    needed = {part.name for part in fields(SinkPosition) if part.default is MISSING}
+    if names.items() <= content.items() and needed <= content.keys():
+        known = needed | {part.name for part in fields(SinkPosition)} & content.keys()
+        return SinkPosition(**{part: content[part] for part in known})
     raise DamagedFileError(f"the position of a sink {store.path}/{name}", "is that of another sink")
 
 

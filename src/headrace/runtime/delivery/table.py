@@ -72,7 +72,8 @@ class TableSink:
 
         Raises:
             DeliveryError: the form does not fit the query, the query has no key, the key is not one of its
-                columns, or the table is not ours.
+                columns, or the table is not ours; or it has epochs that the store, which is a copy, does not
+                have.
         """
         check_key(self._key, origin)
         known = self._known()
@@ -100,6 +101,7 @@ class TableSink:
                 hint="restore the newest copy of the database, or name another table and another sink",
             )
         else:
+            origin.check_most(f"the table {self._table.name}", known.epoch)
             with self._transaction() as cursor:
                 self._table.find(cursor, columns.names, self._form.key)
 

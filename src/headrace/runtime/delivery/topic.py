@@ -88,7 +88,8 @@ class TopicSink:
 
         Raises:
             UserError: the form does not fit the query, Kafka cannot be reached, there is no such topic, or
-                Kafka lacks an epoch that was delivered.
+                Kafka lacks an epoch that was delivered, or has one that the store, which is a copy, does not
+                have.
         """
         self._form.open(origin)
         self._id, self._fenced = f"headrace-{origin.delivery}", False
@@ -105,6 +106,7 @@ class TopicSink:
                 f"the topic {self._topic} is at epoch {known}, and was at epoch {origin.epoch}",
                 hint="name another topic and another sink to deliver everything again",
             )
+        origin.check_most(f"the topic {self._topic}", known or 0)
 
     def write(self, change: Change) -> None:
         """Send the epoch's changes, unless Kafka has them already.

@@ -98,7 +98,8 @@ class WebhookSink:
     def _headers_of(self, change: Change, origin: Origin) -> dict[str, str]:
         return {
             **self._headers,
-            "Idempotency-Key": f"{origin.delivery}-{change.epoch}",
+            # After a copy of the store epochs of the same number are other ones.
+            "Idempotency-Key": f"{origin.delivery}{origin.branch and f'-{origin.branch}'}-{change.epoch}",
             # A query may be called anything; what is not ASCII is written as JSON does.
             "Headrace-Query": origin.query.encode("ascii", "backslashreplace").decode().replace("\n", "\\n"),
             "Headrace-Epoch": str(change.epoch),

@@ -15,7 +15,8 @@ from headrace.errors import StoreError
 from headrace.runtime.store.paths import inside
 from headrace.runtime.store.segments import FolderStore
 
-_NAME: Final = "newest"
+MARK: Final = "newest"
+"""The file in a store."""
 
 
 class HighWaterMark:
@@ -30,13 +31,13 @@ class HighWaterMark:
 
     def __init__(self, store: FolderStore) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._file: int | None = os.open(inside(store.path, _NAME), flags, 0o600)
+        self._file: int | None = os.open(inside(store.path, MARK), flags, 0o600)
 
     def note(self, epoch: int) -> None:
         """Note that an epoch has been committed; a mark that cannot be written stays older."""
         if self._file is not None:
             with suppress(OSError):
-                os.pwrite(self._file, _line(epoch), 0)
+                os.pwrite(self._file, mark_of(epoch), 0)
 
     def close(self) -> None:
         """Note no more; may be called again."""
@@ -48,11 +49,11 @@ class HighWaterMark:
 def newest_noted(store: FolderStore) -> int:
     """The newest epoch of which a store says that it has committed it; 0 where it does not say it."""
     try:
-        line = inside(store.path, _NAME).read_bytes()
+        line = inside(store.path, MARK).read_bytes()
     except OSError:
         return 0
     number = line[:12]
-    return int(number) if number.isdigit() and line == _line(int(number)) else 0
+    return int(number) if number.isdigit() and line == mark_of(int(number)) else 0
 
 
 def check_newest(store: FolderStore, noted: int, last: int) -> None:
@@ -75,6 +76,7 @@ def check_newest(store: FolderStore, noted: int, last: int) -> None:
         )
 
 
-def _line(epoch: int) -> bytes:
+def mark_of(epoch: int) -> bytes:
+    """The content of the file that notes an epoch."""
     number = b"%012d" % epoch
     return b"%s %08x\n" % (number, zlib.crc32(number))

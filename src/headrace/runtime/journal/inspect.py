@@ -226,7 +226,7 @@ def glance(path: Path) -> Glance:
     """
     store = _store(path)
     made_for = load_description(store)
-    commits = _read_again(lambda: load_last_commits(store))
+    commits = read_again(lambda: load_last_commits(store))
     last = commits[-1] if commits else None
     return Glance(
         plan_after(commits) or made_for,
@@ -317,11 +317,11 @@ def _loaded(path: Path) -> tuple[FolderStore, list[Commit], Description]:
 
 def _commits(store: FolderStore) -> list[Commit]:
     """The records that are needed."""
-    return _read_again(lambda: load_commits(store))
+    return read_again(lambda: load_commits(store))
 
 
-def _read_again(read: Callable[[], list[Commit]]) -> list[Commit]:
-    """What is read; a driver at work may remove a record between listing and reading them.
+def read_again(read: Callable[[], list[Commit]]) -> list[Commit]:
+    """The records that are read; a driver at work may remove one between listing and reading them.
 
     Raises:
         StoreError: a record is damaged or missing, twice in a row the same one.

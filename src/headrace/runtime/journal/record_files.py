@@ -41,15 +41,19 @@ from headrace.runtime.tasks.messages import (
 _RECORD: Final = re.compile(r"commits/\d{12}\.json")
 
 
-def load_commits(store: FolderStore) -> list[Commit]:
+def load_commits(store: FolderStore, at: int | None = None) -> list[Commit]:
     """The commit records of a store that are still needed, in order.
 
     Older ones are what a sweep that was cut short has left; they may have gaps, and are not looked at.
 
+    Args:
+        store: the store.
+        at: those that the store needed after this epoch, one that it has committed; after the last if None.
+
     Raises:
         StoreError: one is damaged or missing.
     """
-    return _loaded(store, lambda last: last.retained)
+    return _loaded(store, lambda last: last.retained, at)
 
 
 def load_last_commits(store: FolderStore) -> list[Commit]:
@@ -61,12 +65,14 @@ def load_last_commits(store: FolderStore) -> list[Commit]:
     return _loaded(store, lambda last: last.epoch)
 
 
-def _loaded(store: FolderStore, since: Callable[[Commit], int]) -> list[Commit]:
+def _loaded(store: FolderStore, since: Callable[[Commit], int], at: int | None = None) -> list[Commit]:
     """The commit records from the checkpoint on that an epoch needs, given the last of them, in order."""
     names = checked_names(store)
     if not names:
         return []
-    last = load_commit(store, names[-1])
+    if at is not None and record_name(at) not in names:
+        raise lacks_record(store, at)
+    last = load_commit(store, names[-1] if at is None else record_name(at))
     commits = []
     for epoch in range(last_checkpoint(since(last)), last.epoch):
         if record_name(epoch) not in names:

@@ -58,7 +58,7 @@ class FolderStore:
             _fill(draft, parts, self.durable)
             reach("segment.drafted")
             os.replace(draft, target)
-            self._settle(target.parent)
+            self._settled(target.parent)
         reach("segment.written")
 
     def put(self, name: str, content: bytes) -> None:
@@ -72,7 +72,7 @@ class FolderStore:
             reach("file.drafted")
             os.replace(draft, target)
             reach("file.moved")
-            self._settle(target.parent)
+            self._settled(target.parent)
 
     def put_if_absent(self, name: str, content: bytes) -> bool:
         """Write a small file under a name that nobody has used: the one step by which an epoch counts.
@@ -93,7 +93,7 @@ class FolderStore:
             finally:
                 draft.unlink(missing_ok=True)
             reach("commit.linked")
-            self._settle(target.parent)
+            self._settled(target.parent)
         reach("commit.done")
         return True
 
@@ -176,7 +176,24 @@ class FolderStore:
                 draft.unlink()
             raise cannot_write(target, error) from error
 
-    def _settle(self, folder: Path) -> None:
+    def settle(self, folder: str) -> None:
+        """Force the names of a folder of the store to disk.
+
+        Raises:
+            OSError: that fails.
+        """
+        self._settled(inside(self.path, folder))
+
+    def folders(self, folder: str) -> list[str]:
+        """The folders in a folder of the store, in order of their names; none where there is no such one."""
+        try:
+            with os.scandir(inside(self.path, folder)) as entries:
+                found = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        except FileNotFoundError:
+            return []
+        return [f"{folder}/{name}" for name in found]
+
+    def _settled(self, folder: Path) -> None:
         """Force a folder's entries to disk, so that a new name survives a power cut."""
         if self.durable:
             handle = os.open(folder, os.O_RDONLY)

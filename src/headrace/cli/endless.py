@@ -85,6 +85,8 @@ def _print_until_interrupted(db: Database, queries: Sequence[Query], view: str, 
         typer.echo(f"headrace: new in this store: {', '.join(db.differences.added)}", err=True)
     if db.differences.dropped:
         typer.echo(f"headrace: dropped from this store: {', '.join(db.differences.dropped)}", err=True)
+    if db.differences.anew:
+        typer.echo(f"headrace: begun anew in this store: {', '.join(db.differences.anew)}", err=True)
     printer = _Printer(view, format_, named=len(queries) > 1)
     followers = [threading.Thread(target=printer.follow, args=(query,), daemon=True) for query in queries]
     with _interruption() as interrupted:

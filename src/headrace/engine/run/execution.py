@@ -30,7 +30,7 @@ from headrace.engine.run.watched import Watched
 from headrace.engine.shown.status import Status, status_of
 from headrace.engine.shown.summary import Summary, summarise
 from headrace.engine.views.subscription import Subscription
-from headrace.errors import EndedError, ExecutionError, StoreError, UserError, told
+from headrace.errors import EndedError, ExecutionError, StoreError, UserError, told, warn
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import RelationInfo, StreamInfo
 from headrace.language.defaults import INITIAL, Defaults
@@ -42,7 +42,7 @@ from headrace.runtime.delivery.clients import Clients
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment, Reached
 from headrace.runtime.delivery.deliveries import Deliveries
 from headrace.runtime.driver.beside.catch_up import Ahead
-from headrace.runtime.driver.beside.starting_at import AnswerStart, join
+from headrace.runtime.driver.beside.starting_at import AnswerStart, begin_anew, join
 from headrace.runtime.driver.change.refresh import Refreshed
 from headrace.runtime.driver.change.replace import Replacement
 from headrace.runtime.driver.change.wanted import Settle, Wanted
@@ -180,8 +180,36 @@ class Execution:
         new = {name: start for name, start in past.items() if name in self.differences.added}
         new |= _resumed(self._defined, self.run)
         defined = self._defined
-        join(self.run, new, Wanted(defined.plans, defined.streams, description, _holds(defined)))
+        wanted = Wanted(defined.plans, defined.streams, description, _holds(defined), defined.not_answered)
+        if self.differences.anew:
+            self._begin_anew(self.differences.anew, wanted, new)
+        join(self.run, new, wanted)
         self._sweep_streams()
+
+    def _begin_anew(self, names: Sequence[str], wanted: Wanted, later: Collection[str]) -> None:
+        """Let queries go on without their state, and say what they lack.
+
+        Args:
+            names: theirs.
+            wanted: what the run is to be.
+            later: queries that join after them.
+        """
+        assert wanted.description is not None
+        plans = {name: plan for name, plan in wanted.plans.items() if name not in later}
+        described = wanted.description.without(later)
+        begin_anew(
+            self.run,
+            names,
+            replace(wanted, plans=plans, description=described, to_pause={*wanted.to_pause, *later}),
+        )
+        for name in names:
+            gaps = self.run.reading.queries.gaps.get(name, ())
+            domain = self._defined.queries[name].domain
+            lacks = f"it says {gaps[-1].text(domain)}" if gaps else "it lacks nothing"
+            warn(
+                f"{name} is carried out in another way than its store has it: another version wrote that, or "
+                f"a function is another one. Its state is of no use, so that {lacks}"
+            )
 
     @property
     def running(self) -> bool:

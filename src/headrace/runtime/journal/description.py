@@ -14,6 +14,7 @@ from headrace.algebra.memory import Memory
 from headrace.algebra.system_streams import system_stream
 from headrace.errors import StoreError
 from headrace.lowering.graph import Merge
+from headrace.lowering.identity import STATE_FORMAT
 from headrace.runtime.journal.definition import Definition, packed_definition, unpacked_definition
 from headrace.runtime.journal.forms import Form, packed_form, unpacked_form
 from headrace.runtime.journal.gap import Gap, with_gap
@@ -21,6 +22,9 @@ from headrace.runtime.journal.plans import Packed
 from headrace.time import INFINITY, TimeDomain
 
 T = TypeVar("T")
+
+_UNSAID: Final = 7
+"""The format of the state of a store whose records do not say it."""
 
 _SHOWN: Final = 400
 """So many characters of what a stream is read from are shown at most."""
@@ -100,6 +104,7 @@ class Description:
         memories: per query that remembers its streams for less than they allow, for how long; None where an
             earlier Headrace has written it.
         earlier: per query another identity by which an earlier Headrace has known it; it is not stored.
+        state_format: the format of the operators' state.
     """
 
     queries: Mapping[str, str]
@@ -123,6 +128,7 @@ class Description:
     gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
     memories: Mapping[str, tuple[Memory, ...]] | None = field(default_factory=dict)
     earlier: Mapping[str, str] = field(default_factory=dict)
+    state_format: int = STATE_FORMAT
 
     def gaps_of(self, query: str) -> tuple[Gap, ...]:
         """The instants about which a query says nothing, the one included in which it is paused."""
@@ -148,6 +154,13 @@ class Description:
             choices=left(self.choices),
         )
 
+    def forgetting(self, queries: Collection[str]) -> Description:
+        """The same without what is known of how some queries are carried out, whose state cannot be read."""
+        kept = {name: identity for name, identity in self.queries.items() if name not in queries}
+        if kept:
+            return replace(self, queries=kept)
+        return replace(self, queries={}, shared={}, merges=(), exchanges={})
+
     @property
     def readable(self) -> Mapping[str, Form]:
         """What readers have to know of the queries that are answered or paused, as far as it is recorded."""
@@ -172,10 +185,12 @@ class Differences:
     Attributes:
         added, dropped: the queries that only the run has, and those that only the store has; a query that is
             paused is one that both have.
+        anew: those that both have and this Headrace carries out in another way: their state is of no use.
     """
 
     added: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
+    anew: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.added or self.dropped)
@@ -245,6 +260,7 @@ def unpacked(content: Mapping[str, Any]) -> Description:
         content.get("levels", {}),
         {name: tuple(Gap(**gap) for gap in gaps) for name, gaps in content.get("gaps", {}).items()},
         _memories(content.get("memories")),
+        state_format=content.get("state_format", _UNSAID),
     )
 
 
@@ -280,19 +296,35 @@ def differences(theirs: Description, ours: Description, folder: str) -> Differen
             hint="start it as before, with or without keep_results=False (--format null), or choose an empty "
             "folder",
         )
+    for name in sorted(ours.streams.keys() & theirs.streams.keys()):
+        if theirs.streams[name] != ours.streams[name]:
+            raise _another_stream(name, theirs.streams[name], ours.streams[name], folder)
     paused = {name: one.identity for name, one in theirs.paused.items()}
-    for what, mine, its in (
-        ("query", ours.queries, {**theirs.queries, **paused}),
-        ("stream", ours.streams, theirs.streams),
-    ):
-        for name in sorted(mine.keys() & its.keys()):
-            if its[name] not in (mine[name], ours.earlier.get(name) if what == "query" else None):
-                if what == "query":
-                    raise _another_query(name, theirs, ours, folder)
-                raise _another_stream(name, its[name], mine[name], folder)
+    known = {**theirs.queries, **paused}
+    others = [
+        name
+        for name in sorted(ours.queries.keys() & known.keys())
+        if known[name] not in (ours.queries[name], ours.earlier.get(name))
+    ]
+    for name in others:
+        if not _is_same_text(name, theirs, ours):
+            raise _another_query(name, theirs, folder)
     return Differences(
-        tuple(sorted(ours.queries.keys() - theirs.queries.keys() - theirs.paused.keys())),
-        tuple(sorted((theirs.queries.keys() | theirs.paused.keys()) - ours.queries.keys() - ours.to_pause)),
+        tuple(sorted(ours.queries.keys() - known.keys())),
+        tuple(sorted(known.keys() - ours.queries.keys() - ours.to_pause)),
+        tuple(others),
+    )
+
+
+def _is_same_text(query: str, theirs: Description, ours: Description) -> bool:
+    """Whether a query means the same in both: its text is the same, and so are those of what it may read."""
+    stored, given = ({(one.kind, one.name): one for one in of.catalog or ()} for of in (theirs, ours))
+    if ("QUERY", query) not in stored.keys() & given.keys():
+        return False
+    read = [key for key in stored.keys() & given.keys() if key[0] in ("STREAM", "RELATION")]
+    return all(
+        (stored[key].text, stored[key].dialect) == (given[key].text, given[key].dialect)
+        for key in (("QUERY", query), *read)
     )
 
 
@@ -305,20 +337,8 @@ def _another_stream(name: str, stored: str, given: str, folder: str) -> StoreErr
     )
 
 
-def _another_query(name: str, theirs: Description, ours: Description, folder: str) -> StoreError:
-    """Why a query of a store is not the one of the same name that a run has.
-
-    A query's identity is that of its operators, which another version may have chosen for the same text.
-    """
-    stored, given = (
-        [one.text for one in of.catalog or () if one.kind == "QUERY" and one.name == name]
-        for of in (theirs, ours)
-    )
-    if stored and stored == given:
-        return StoreError(
-            f"the store {folder} carries out the query {name} in another way than this Headrace would",
-            hint="use the version that wrote it, with the same functions; or give this query another name",
-        )
+def _another_query(name: str, theirs: Description, folder: str) -> StoreError:
+    """Why a query of a store is not the one of the same name that a run has."""
     perhaps = "; if it is that, use the version that wrote it" if theirs.catalog is None else ""
     return StoreError(
         f"the store {folder} is for another query {name} than the one given now",
@@ -336,7 +356,7 @@ def where_they_differ(one: str, other: str) -> tuple[str, str]:
 
 
 def refuse(found: Differences, theirs: Description, folder: str) -> None:
-    """Refuse a run to the end of its input that has queries which its store does not have.
+    """Refuse a run to the end of its input that has queries which its store lacks, or has otherwise.
 
     What a store with a catalog has is dropped only where that was said; others know what they were given.
 
@@ -352,6 +372,12 @@ def refuse(found: Differences, theirs: Description, folder: str) -> None:
         raise StoreError(
             f"the store {folder} has a query {found.dropped[0]}, which is not given now",
             hint="give it as well, or choose an empty folder",
+        )
+    if found.anew:
+        raise StoreError(
+            f"the store {folder} carries out the query {found.anew[0]} in another way than this Headrace "
+            "would, and what was read is not read again",
+            hint="use the version that wrote it, with the same functions; or choose an empty folder",
         )
     if found.added:
         raise StoreError(

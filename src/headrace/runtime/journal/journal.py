@@ -54,8 +54,8 @@ class Journal:
         description: what the run is; a new store is made for it.
 
     Raises:
-        StoreError: another driver holds the store, it is of another layout or state format, or it is not a
-            store of ours.
+        StoreError: another driver holds the store, it is of another layout or a later state format, or it is
+            not a store of ours.
     """
 
     def __init__(self, store: FolderStore, description: Description) -> None:
@@ -179,24 +179,27 @@ class Journal:
 
 
 def load_description(store: FolderStore) -> Description:
-    """What a store says it is for.
+    """What a store says it is for. State of an earlier format is of no use, and all else is read.
 
     Raises:
-        StoreError: it is not a store, or has another layout or state format.
+        StoreError: it is not a store, or has another layout, or state of a later format.
         DamagedFileError: its `store.json` is damaged.
     """
     content = _load_label(store)
     if content.get("product") != "headrace":
         raise StoreError(f"{store.path} is not a Headrace store", hint="choose an empty folder")
-    for name, what, ours in (
-        ("layout", "layout", LAYOUT),
-        ("state_format", "operator state of format", STATE_FORMAT),
-    ):
-        if content.get(name) != ours:
-            raise StoreError(
-                f"{store.path} has {what} {content.get(name)}, and this Headrace reads {ours}",
-                hint="use the version that wrote it, or choose an empty folder",
-            )
+    layout, of_state = content.get("layout"), content.get("state_format")
+    if layout != LAYOUT:
+        raise StoreError(
+            f"{store.path} has layout {layout}, and this Headrace reads {LAYOUT}",
+            hint="use the version that wrote it, or choose an empty folder",
+        )
+    if not isinstance(of_state, int) or of_state > STATE_FORMAT:
+        raise StoreError(
+            f"{store.path} has operator state of format {of_state}, and this Headrace reads those up to "
+            f"{STATE_FORMAT}",
+            hint="use the version that wrote it, or a later one",
+        )
     try:
         return unpacked(content)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -265,8 +268,8 @@ def _claim(store: FolderStore, ours: Description) -> Description:
     """Make the folder ours, or see that it is a store; what it was made for."""
     if not Path(store.path, "store.json").exists():
         refuse_foreign(Path(store.path))
-        versions = {"layout": LAYOUT, "state_format": STATE_FORMAT}
-        store.put_if_absent("store.json", seal({"product": "headrace", **versions, **packed(ours)}))
+        label = {"product": "headrace", "layout": LAYOUT, **packed(ours)}
+        store.put_if_absent("store.json", seal(label))
         return ours
     return load_description(store)
 

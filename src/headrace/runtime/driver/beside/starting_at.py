@@ -8,7 +8,8 @@ with the rows that come: none is missing, and none comes twice, since the change
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -39,6 +40,8 @@ from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.journal.retained import Retained
 from headrace.runtime.tasks.messages import RetainedFile
 from headrace.time import BEGINNING, INFINITY
+
+_LOG: Final = logging.getLogger("headrace")
 
 MOST_ROWS: Final = 500_000
 """About how many rows an epoch over the past takes, for which others wait."""
@@ -394,4 +397,42 @@ def join(run: Run, past: Mapping[str, AnswerStart], wanted: Wanted) -> None:
         described = None if wanted.description is None else wanted.description.without(waiting)
         run.change(JoinRun(replace(wanted, plans=known, description=described), found))
     if any(plan != wanted.plans[name] for name, plan in strong.items()):
+        run.change(Redefine(wanted))
+
+
+def begin_anew(run: Run, names: Collection[str], wanted: Wanted) -> None:
+    """Let queries go on that were paused since their state is of no use.
+
+    Those whose streams keep the rows that they need are brought to the present over these, and lack nothing.
+    The others answer over the rows that come from now on, and have a gap.
+
+    Args:
+        run: the run that is to answer them.
+        names: theirs.
+        wanted: what the run is with all of them.
+
+    Raises:
+        StoreError: rows cannot be read, or a record cannot be written.
+    """
+    waiting = list(names)
+
+    def known(name: str) -> Wanted:
+        left = {other for other in waiting if other != name}
+        plans = {query: plan for query, plan in wanted.plans.items() if query not in left}
+        described = None if wanted.description is None else wanted.description.without(left)
+        return replace(wanted, plans=plans, description=described, to_pause={*wanted.to_pause, *left})
+
+    for name in names:
+        waits = name in wanted.holds
+        catching_up = past_pause(run, name, wanted.plans[name], wanted.streams, waits=waits)
+        if catching_up is None:
+            continue
+        try:
+            found = brought(catching_up)
+        except UserError as error:
+            _LOG.warning("%s cannot be brought to the present over the rows that are kept: %s", name, error)
+            continue
+        run.change(JoinRun(known(name), found))
+        waiting.remove(name)
+    if waiting:
         run.change(Redefine(wanted))

@@ -133,7 +133,7 @@ class Run:
             past: the queries that are left out where the store does not have them, since they are to join.
 
         Returns:
-            What was added and dropped.
+            What was added and dropped; and what is paused now, since its state is of no use.
 
         Raises:
             StoreError: a record is damaged, the store is for other queries or streams, or an input is not
@@ -149,7 +149,8 @@ class Run:
             resumed = {
                 name for name in description.queries if name in present.paused and present.paused[name].keeps
             }
-            self._go_on_with(present, dict(commits[-1].failed), ({*past} & {*found.added}) | resumed)
+            failed, later = dict(commits[-1].failed), ({*past} & {*found.added}) | resumed
+            self._go_on_with(present, failed, later, found.anew)
             self._last.look_again()
         elif journal.present(commits).catalog != description.catalog:
             # What the store was made for says what is defined until there is a record.
@@ -158,15 +159,20 @@ class Run:
         self.sweep_strays()
         return found
 
-    def _go_on_with(self, present: Description, failed: dict[str, Reason], left_out: Collection[str]) -> None:
-        """Take over the queries of a store, then change them to those that are given but some."""
+    def _go_on_with(
+        self, present: Description, failed: dict[str, Reason], later: Collection[str], anew: Collection[str]
+    ) -> None:
+        """Take over the queries of a store, then change them to those that are given.
+
+        Those that answer later are left out, and those that begin anew, whose state is of no use, paused.
+        """
         plans, holds = self._last.queries.plans, self._last.queries.holds
-        self._last.go_on_with(QuerySet.resumed(plans, present, failed, holds))
+        self._last.go_on_with(QuerySet.resumed(plans, present.forgetting(anew), failed, holds))
+        left_out = {*later, *anew}
         asked = self._last.description.without(left_out)
         changed = present.queries.keys() != asked.queries.keys()
-        changed |= any(
-            self._last.queries.plans[name] != plan for name, plan in plans.items() if name in present.queries
-        )
+        known = self._last.queries.plans
+        changed |= any(known[name] != plan for name, plan in plans.items() if name in known)
         # Those that are left out bring the catalog with them when they join.
         changed |= present.catalog != asked.catalog and not left_out
         if changed or not self._last.points.keys() - self._last.streams.keys() <= self._last.declared.keys():

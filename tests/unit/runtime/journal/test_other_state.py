@@ -26,7 +26,7 @@ QUERIES = {
     "early": "SELECT COUNT(*) AS n FROM s [RANGE 5]",
     "plain": "SELECT x FROM s WHERE x % 2 = 0",
 }
-CHANGED, LAST = 30, 60
+CHANGED, LAST = 16, 30
 
 
 def opened(storage: Path | None, retain: str) -> hr.Database:

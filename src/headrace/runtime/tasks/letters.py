@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.letters import letters_schema
-from headrace.elements import Batch, BoolArray, take_rows
+from headrace.elements import Batch, BoolArray, integers, take_rows
 from headrace.operators.contract import Report
-from headrace.runtime.sources.rows.contract import Rejected
+from headrace.runtime.sources.rows.contract import Places, Read, Rejected
 from headrace.runtime.store.segments import SegmentWriter
 from headrace.runtime.tasks.messages import EpochWork, LetterFile, ResultRef
 from headrace.runtime.writing.texts import row_texts
@@ -46,6 +47,7 @@ class DeadLetters:
         self._work = work
         self._rows: list[tuple[str | None, int | None, str, str, str]] = []
         self._whole: dict[str, list[pa.Table]] = {}
+        self._places: Places | None = None
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -59,14 +61,34 @@ class DeadLetters:
             told = [(part.reason, part.place, part.text, None) for part in rejected]
             self._keep(stream, nothing, told)
 
+    def numbered(self, read: Read) -> pa.RecordBatch:
+        """The rows that are read next, with their numbers in a column where their places are known.
+
+        `drop` finds the places by that column, and `without_numbers` takes it away again.
+
+        Args:
+            read: the rows, all of one source.
+        """
+        self._places = read.places
+        if read.places is None or not read.rows.num_columns:
+            return read.rows
+        numbers = pa.array(np.arange(read.rows.num_rows, dtype=np.int64))
+        return read.rows.append_column(pa.field(_NUMBER, BIGINT), numbers)
+
     def drop(self, stream: str, rows: pa.RecordBatch, reasons: Sequence[str]) -> None:
         """Rows of a stream whose timestamp is of no use, or that are late; each with its reason."""
-        texts = list(zip(row_texts(rows), reasons, strict=True))
-        self._rows += [(stream, None, reason, text, "") for text, reason in texts]
+        if not rows.num_rows:
+            return
+        places = [""] * rows.num_rows
+        if self._places is not None and _NUMBER in rows.schema.names:
+            places = self._places.find(integers(rows.column(_NUMBER)))
+            rows = without_numbers(rows)
+        told = list(zip(reasons, places, row_texts(rows), strict=True))
+        self._rows += [(stream, None, reason, text, place) for reason, place, text in told]
         columns = self._columns(stream)
-        if columns is not None and rows.num_rows:
+        if columns is not None:
             whole = pa.Table.from_batches([rows.select(list(columns.names))])
-            self._keep(stream, whole, [(reason, "", text, None) for text, reason in texts])
+            self._keep(stream, whole, [(*one, None) for one in told])
 
     def reporter(self, node: int) -> Report:
         """What an operator of a node reports of elements whose expression fails."""
@@ -146,6 +168,15 @@ class DeadLetters:
         ]
         schema = kept_schema(columns)
         self._whole.setdefault(stream, []).append(pa.table([*rows.columns, *added], schema))
+
+
+_NUMBER: Final = "\0number"
+"""A column that no stream can have: which of the rows that were read together a row is."""
+
+
+def without_numbers(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows without the column that `DeadLetters.numbered` has added, if it has."""
+    return rows.drop_columns([_NUMBER]) if _NUMBER in rows.schema.names else rows
 
 
 def column_of_letters(rows: pa.Table, name: str) -> pa.ChunkedArray:

@@ -25,7 +25,7 @@ from headrace.runtime.sources.rows.contract import Read
 from headrace.runtime.tasks.changes import applicable
 from headrace.runtime.tasks.counts import Extent
 from headrace.runtime.tasks.events import elements_of, promised_by, sync_times, usable_events
-from headrace.runtime.tasks.letters import DeadLetters
+from headrace.runtime.tasks.letters import DeadLetters, without_numbers
 from headrace.runtime.tasks.memory import Left, Memories
 from headrace.runtime.tasks.messages import RelationInput, StreamInput
 from headrace.runtime.tasks.task import Task, label
@@ -85,7 +85,9 @@ def take_in_relation(task: Task, reading: str, read: Read, place: int) -> Arriva
     """
     task.letters.reject(reading, read.rejected)
     with task.watch("take in"):
-        batch, empty = _lasting(reading, task.work.relations[reading], read.rows, task.letters)
+        rows = task.letters.numbered(read)
+        batch, empty = _lasting(reading, task.work.relations[reading], rows, task.letters)
+        batch = batch.with_payload(without_numbers(batch.payload))
     _run_prefix(task, reading, _numbered(task.work.relations[reading], batch, place), {})
     return Arrivals(rows=len(batch), rejected=len(read.rejected) + empty)
 
@@ -314,7 +316,7 @@ def _timed(
 
     Those without a usable timestamp and those that are late are set apart.
     """
-    sent, promise = _without_heartbeats(stream, _stamped(stream, read.rows))
+    sent, promise = _without_heartbeats(stream, _stamped(stream, letters.numbered(read)))
     events = stream.changes if isinstance(stream.changes, Events) else None
     if events is not None:
         sent, promised = promised_by(events, sent, stream.newest)
@@ -333,7 +335,7 @@ def _timed(
         promise=max(promise, found.arrivals.promise),
         overdue=overdue,
     )
-    return elements_of(events, rows, times), times, seen
+    return elements_of(events, without_numbers(rows), times), times, seen
 
 
 def _without_late(

@@ -11,6 +11,7 @@ sent need not be encoded.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial, wraps
 from typing import Concatenate, ParamSpec
 
@@ -205,6 +206,8 @@ def run_rows(
     given = columns.given.select(tuple(map(columns.given.names.index, needed)))
     for batch in batches:
         read = columns.computed(typed_rows(batch, given, stream, count), wanted)
+        # Where a row is in a task's share of a frame tells nobody anything.
+        read = replace(read, places=None)
         seen = seen.beside(take_in(task, stream, read, judge, memories, count))
         count += batch.num_rows
     yield from _finished(task, {stream: seen}, {})

@@ -44,8 +44,10 @@ class TalliedRows:
         external = np.asarray(mask.to_numpy(zero_copy_only=False))
         if not external.any():
             return read
-        self._take(take_rows(read.rows, np.flatnonzero(external)))
-        return replace(read, rows=take_rows(read.rows, np.flatnonzero(~external)))
+        self._take(take_rows(self._task.letters.numbered(read), np.flatnonzero(external)))
+        kept = np.flatnonzero(~external)
+        places = None if read.places is None else read.places.kept(kept)
+        return replace(read, rows=take_rows(read.rows, kept), places=places)
 
     def _take(self, rows: pa.RecordBatch) -> None:
         ends, counts = self._events.ends, self._events.counts

@@ -65,6 +65,21 @@ def test_messages_of_all_partitions_are_rows_with_what_kafka_says_of_them(broker
         ]  # fmt: skip
 
 
+def test_rows_that_are_late_or_ahead_of_the_clock_have_the_offsets_of_their_messages(broker: str) -> None:
+    topic = Topic(broker)
+    times = ("2024-01-01 00:00:05", "2024-01-01 00:00:01", "2999-01-01", "2024-01-01 00:00:09", "2024-01-01")
+    topic.send(*({"v": place, "ts": at} for place, at in enumerate(times)))
+    with hr.connect(runner="inline") as db:
+        db.execute(topic.stream("v BIGINT, ts TIMESTAMP"))
+        db.execute(SAID + "SELECT v FROM s")
+        db.start()
+        wait_until(lambda: values(db), [0, 3])
+        places = sorted((one["place"], one["reason"][:13]) for one in db.dead_letters().to_pylist())
+    label = f"{topic.name}/0"
+    late, ahead = "late: older t", "the timestamp"
+    assert places == [(f"{label}:1", late), (f"{label}:2", ahead), (f"{label}:4", late)]
+
+
 def test_a_message_that_is_not_a_row_is_a_dead_letter_with_its_offset(broker: str) -> None:
     topic = Topic(broker)
     topic.send(row(1), b"poison", b"\xff", b" ", None, {"v": "x", "ts": 1}, row(2))

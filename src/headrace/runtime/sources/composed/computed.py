@@ -68,11 +68,15 @@ class ComputedColumns:
                 for row in np.flatnonzero(mask).tolist():
                     reasons.setdefault(row, f"{name} cannot be computed: {reason}")
         if not reasons:
-            return Read(rows, read.rejected)
+            return replace(read, rows=rows)
         failed = sorted(reasons)
         texts = row_texts(read.rows.take(pa.array(failed)))
-        rejected = [Rejected(text, reasons[row], "") for row, text in zip(failed, texts, strict=True)]
-        return Read(rows.take(np.delete(np.arange(rows.num_rows), failed)), (*read.rejected, *rejected))
+        places = [""] * len(failed) if read.places is None else read.places.find(np.array(failed))
+        found = zip(failed, texts, places, strict=True)
+        rejected = [Rejected(text, reasons[row], place) for row, text, place in found]
+        good = np.delete(np.arange(rows.num_rows), failed)
+        kept = None if read.places is None else read.places.kept(good)
+        return Read(rows.take(good), (*read.rejected, *rejected), kept)
 
 
 @dataclass(frozen=True)

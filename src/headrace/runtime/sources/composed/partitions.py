@@ -7,7 +7,7 @@ goes before one in the file, `__HIVE_DEFAULT_PARTITION__` is NULL, and `%3A` and
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import numpy as np
@@ -93,7 +93,7 @@ class PartitionedSource:
                     else read.rows.column(plain.index(name))
                     for name in columns
                 ]
-                yield Read(record_batch(found, schema, count), read.rejected)
+                yield replace(read, rows=record_batch(found, schema, count))
 
     def _stretches(self, start: int, end: int) -> Iterator[tuple[int, int, int]]:
         """The positions between `start` and `end`, cut where the values change: from, to, row of values."""

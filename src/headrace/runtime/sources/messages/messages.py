@@ -16,7 +16,7 @@ from headrace.elements import BoolArray, Int64Array, concat_rows, record_batch
 from headrace.errors import HeadraceError
 from headrace.runtime.outside.trouble import is_away
 from headrace.runtime.sources.messages.memory import NO_TIME
-from headrace.runtime.sources.rows.contract import TEXT_LIMIT, Read, Rejected
+from headrace.runtime.sources.rows.contract import TEXT_LIMIT, Places, Read, Rejected
 from headrace.schema import BIGINT, BINARY, STRING, TIMESTAMP, Field, Schema
 
 METADATA: Final[Mapping[str, tuple[pa.DataType, ...]]] = MappingProxyType(
@@ -149,7 +149,7 @@ def rows_of(form: MessageFormat, messages: Messages, wanted: Schema) -> Read:
     plain = Schema(tuple(field for field in wanted if field.name not in METADATA))
     read, numbers = _read(form, label, messages, plain)
     if len(plain) == len(wanted):
-        return read
+        return _placed(read, label, messages.offsets[numbers])
     given = dict(zip(plain.names, read.rows.columns, strict=True))
     wrong = np.zeros(len(numbers), np.bool_)
     for field in wanted:
@@ -158,7 +158,20 @@ def rows_of(form: MessageFormat, messages: Messages, wanted: Schema) -> Read:
             wrong |= bad
     rows = record_batch([given[name] for name in wanted.names], wanted, len(numbers))
     reason = "the key is not UTF-8 text"
-    return without(wrong, reason, Read(rows, read.rejected), numbers, label, messages)[0]
+    read, numbers = without(wrong, reason, Read(rows, read.rejected), numbers, label, messages)
+    return _placed(read, label, messages.offsets[numbers])
+
+
+def _placed(read: Read, label: str, offsets: Int64Array) -> Read:
+    """Rows with the places of their messages.
+
+    Args:
+        read: the rows.
+        label: what the messages are of.
+        offsets: int64[rows], theirs.
+    """
+    places = Places(lambda rows: [f"{label}:{offset}" for offset in offsets[rows].tolist()])
+    return Read(read.rows, read.rejected, places)
 
 
 def _read(form: MessageFormat, label: str, messages: Messages, wanted: Schema) -> MessageRows:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 import pyarrow as pa
 
+from headrace.elements import Int64Array
 from headrace.runtime.sources.files.remote import Place
 from headrace.schema import Schema
 
@@ -37,16 +38,37 @@ class Rejected:
 
 
 @dataclass(frozen=True, eq=False)
+class Places:
+    """Where in their source rows are, such as `bids.csv:17`; worked out for those that somebody asks for.
+
+    Attributes:
+        find: the places of some of the rows, by their numbers (int64[n]).
+    """
+
+    find: Callable[[Int64Array], list[str]]
+
+    def kept(self, rows: Int64Array) -> Places:
+        """The places of some of the rows, which are numbered anew.
+
+        Args:
+            rows: int64[n], their numbers so far.
+        """
+        return Places(lambda asked: self.find(rows[asked]))
+
+
+@dataclass(frozen=True, eq=False)
 class Read:
     """Some rows of a source.
 
     Attributes:
         rows: the wanted columns, in the wanted order, with the types of the source's schema.
         rejected: rows of the same stretch of input that could not be read.
+        places: where the rows are; None where nobody knows.
     """
 
     rows: pa.RecordBatch
     rejected: tuple[Rejected, ...] = ()
+    places: Places | None = None
 
 
 class SplitSource(Protocol):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.elements import BoolArray, concat_rows, empty_columns, record_batch
+from headrace.elements import BoolArray, Int64Array, concat_rows, empty_columns, record_batch
 from headrace.errors import SourceError
 from headrace.nested import innermost, is_nested
-from headrace.runtime.sources.rows.contract import BATCH_BYTES, BATCH_ROWS, Read, Rejected
+from headrace.runtime.sources.rows.contract import BATCH_BYTES, BATCH_ROWS, Places, Read, Rejected
 from headrace.runtime.sources.rows.widening import convert, raw_counts
 from headrace.runtime.writing.texts import row_texts
 from headrace.schema import DOUBLE, STRING, Schema, sql_type
@@ -35,8 +36,9 @@ def typed_rows(batch: pa.RecordBatch, schema: Schema, label: str, first_row: int
     Raises:
         pa.ArrowInvalid: a column is damaged.
     """
+    where = Places(lambda rows: [f"{label}:{first_row + row + 1}" for row in rows.tolist()])
     if not len(schema):
-        return Read(empty_columns(batch.num_rows))
+        return Read(empty_columns(batch.num_rows), places=where)
     columns, told, reasons = [], [], dict[int, str]()
     for field, column in zip(schema, batch.columns, strict=True):
         values, bad = convert(column, field.type)
@@ -48,14 +50,13 @@ def typed_rows(batch: pa.RecordBatch, schema: Schema, label: str, first_row: int
         told.append(values if bad is None else _with_counts(values, bad, column))
     rows = record_batch(columns, schema, batch.num_rows)
     if not reasons:
-        return Read(rows)
+        return Read(rows, places=where)
     places = sorted(reasons)
     texts = row_texts(pa.RecordBatch.from_arrays(told, list(schema.names)).take(pa.array(places)))
-    rejected = (
-        Rejected(text, reasons[row], f"{label}:{first_row + row + 1}")
-        for row, text in zip(places, texts, strict=True)
-    )
-    return Read(rows.take(np.delete(np.arange(len(rows)), places)), tuple(rejected))
+    found = zip(places, texts, where.find(np.array(places)), strict=True)
+    rejected = tuple(Rejected(text, reasons[row], place) for row, text, place in found)
+    good = np.delete(np.arange(len(rows)), places)
+    return Read(rows.take(good), rejected, where.kept(good))
 
 
 def _beyond(dtype: pa.DataType) -> str:
@@ -73,7 +74,7 @@ def with_nulls(read: Read, wanted: Schema) -> Read:
     given = dict(zip(read.rows.schema.names, read.rows.columns, strict=True))
     count = read.rows.num_rows
     columns = [given.get(field.name, pa.nulls(count, field.type)) for field in wanted]
-    return Read(record_batch(columns, wanted, count), read.rejected)
+    return replace(read, rows=record_batch(columns, wanted, count))
 
 
 def gather(reads: Iterable[Read]) -> Iterator[Read]:
@@ -95,7 +96,23 @@ def _together(reads: list[Read]) -> Read:
     if len(reads) == 1:
         return reads[0]
     rejected = (row for read in reads for row in read.rejected)
-    return Read(concat_rows([read.rows for read in reads]), tuple(rejected))
+    rows, places = [read.rows for read in reads], [read.places for read in reads]
+    return Read(concat_rows(rows), tuple(rejected), _places_together(rows, places))
+
+
+def _places_together(rows: list[pa.RecordBatch], places: list[Places | None]) -> Places | None:
+    """The places of rows that are laid end to end."""
+    known = [one for one in places if one is not None]
+    if len(known) < len(places):
+        return None
+    begins = np.concatenate([[0], np.cumsum([one.num_rows for one in rows])])
+
+    def find(asked: Int64Array) -> list[str]:
+        parts = np.searchsorted(begins, asked, side="right") - 1
+        found = zip(parts.tolist(), (asked - begins[parts]).tolist(), strict=True)
+        return [known[part].find(np.array([row]))[0] for part, row in found]
+
+    return Places(find)
 
 
 def _with_counts(values: pa.Array, bad: BoolArray, column: pa.Array) -> pa.StringArray:

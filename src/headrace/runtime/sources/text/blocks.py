@@ -72,7 +72,11 @@ class Block:
         text = read[:TEXT_LIMIT]
         if end - start > 4 * TEXT_LIMIT or len(read) > TEXT_LIMIT:
             text = f"{text}... ({end - start} bytes in all)"
-        return Rejected(text, reason, f"{self.part.label}:{self._place(start)}")
+        return Rejected(text, reason, self.place(start))
+
+    def place(self, start: int) -> str:
+        """Where the row is that begins at a byte of `data`."""
+        return f"{self.part.label}:{self._place(start)}"
 
     def _place(self, start: int) -> str:
         byte = self.offset + start

@@ -20,7 +20,7 @@ from headrace.runtime.outside.trouble import reading
 from headrace.runtime.sources.files.files import list_files, overlaps
 from headrace.runtime.sources.files.remote import ACCOUNT_OPTIONS, Place, account_of
 from headrace.runtime.sources.rows import written_times
-from headrace.runtime.sources.rows.contract import Read
+from headrace.runtime.sources.rows.contract import Places, Read
 from headrace.runtime.sources.rows.options import check_known, flag, missing_of, renamed, required, whole
 from headrace.runtime.sources.rows.rows import gather, with_nulls
 from headrace.runtime.sources.rows.values import infer_type
@@ -244,7 +244,8 @@ def parse_block(block: Block, names: tuple[str, ...], wanted: Schema, form: CsvF
         records = _records(block, len(names), form) if reasons else None
         if records is not None:
             records.reasons.update(reasons)
-        return read_without(values, wanted, count, reasons, records)
+        where = Places(lambda rows: (records or _records(block, len(names), form)).places(rows))
+        return read_without(values, wanted, count, reasons, records, where)
     return _parse_carefully(block, len(names), places, wanted, form)
 
 
@@ -261,7 +262,8 @@ def _parse_carefully(block: Block, width: int, places: list[int], wanted: Schema
     assert count == len(kept), f"Arrow found {count} rows where there are {len(kept)}"
     values, reasons = parse_columns(columns, wanted, trim=True, null=form.null, times=form.times)
     records.reasons.update({int(kept[row]): reason for row, reason in reasons.items()})
-    return read_without(values, wanted, count, reasons, records)
+    where = Places(lambda rows: records.places(kept[rows]))
+    return read_without(values, wanted, count, reasons, records, where)
 
 
 def _records(block: Block, width: int, form: CsvFormat) -> BlockRecords:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from headrace.algebra.debezium import OPERATION, path_in_record, record_columns
 from headrace.elements import Int64Array, record_batch
 from headrace.language.statements.formats import ChangeRecords
-from headrace.runtime.sources.rows.contract import Read
+from headrace.runtime.sources.rows.contract import Places, Read
 from headrace.runtime.sources.text.blocks import Block, is_utf8
 from headrace.runtime.sources.text.connect_types import Kinds, advice_on, kinds_of, sql_value
 from headrace.runtime.sources.text.json import JsonFiles, JsonSource, scan
@@ -86,7 +86,8 @@ class RecordSource(JsonSource):
         taken = pa.array(good, pa.int64())
         batch = record_batch([column.take(taken) for column in columns], wanted, len(good))
         starts: Int64Array = lines.starts[np.array(places, np.int64)[good]]
-        return Read(batch, lines.rejected()), starts
+        where = Places(lambda rows: [block.place(start) for start in starts[rows].tolist()])
+        return Read(batch, lines.rejected(), where), starts
 
 
 def open_records(

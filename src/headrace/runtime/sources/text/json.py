@@ -19,7 +19,7 @@ from headrace.runtime.outside.trouble import reading
 from headrace.runtime.sources.files.files import list_files
 from headrace.runtime.sources.files.remote import ACCOUNT_OPTIONS, Place, account_of
 from headrace.runtime.sources.rows import written_times
-from headrace.runtime.sources.rows.contract import Read
+from headrace.runtime.sources.rows.contract import Places, Read
 from headrace.runtime.sources.rows.options import check_known, missing_of, renamed, required
 from headrace.runtime.sources.rows.widening import warn_left_out
 from headrace.runtime.sources.rows.written_times import ISO, SYNONYMS, WrittenTimes, times_of
@@ -207,7 +207,8 @@ def parse_placed(
     values, reasons = _parse(records, kept, careful, keys, _Wish(wanted, times, needed))
     records.reasons.update({int(kept[row]): reason for row, reason in reasons.items()})
     good = np.delete(kept, list(reasons)) if reasons else kept
-    return read_without(values, wanted, len(kept), reasons, records), records.starts[good]
+    where = Places(lambda rows: records.places(kept[rows]))
+    return read_without(values, wanted, len(kept), reasons, records, where), records.starts[good]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.elements import Int64Array, record_batch
-from headrace.runtime.sources.rows.contract import Read, Rejected
+from headrace.runtime.sources.rows.contract import Places, Read, Rejected
 from headrace.runtime.sources.rows.written_times import ISO, WrittenTimes
 from headrace.runtime.sources.text.blocks import Block
 from headrace.schema import Schema, sql_type
@@ -66,6 +66,10 @@ class BlockRecords:
             for row in sorted(self.reasons)
         )
 
+    def places(self, rows: Int64Array) -> list[str]:
+        """Where some rows are, by their numbers."""
+        return [self.block.place(start) for start in self.starts[rows].tolist()]
+
 
 def parse_columns(
     columns: list[pa.Array], wanted: Schema, *, trim: bool, null: str | None, times: WrittenTimes = ISO
@@ -95,7 +99,12 @@ def parse_columns(
 
 
 def read_without(
-    columns: list[pa.Array], wanted: Schema, count: int, reasons: dict[int, str], records: BlockRecords | None
+    columns: list[pa.Array],
+    wanted: Schema,
+    count: int,
+    reasons: dict[int, str],
+    records: BlockRecords | None,
+    places: Places,
 ) -> Read:
     """The rows that have no reason, as they were parsed, with all rejected rows of the block.
 
@@ -105,9 +114,11 @@ def read_without(
         count: the number of rows.
         reasons: what is wrong with a row, by its place in the columns.
         records: the rows of the block, with all reasons; None where no row has one.
+        places: where the rows are.
     """
     rows = record_batch(columns, wanted, count)
     if reasons:
         good = np.delete(np.arange(count), list(reasons))
         rows = record_batch([column.take(pa.array(good)) for column in columns], wanted, len(good))
-    return Read(rows, records.rejected() if records else ())
+        places = places.kept(good)
+    return Read(rows, records.rejected() if records else (), places)

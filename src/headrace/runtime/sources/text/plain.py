@@ -15,7 +15,7 @@ from headrace.errors import SourceError
 from headrace.runtime.outside.trouble import reading
 from headrace.runtime.sources.files.files import list_files
 from headrace.runtime.sources.files.remote import ACCOUNT_OPTIONS, account_of
-from headrace.runtime.sources.rows.contract import Read, Rejected
+from headrace.runtime.sources.rows.contract import Places, Read, Rejected
 from headrace.runtime.sources.rows.options import check_known, required
 from headrace.runtime.sources.text.blocks import Block, is_utf8
 from headrace.runtime.sources.text.coding import OPTIONS, codings_of
@@ -40,16 +40,19 @@ class PlainText(LineSource):
         if is_utf8(data):
             lines = pc.split_pattern(pa.array([data.decode()], pa.large_string()), "\n").values
             rejected: tuple[Rejected, ...] = ()
+            where = Places(lambda rows: _records(block, data).places(rows))
         else:
             records = _records(block, data)
             records.refuse_non_text()
-            lines = pa.array([records.data(row).decode() for row in records.kept()], pa.large_string())
+            kept = records.kept()
+            lines = pa.array([records.data(row).decode() for row in kept], pa.large_string())
             rejected = records.rejected()
+            where = Places(lambda rows: records.places(kept[rows]))
         if b"\r" in data:
             lines = pc.replace_substring_regex(lines, "\r$", "")
         if not len(wanted):
-            return Read(empty_columns(len(lines)), rejected)
-        return Read(record_batch([lines.cast(STRING)], wanted, len(lines)), rejected)
+            return Read(empty_columns(len(lines)), rejected, where)
+        return Read(record_batch([lines.cast(STRING)], wanted, len(lines)), rejected, where)
 
 
 def open_text(

@@ -36,6 +36,7 @@ from headrace.time import (
     Duration,
     TimeDomain,
     duration_of,
+    format_instant,
     parse_duration,
 )
 
@@ -379,6 +380,29 @@ def instant_of(at: object, domain: TimeDomain) -> int:
         return int(moment.cast(TIMESTAMP).value)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise _not_a_timestamp(at) from error
+
+
+def check_unit(at: object, domain: TimeDomain, newest: int) -> None:
+    """Refuse a number of seconds or milliseconds for an instant, at which there is nothing for that reason.
+
+    Args:
+        at: the instant, as its user has written it.
+        domain: what instants of the answer are.
+        newest: the newest timestamp of the rows (instant).
+
+    Raises:
+        UserError: the number is an instant soon after 1970, and the rows are of years after that.
+    """
+    # The first bound is 1973 in seconds, the second one in microseconds.
+    first, last = 10**8, 10**14
+    if not isinstance(at, int) or domain is TimeDomain.INTEGER or not first <= at < last <= newest:
+        return
+    meant = at * (1_000 if at >= 10**11 else 1_000_000)
+    written, text = (format_instant(instant, domain) for instant in (at, meant))
+    raise UserError(
+        f"nothing holds at {at}, which is {written}",
+        hint=f"instants are microseconds since 1970: write {meant} or '{text}'",
+    )
 
 
 def _not_a_timestamp(at: object) -> UserError:

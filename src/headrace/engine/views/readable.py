@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from headrace.engine.inputs.times import instant_of
+from headrace.engine.inputs.times import check_unit, instant_of
 from headrace.engine.shown.display import html_of_rows, html_of_table
 from headrace.engine.views.frames import to_pandas, to_polars
 from headrace.engine.views.plot import chart_of
@@ -221,10 +221,14 @@ class Readable(ABC):
             as_of: after which epoch, as of `history`: what was known then.
 
         Raises:
-            UserError: the answer is (or was) not final there yet, or no longer kept; or as `history` does.
+            UserError: the answer is (or was) not final there yet, or no longer kept; nothing holds there, and
+                the number is one of seconds or milliseconds; or as `history` does.
         """
         instant = instant_of(at, self.domain)
-        return self._read(lambda reader: reader.snapshot(instant), as_of)
+        found = self._read(lambda reader: reader.snapshot(instant), as_of)
+        if not found.num_rows:
+            check_unit(at, self.domain, self._newest())
+        return found
 
     def difference(self, before: object, after: object = None, at: object = None) -> pa.Table:
         """How the answer as of an epoch differs from that as of an earlier one.
@@ -250,7 +254,10 @@ class Readable(ABC):
                 return differences(earlier, later)
             return differences_at(earlier, later, instant)
 
-        return self._read(compared)
+        found = self._read(compared)
+        if not found.num_rows:
+            check_unit(at, self.domain, self._newest())
+        return found
 
     def epochs(self) -> pa.Table:
         """The epochs as of which the answer can be asked for: `epoch`, `taken_at`, `heartbeat` and `horizon`.

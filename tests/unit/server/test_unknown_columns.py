@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
-from headrace.runtime.intake import given_rows
+from headrace.runtime.intake import further_columns
 from headrace.server.limits import RequestLimits
 from unit.server.serving_for_tests import running
 
@@ -42,7 +42,7 @@ def arrow(row: dict[str, Any]) -> bytes:
 
 @pytest.fixture(autouse=True)
 def forgotten() -> None:
-    given_rows._noted.clear()
+    further_columns._noted.clear()
 
 
 def created(client: httpx.Client, options: str) -> None:

@@ -15,11 +15,13 @@ from typing import Final
 
 from headrace.errors import AwayError, HeadraceError, SourceError, UserError, named
 from headrace.runtime.intake.folder import Folder
+from headrace.runtime.intake.further_columns import note_left_out
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.followed import ReadFile
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.outside.patience import Away
 from headrace.runtime.sources.composed.chained import ChainedSource, Stretch
+from headrace.runtime.sources.composed.computed import found_in
 from headrace.runtime.sources.composed.unreadable import UnreadableFile
 from headrace.runtime.sources.files.files import Stamp
 from headrace.runtime.sources.rows.contract import SplitSource
@@ -107,6 +109,7 @@ class FolderFeed:
         self._failures = 0
         self._error: BaseException | None = None
         self._problem: str | None = None
+        self._columns: set[str] = set()
 
     def start(self, point: StreamPoint, columns: Sequence[str]) -> None:
         """Begin to look for files; those that `point` names have been read."""
@@ -311,7 +314,7 @@ class FolderFeed:
         if label in self._unreadable:
             return self._refused(label, self._unreadable[label])
         try:
-            return self._folder.opened(label)
+            source = self._folder.opened(label)
         except AwayError:
             raise
         except UserError as error:
@@ -319,6 +322,15 @@ class FolderFeed:
         except Exception as error:  # whatever it is, the other files are read
             _LOG.warning("a file of %s cannot be read", self._name, exc_info=error)
             return self._refused(label, f"{label}: {named(error)}")
+        self._note_further(label, found_in(source))
+        return source
+
+    def _note_further(self, label: str, names: Sequence[str]) -> None:
+        """Note which columns a file has that are not declared, and that the first one did not have."""
+        known, self._columns = self._columns, self._columns | {name.lower() for name in names}
+        for name in names if known else ():
+            if name.lower() not in known and self._folder.schema.find(name) is None:
+                note_left_out(self._name, name, label)
 
     def _refused(self, label: str, reason: str) -> UnreadableFile:
         return UnreadableFile(self._folder.schema, label, reason)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 
 from headrace.algebra.changes import Changes
 from headrace.conversion import MisfitError, cast_exactly, column_of
 from headrace.errors import SourceError, UserError, message_of, shown
-from headrace.language.names import quoted_name
+from headrace.runtime.intake.further_columns import note_left_out, statement_for
 from headrace.runtime.intake.streams import LiveStream
 from headrace.runtime.intake.times import read_texts, with_times
 from headrace.runtime.sources.composed.tables import to_arrow_table
@@ -61,12 +60,10 @@ class Omissible:
         for name in names:
             if schema.find(name) is not None or name.lower() in {one.lower() for one in self.computed}:
                 continue
-            add = f"ALTER STREAM {quoted_name(label)} ADD COLUMN {quoted_name(name)} TYPE"
             if self.refuses_unknown:
-                raise SourceError(f"{label} has no column {name}", hint=f"leave it out, or write {add}")
-            if (label, name) not in _noted and len(_noted) < _MOST_NOTED:
-                _noted.add((label, name))
-                _LOG.warning("rows for %s come with %s, which is left out: %s keeps it", label, name, add)
+                hint = f"leave it out, or write {statement_for(label, name)}"
+                raise SourceError(f"{label} has no column {name}", hint=hint)
+            note_left_out(label, name)
 
     def unneeded(self, names: Iterable[str], schema: Schema) -> list[Field]:
         """The columns that are not there and need not be; none where no column is there.
@@ -84,12 +81,6 @@ class Omissible:
         for field in self.unneeded(table.column_names, schema):
             table = table.append_column(field.name, pa.nulls(len(table), field.type))
         return table
-
-
-_noted: Final[set[tuple[str, str]]] = set()
-"""The columns of which this process has noted that they are left out, with their streams."""
-_MOST_NOTED: Final = 1_000
-_LOG: Final = logging.getLogger("headrace")
 
 
 def table_of(rows: Any, schema: Schema, name: str, omissible: Omissible | None = None) -> pa.Table:

@@ -17,10 +17,11 @@ from headrace.runtime.sources.composed.tables import to_arrow_table, write_arrow
 from headrace.runtime.sources.files.files import list_files
 from headrace.runtime.sources.files.remote import account_of
 from headrace.runtime.sources.rows.contract import Read, Rejected, SplitSource
-from headrace.runtime.sources.text.csv import open_csv, other_delimiter
+from headrace.runtime.sources.text.csv import open_csv
 from headrace.runtime.sources.text.debezium import open_records
 from headrace.runtime.sources.text.json import open_json
 from headrace.runtime.sources.text.plain import open_text
+from headrace.runtime.sources.text.samples import other_delimiter
 from headrace.schema import Schema
 from headrace.suggestions import did_you_mean
 

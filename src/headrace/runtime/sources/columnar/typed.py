@@ -31,6 +31,7 @@ class TypedPart:
         blocks: the rows of each row group or record batch.
         sizes: about how many bytes each of them has in memory.
         lacks: the columns of the source that it has not, which are NULL.
+        names: all its columns.
     """
 
     path: Place
@@ -38,6 +39,7 @@ class TypedPart:
     blocks: tuple[int, ...]
     sizes: tuple[int, ...]
     lacks: tuple[str, ...] = field(default=(), kw_only=True)
+    names: tuple[str, ...] = field(default=(), kw_only=True)
 
 
 FilePart = TypeVar("FilePart", bound=TypedPart)
@@ -66,6 +68,11 @@ class TypedSource(ABC, Generic[FilePart]):
     def rows(self) -> int:
         """Rows in total."""
         return self.size
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """The columns of the files."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.names))
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -154,6 +161,6 @@ def open_parts(
         lacks = lacking.of(available.names, part.label)
         there = tuple(at for at, one in enumerate(schema) if one.name not in lacks)
         check_columns(available, schema.select(there), part.label)
-        parts.append(replace(part, lacks=lacks))
+        parts.append(replace(part, lacks=lacks, names=tuple(available.names)))
     lacking.tell()
     return schema, tuple(parts)

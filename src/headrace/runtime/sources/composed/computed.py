@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -79,6 +80,21 @@ class ComputedColumns:
         return Read(rows.take(good), (*read.rejected, *rejected), kept)
 
 
+@runtime_checkable
+class SaysColumns(Protocol):
+    """An input that says which columns it has, also those that nobody has declared."""
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """Their names, as far as they are known."""
+        ...
+
+
+def found_in(source: SplitSource) -> tuple[str, ...]:
+    """The columns that an input is known to have; none where it does not say so."""
+    return source.found if isinstance(source, SaysColumns) else ()
+
+
 @dataclass(frozen=True)
 class ComputedSource:
     """An input with further columns.
@@ -95,6 +111,11 @@ class ComputedSource:
     def schema(self) -> Schema:
         """The columns of the input, then the computed ones."""
         return self.columns.schema
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """The columns that the input is known to have; none where it does not say so."""
+        return found_in(self.input)
 
     @property
     def size(self) -> int:

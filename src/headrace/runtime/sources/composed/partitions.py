@@ -30,6 +30,11 @@ class FileSource(SplitSource, Protocol):
     """A source of files laid end to end."""
 
     @property
+    def found(self) -> tuple[str, ...]:
+        """The columns that the files are known to have, also those that nobody has declared."""
+        ...
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """How many positions each of the files of `paths` has."""
         ...
@@ -50,6 +55,11 @@ class PartitionedSource:
     schema: Schema
     values: pa.RecordBatch
     chosen: tuple[int, ...]
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """As the input's."""
+        return self.input.found
 
     @property
     def size(self) -> int:

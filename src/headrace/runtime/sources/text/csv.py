@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -49,6 +49,7 @@ from headrace.runtime.sources.text.samples import (
     MOST_LOOKED_AT,
     FileSample,
     estimate_rows,
+    other_delimiter,
     take_sample,
 )
 from headrace.schema import BIGINT, DOUBLE, STRING, Field, Schema, places_named
@@ -128,6 +129,11 @@ class CsvSource:
     def size(self) -> int:
         """Bytes in total."""
         return sum(self.sizes)
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """The names in the headers, or the declared ones where there are none."""
+        return tuple(dict.fromkeys(name for part in self.parts for name in part.names))
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -427,13 +433,6 @@ def _check_names(part: CsvPart, lacking: Lacking, schema: Schema) -> None:
         if (hint := other_delimiter(part.names)) is not None:
             raise SourceError(error.message, hint=hint) from None
         raise
-
-
-def other_delimiter(names: Sequence[str]) -> str | None:
-    """A hint where the only name of a header holds what other files separate columns by."""
-    found = next((mark for mark in ";\t|" if len(names) == 1 and mark in names[0]), None)
-    written = "\\t" if found == "\t" else found
-    return found and f"if {written} separates the columns, add the option delimiter '{written}'"
 
 
 def _blocks(part: TextPart, form: CsvFormat, first: int, last: int) -> Iterator[Block]:

@@ -61,12 +61,19 @@ class JsonSource(LineSource):
     Attributes:
         times: how times are written.
         may_lack_all: whether an object without any of the columns is a row.
+        keys: those of the objects at the beginnings.
     """
 
     kind = _KIND
     _: KW_ONLY
     times: WrittenTimes = ISO
     may_lack_all: bool = False
+    keys: tuple[str, ...] = ()
+
+    @property
+    def found(self) -> tuple[str, ...]:
+        """The keys of the objects at the beginnings."""
+        return self.keys
 
     def parse(self, block: Block, wanted: Schema) -> Read:
         """The rows of a block; see `parse_block`."""
@@ -91,7 +98,8 @@ def open_json(
     files = JsonFiles.of(plain, base, allowed, all_files=declared is None)
     schema = files.columns([*files.objects, *files.more], declared)
     times, may_lack_all = times_of(options, declared), files.missing == "null"
-    return JsonSource(schema, files.parts, files.rows, times=times, may_lack_all=may_lack_all)
+    keys = tuple(dict.fromkeys(key for one in (*files.objects, *files.more) for key in one))
+    return JsonSource(schema, files.parts, files.rows, times=times, may_lack_all=may_lack_all, keys=keys)
 
 
 @dataclass(frozen=True)

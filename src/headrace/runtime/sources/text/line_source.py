@@ -38,6 +38,11 @@ class LineSource(ABC):
         return sum(self.sizes)
 
     @property
+    def found(self) -> tuple[str, ...]:
+        """The columns that the lines are known to have."""
+        return self.schema.names
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """Bytes of each file."""
         return tuple(part.size for part in self.parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -110,3 +111,10 @@ def estimate_rows(sample: FileSample | None, size: int) -> int:
     if sample.coding.compression != "none":
         size *= _RATIO
     return max(size * lines // max(len(sample.data), 1), 1)
+
+
+def other_delimiter(names: Sequence[str]) -> str | None:
+    """A hint where the only name of a header holds what other files separate columns by."""
+    found = next((mark for mark in ";\t|" if len(names) == 1 and mark in names[0]), None)
+    written = "\\t" if found == "\t" else found
+    return found and f"if {written} separates the columns, add the option delimiter '{written}'"

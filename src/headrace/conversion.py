@@ -10,6 +10,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from numbers import Number
 from typing import Any, Final
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +87,8 @@ def cast_exactly(column: pa.Array, dtype: pa.DataType) -> pa.Array:
         column = column.dictionary_decode()
     if is_nested(dtype) and _alike(column.type, dtype):
         return _cast_parts(column, dtype)
+    if isinstance(column.type, pa.UuidType) and dtype == STRING:
+        return uuid_texts(column)
     if column.type == dtype:
         column.validate(full=dtype == STRING)
         return column
@@ -98,6 +101,11 @@ def cast_exactly(column: pa.Array, dtype: pa.DataType) -> pa.Array:
         place = pc.index(lost, True).as_py()
         raise _misfit(place, _value(column[place]), dtype)
     return cast
+
+
+def uuid_texts(column: pa.UuidArray) -> pa.StringArray:
+    """UUIDs as texts, such as `00000000-0000-0000-0000-000000000005`."""
+    return pa.array([None if one is None else str(one) for one in column.to_pylist()], STRING)
 
 
 def sorted_maps(offsets: npt.NDArray[Any], keys: pa.Array, items: pa.Array, like: pa.Array) -> pa.MapArray:
@@ -239,6 +247,11 @@ def _unchanged(value: object) -> object:
     return value
 
 
+def _text(value: object) -> object:
+    """A text, also one that is given as a UUID."""
+    return str(value) if isinstance(value, UUID) else value
+
+
 def _whole(value: Any) -> object:
     """A number as an int of the same value.
 
@@ -277,8 +290,13 @@ def _instant(value: Any) -> object:
     return _whole(value)
 
 
-_EXACT: Final[dict[pa.DataType, Callable[[Any], object]]] = {BIGINT: _whole, DATE: _day, TIMESTAMP: _instant}
-"""How values are looked at that Arrow would cut: whatever has an integer part."""
+_EXACT: Final[dict[pa.DataType, Callable[[Any], object]]] = {
+    STRING: _text,
+    BIGINT: _whole,
+    DATE: _day,
+    TIMESTAMP: _instant,
+}
+"""How values are looked at that Arrow would cut, whatever has an integer part, or would not take."""
 
 
 def _misfit(place: int, value: object, dtype: pa.DataType) -> MisfitError:

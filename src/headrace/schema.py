@@ -138,7 +138,7 @@ def widen(dtype: pa.DataType) -> pa.DataType | None:
         return pa.decimal128(20, 0)
     if types.is_floating(dtype):
         return DOUBLE
-    if types.is_string(dtype) or types.is_large_string(dtype) or dtype == pa.string_view():
+    if types.is_string(dtype) or types.is_large_string(dtype):
         return STRING
     if types.is_timestamp(dtype):
         return TIMESTAMP
@@ -148,7 +148,11 @@ def widen(dtype: pa.DataType) -> pa.DataType | None:
         return decimal(dtype.precision, dtype.scale)
     if types.is_binary(dtype) or types.is_large_binary(dtype) or types.is_fixed_size_binary(dtype):
         return BINARY
-    return dtype if dtype in (BOOLEAN, UNKNOWN) else None
+    return dtype if dtype in (BOOLEAN, UNKNOWN) else _OTHERS.get(dtype)
+
+
+_OTHERS: Final = {pa.uuid(): STRING, pa.string_view(): STRING, pa.binary_view(): BINARY}
+"""Column types of single types of Arrow."""
 
 
 def _widen_nested(dtype: pa.DataType) -> pa.DataType | None:

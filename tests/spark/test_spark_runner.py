@@ -245,6 +245,20 @@ def test_the_users_session_is_left_as_it_was(spark: Any) -> None:
     assert spark.range(3).count() == 3, "closing the database does not stop a session of the user's"
 
 
+def test_intervals_of_a_bounded_spark_frame_are_left_out(spark: Any) -> None:
+    frame = spark.sql(
+        "SELECT 1 AS ts, INTERVAL '1-2' YEAR TO MONTH AS `a.b`, INTERVAL '1' DAY AS d, "
+        "ARRAY(INTERVAL '3' YEAR) AS y, make_interval(1, 2) AS m, "
+        "CAST(INTERVAL '1-2' YEAR TO MONTH AS STRING) AS kept"
+    )
+    with connect(runner="inline") as db:
+        with pytest.warns(HeadraceWarning, match="left out") as warned:
+            db.stream("s", frame, timestamp="ts")
+        assert db.query("SELECT * FROM s", "q").schema.names == ("ts", "kept")
+    told = " ".join(str(one.message) for one in warned)
+    assert all(f"{name} (" in told for name in ("a.b", "d", "y", "m"))
+
+
 def test_a_bounded_spark_frame_is_read_in_order_of_time(spark: Any) -> None:
     frame = spark.createDataFrame([(3, "c"), (1, "a"), (2, "b")], "ts BIGINT, x STRING")
     with connect(spark=spark, epoch_rows=1) as db:

@@ -6,14 +6,14 @@ from typing import Final
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PySparkTypeError
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from headrace.errors import PlanError
 from headrace.nested import innermost
-from headrace.runtime.sources.rows.widening import readable_schema
+from headrace.runtime.sources.rows.widening import readable_schema, warn_left_out
 from headrace.schema import DIGITS, Schema, quote, sql_type
 
 SPARK_ERRORS: Final = (PySparkException, Py4JJavaError)
@@ -29,10 +29,20 @@ def reason_of(error: Exception) -> str:
 def schema_of(frame: DataFrame) -> Schema:
     """The columns of a data frame whose types a stream can have, widened.
 
+    The others are left out with a warning, also those that Spark hands over to nobody, such as INTERVALs of
+    months.
+
     Raises:
         SourceError: two columns have the same name except for case.
     """
-    return readable_schema(to_arrow_schema(frame.schema, timezone="UTC"), "the data frame")
+    known, lost = list[pa.Field](), dict[str, str]()
+    for field in frame.schema:
+        try:
+            known += to_arrow_schema(StructType([field]), timezone="UTC")
+        except PySparkTypeError:
+            lost[field.name] = field.dataType.simpleString()
+    warn_left_out("the data frame", lost)
+    return readable_schema(pa.schema(known), "the data frame")
 
 
 def check_digits(schema: pa.Schema) -> None:

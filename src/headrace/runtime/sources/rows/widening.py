@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.conversion import sorted_maps
+from headrace.conversion import sorted_maps, uuid_texts
 from headrace.elements import BoolArray
 from headrace.errors import PlanError, SourceError, warn
 from headrace.nested import fields_of, is_nested, lists, offsets_of, part_types
@@ -307,6 +307,8 @@ def convert(column: pa.Array, wanted: pa.DataType) -> tuple[pa.Array, BoolArray 
         return column, None
     if pa.types.is_dictionary(column.type):
         return convert(column.dictionary_decode(), wanted)
+    if isinstance(column.type, pa.UuidType):
+        return uuid_texts(column), None
     if pa.types.is_timestamp(column.type):
         return _instants(raw_counts(column), column.type.unit)
     if pa.types.is_date(column.type) and wanted == TIMESTAMP:

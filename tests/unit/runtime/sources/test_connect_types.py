@@ -105,6 +105,13 @@ def test_what_bears_no_schema_is_not_guessed() -> None:
         "c is not a valid DECIMAL(10, 2): 'AxY='; where it is base64, let the connector send schemas, or set "
         "decimal.handling.mode to string"
     ]
+    for dtype, name in ((DOUBLE, "DOUBLE"), (BIGINT, "BIGINT")):
+        values, reasons = read(dtype, record("AxY="), record(5))
+        assert values == [5]
+        assert reasons == [
+            f'c is not a valid {name}: "AxY="; where it is base64, let the connector '
+            "send schemas, or set decimal.handling.mode to double"
+        ]
     values, reasons = read(TIMESTAMP, record(1_700_000_000_000))
     assert values == []
     assert reasons == [

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.runtime.sources.text.json_values import JsonNumber, Object, pick
-from headrace.schema import DATE, STRING, TIMESTAMP, Field, Schema
+from headrace.schema import BIGINT, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema
 
 _DECIMAL: Final = "org.apache.kafka.connect.data.Decimal"
 _VARIABLE: Final = "io.debezium.data.VariableScaleDecimal"
@@ -151,8 +151,10 @@ def text_of_time(value: object, name: str | None, dtype: pa.DataType) -> object:
 
 def advice_on(value: object, field: Field) -> str:
     """What helps where a value is not one of its column, and bears no schema; empty if nothing is known."""
-    if pa.types.is_decimal(field.type) and isinstance(value, str) and not isinstance(value, JsonNumber):
-        return "; where it is base64, let the connector send schemas, or set decimal.handling.mode to string"
+    is_number = pa.types.is_decimal(field.type) or field.type in (BIGINT, DOUBLE)
+    if is_number and isinstance(value, str) and not isinstance(value, JsonNumber):
+        mode = "string" if pa.types.is_decimal(field.type) else "double"
+        return f"; where it is base64, let the connector send schemas, or set decimal.handling.mode to {mode}"
     if field.type == TIMESTAMP and isinstance(value, JsonNumber):
         return "; let the connector send schemas, which say what it counts, or declare it BIGINT"
     return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +12,14 @@ import pyarrow as pa
 from headrace.algebra.changes import Changes
 from headrace.conversion import MisfitError, cast_exactly, column_of
 from headrace.errors import SourceError, UserError, message_of, shown
+from headrace.nested import innermost
 from headrace.runtime.intake.further_columns import note_left_out, statement_for
 from headrace.runtime.intake.streams import LiveStream
 from headrace.runtime.intake.times import read_texts, with_times
 from headrace.runtime.sources.composed.tables import to_arrow_table
 from headrace.runtime.sources.rows.rows import typed_rows
 from headrace.runtime.sources.rows.widening import check_columns, find_column
-from headrace.schema import TIMESTAMP, Field, Schema
+from headrace.schema import STRING, TIMESTAMP, Field, Schema
 from headrace.suggestions import did_you_mean
 
 
@@ -172,7 +174,8 @@ def table_of_dictionaries(
     columns = []
     for name, field in zip(found, schema, strict=True):
         try:
-            columns.append(column_of(read_texts([row.get(name) for row in rows], field.type), field.type))
+            values = _with_json([row.get(name) for row in rows], field.type)
+            columns.append(column_of(read_texts(values, field.type), field.type))
         except MisfitError as error:
             raise UserError(
                 f"these rows do not fit {label}: row {error.place + 1}: {field.name} is {error.reason}",
@@ -181,6 +184,33 @@ def table_of_dictionaries(
         except pa.ArrowException as error:
             raise UserError(f"these rows do not fit {label}: {field.name}: {message_of(error)}") from error
     return pa.Table.from_arrays(columns, schema=schema.arrow())
+
+
+def _with_json(values: list[Any], dtype: pa.DataType) -> list[Any]:
+    """The values of a column; what is no text where a STRING is wanted is its JSON, as in files of JSON."""
+    if STRING not in innermost(dtype) or {*map(type, values)} <= {str, type(None)}:
+        return values
+    return [_texts_in(value, dtype) for value in values]
+
+
+def _texts_in(value: Any, dtype: pa.DataType) -> Any:
+    """A value with JSON wherever a STRING is wanted; what has no JSON stays as it is."""
+    if dtype == STRING and isinstance(value, bool | int | float | list | dict):
+        try:
+            return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        except (TypeError, ValueError, RecursionError):
+            return value
+    if pa.types.is_list(dtype) and isinstance(value, list):
+        return [_texts_in(one, dtype.value_type) for one in value]
+    if pa.types.is_map(dtype) and isinstance(value, dict):
+        return {key: _texts_in(one, dtype.item_type) for key, one in value.items()}
+    if pa.types.is_struct(dtype) and isinstance(value, dict):
+        types = {part.name.lower(): part.type for part in dtype}
+        return {
+            key: _texts_in(one, types.get(key.lower(), pa.null())) if isinstance(key, str) else one
+            for key, one in value.items()
+        }
+    return value
 
 
 def _refuse_misspelt(names: Sequence[str], schema: Schema, label: str) -> None:

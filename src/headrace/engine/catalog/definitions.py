@@ -135,10 +135,12 @@ class Definitions:
         read = (self.inputs.get(source.name) for source in sources_of(plan))
         return {one.name: one.stream.timing for one in read if one is not None and one.is_live}
 
-    def topics_of(self, plan: Plan) -> dict[str, tuple[Timing, StreamInfo]]:
-        """The topics that a plan reads, with what is declared of their time."""
+    def topics_of(self, plan: Plan) -> dict[str, tuple[Timing, StreamInfo, bool]]:
+        """The streams of topics that a plan reads; see `notes_on_partitions`."""
         read = (self.inputs.get(source.name) for source in sources_of(plan))
-        return {one.name: (one.stream.timing, one.info) for one in read if one and one.is_topic}
+        return {
+            one.name: (one.stream.timing, one.info, one.are_several) for one in read if one and one.is_topic
+        }
 
     def with_input(self, stream: Input, position: Position | None = None) -> Definitions:
         """A stream more.

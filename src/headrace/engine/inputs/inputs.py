@@ -180,6 +180,11 @@ class Input:
         return replace(self.stream, timing=timing)
 
     @property
+    def are_several(self) -> bool:
+        """Whether it is of several topics, or of those that match a pattern."""
+        return isinstance(self.followed, Topic) and len(self.followed.wanted.names) != 1
+
+    @property
     def is_topic(self) -> bool:
         """Whether its rows are the messages of a topic, of one partition after the other."""
         return isinstance(self.followed, Topic)

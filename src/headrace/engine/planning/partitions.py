@@ -13,24 +13,36 @@ from headrace.time import TimeDomain
 
 
 def notes_on_partitions(
-    topics: Mapping[str, tuple[Timing, StreamInfo]], position: Position
+    topics: Mapping[str, tuple[Timing, StreamInfo, bool]], position: Position
 ) -> tuple[Note, ...]:
     """Which topics may have rows that are late for no other reason than that their partition was read later.
 
     Args:
-        topics: the topics that the query reads with what is declared of their time, by name.
+        topics: the streams of topics that the query reads, by name: what is declared of their time, their
+            columns, and whether they are of several topics.
         position: of the query.
     """
-    return tuple(
-        Note(
-            f"rows of {name} are judged by all rows read before them: if its topic has several partitions, "
-            "those of one that is behind another one are late",
-            position,
-            _by_partition(timing, info),
-        )
-        for name, (timing, info) in topics.items()
-        if _is_judged_together(timing)
-    )
+    found = []
+    for name, (timing, info, are_several) in topics.items():
+        if _is_judged_together(timing):
+            found.append(
+                Note(
+                    f"rows of {name} are judged by all rows read before them: if its topic has several "
+                    "partitions, those of one that is behind another one are late",
+                    position,
+                    _by_partition(timing, info, are_several),
+                )
+            )
+        elif are_several and timing.per is not None and timing.per.column == PARTITION:
+            found.append(
+                Note(
+                    f"rows of {name} are judged by the numbers of their partitions, which each of its topics "
+                    "has: rows of a topic that is behind another one are late",
+                    position,
+                    _by_partition(timing, info, are_several),
+                )
+            )
+    return tuple(found)
 
 
 def _is_judged_together(timing: Timing) -> bool:
@@ -39,11 +51,14 @@ def _is_judged_together(timing: Timing) -> bool:
     return bounded and timing.is_in_order and timing.heartbeats is None and not timing.by_cti
 
 
-def _by_partition(timing: Timing, info: StreamInfo) -> str:
-    by = f"PER {PARTITION} IDLE AFTER 30 SECONDS"
+def _by_partition(timing: Timing, info: StreamInfo, are_several: bool) -> str:
+    by = f"PER {'origin' if are_several else PARTITION} IDLE AFTER 30 SECONDS"
     if timing.disorder is None or timing.rows is not None:
         # Only a length of time may be of each partition.
         by = f"DISORDER 5{' SECONDS' * (info.domain is TimeDomain.TIMESTAMP)} {by}"
+    if are_several:
+        origin = f"origin AS CONCAT(_topic, '/', CAST({PARTITION} AS STRING))"
+        return f"declare the columns _topic STRING, {PARTITION} BIGINT, {origin}, and write {by}"
     if info.schema.find(PARTITION) is None:
         return f"declare the column {PARTITION} BIGINT, and write {by}"
     return f"ALTER STREAM {info.name} {by} judges each row by its partition"

@@ -293,7 +293,8 @@ def _warn_of_topics(made: Input, position: Position) -> None:
     if there.absence is not None:
         warn(f"{made.name} has no rows so far: {there.absence}")
     if there.partitions > 1 and made.relation is None:
-        for note in notes_on_partitions({made.name: (made.stream.timing, made.info)}, position):
+        topics = {made.name: (made.stream.timing, made.info, made.are_several)}
+        for note in notes_on_partitions(topics, position):
             warn(f"{note.message} ({note.hint})")
 
 

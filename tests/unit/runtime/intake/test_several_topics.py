@@ -203,3 +203,35 @@ def test_plain_disorder_over_several_partitions_is_warned_of(broker: str) -> Non
         # What it says helps.
         db.execute(f"ALTER STREAM better {per}")
         assert not db.query("SELECT v FROM better").notes
+
+
+@pytest.mark.parametrize("clauses", ["DISORDER 5", "DISORDER 5 PER _partition IDLE AFTER 30 SECONDS"])
+def test_equal_numbers_of_partitions_of_several_topics_are_not_one(broker: str, clauses: str) -> None:
+    ahead, behind = Topic(broker), Topic(broker)
+    ahead.send(*map(row, range(100, 130)))
+    behind.send(*map(row, range(30)))
+
+    def text(columns: str, clauses: str) -> str:
+        made = ahead.stream(columns, clauses=clauses)
+        return made.replace(f"'{ahead.name}'", f"'{ahead.name}, {behind.name}'")
+
+    with hr.connect(runner="inline") as db:
+        columns = "v BIGINT, ts BIGINT, _partition BIGINT"
+        with pytest.warns(hr.HeadraceWarning, match="rows of s are judged by") as warned:
+            db.execute(text(columns, clauses))
+        (note,) = db.query("SELECT v FROM s", "noted").notes
+        assert note.hint is not None
+        assert note.hint in str(warned[0].message)
+        db.execute("DROP QUERY noted; DROP STREAM s")
+        # What it says helps.
+        further, per = note.hint.removeprefix("declare the columns ").split(", and write ")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            db.execute(
+                text(f"v BIGINT, ts BIGINT, {further}", per if "DISORDER" in per else f"DISORDER 5 {per}")
+            )
+        assert not db.query("SELECT v FROM s", "none").notes
+        db.execute(SAID + "SELECT v FROM s")
+        db.start()
+        wait_until(lambda: values(db), [*range(30), *range(100, 130)])
+        assert db.dead_letters().num_rows == 0

@@ -153,14 +153,38 @@ def _decimals(texts: pa.StringArray, dtype: pa.DataType) -> pa.Array:
 def _timestamps(texts: pa.StringArray) -> pa.Array:
     for dtype in (TIMESTAMP, _NAIVE):
         try:
-            return texts.cast(dtype).cast(TIMESTAMP)
+            found = texts.cast(dtype).cast(TIMESTAMP)
         except pa.ArrowInvalid:
             continue
+        _check_as_in_queries(texts, found)
+        return found
     short = pc.replace_substring_regex(texts, r"(\.\d{6})\d+", r"\1")
     zoned = pc.match_substring_regex(short, ZONED)
     with_zone = pc.if_else(zoned, short, None).cast(TIMESTAMP)
     without = pc.if_else(zoned, None, short).cast(_NAIVE).cast(TIMESTAMP)
-    return pc.coalesce(with_zone, without)
+    found = pc.coalesce(with_zone, without)
+    _check_as_in_queries(texts, found)
+    return found
+
+
+_SECOND_OF_JANUARY: Final = pa.scalar("0001-01-02 00:00:00Z").cast(TIMESTAMP)
+_FAR_OFFSET: Final = r"[Tt ].*[+-](18:?(0[1-9]|[1-5]\d)|19|2\d)"
+
+
+def _check_as_in_queries(texts: pa.StringArray, found: pa.TimestampArray) -> None:
+    """Refuse what Arrow reads and CAST does not: the year 0, and offsets of more than 18 hours.
+
+    Raises:
+        pa.ArrowInvalid: a text is of these.
+    """
+    first = pc.min(found)
+    is_early = first.is_valid and first.value < _SECOND_OF_JANUARY.value
+    if is_early and pc.any(pc.starts_with(texts, "0000")).as_py():
+        raise pa.ArrowInvalid("a year is 0")
+    if pc.all(pc.ends_with(texts, "Z")).as_py() is not False:
+        return
+    if pc.any(pc.match_substring_regex(texts, _FAR_OFFSET)).as_py():
+        raise pa.ArrowInvalid("an offset is more than 18 hours")
 
 
 def _as_in_queries(texts: pa.StringArray, values: pa.Array, bad: BoolArray) -> tuple[pa.Array, BoolArray]:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from headrace.algebra.debezium import PARTITION
 from headrace.engine.access.policy import Policy
@@ -147,7 +147,10 @@ def _bounded(
 
 
 def opened_or_known(opened: Callable[[], SplitSource], known: Schema | None, name: str) -> SplitSource:
-    """What is read from files; where a store knows it, and it cannot be opened for now, it is opened later.
+    """What is read from files, with the columns that a store knows.
+
+    Where a store knows it, and it cannot be opened for now, it is opened later. Columns that nobody declared,
+    and that files have since it was made, are left out with a warning.
 
     Args:
         opened: opens it.
@@ -162,10 +165,25 @@ def opened_or_known(opened: Callable[[], SplitSource], known: Schema | None, nam
     try:
         # A store with many of them is to be open soon, also where none answers.
         with patient(silent=patience().opening):
-            return opened()
+            return _as_known(opened(), known, name)
     except SourceError as error:
         warn(f"{name} goes on with what was read of it: {told(error)}")
         return LaterSource(known, opened)
+
+
+def _as_known(source: SplitSource, known: Schema, name: str) -> SplitSource:
+    """A source without the columns that a store does not know, where it has all the others as they were."""
+    further = [field.name for field in source.schema if known.find(field.name) is None]
+    kept = tuple(field for field in source.schema if known.find(field.name) is not None)
+    if not further or kept != known.fields:
+        return source
+    warn(
+        f"{name} goes on without {', '.join(further)}, which its files did not have when the store was made; "
+        "a stream of another name has it"
+    )
+    # All that read files are dataclasses with their columns, and read those that they are asked for.
+    narrowed: SplitSource = replace(cast(Any, source), schema=known)
+    return narrowed
 
 
 def _with_computed(statement: CreateStream, given: Schema) -> ComputedColumns:

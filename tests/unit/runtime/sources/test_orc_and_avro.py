@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.orc
 import pytest
 
-from headrace.errors import SourceError
+from headrace.errors import HeadraceWarning, SourceError
 from headrace.runtime.sources import SplitSource, open_source
 from headrace.runtime.sources.rows.contract import Rejected
 from headrace.schema import BIGINT, DOUBLE, Field, Schema
@@ -181,3 +182,25 @@ def test_uuids_and_times_of_day_are_texts_by_any_codec(codec: str, tmp_path: Pat
         "t": 1, "u": f"{zeros}5", "f": f"{zeros}6", "ms": "01:02:03", "us": "01:02:03.000004",
         "list": [f"{zeros}7"], "o": {"x": b"0" * 16, "y": [("k", f"{zeros}8")]},
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["old", "new"])
+def test_the_default_of_a_later_field_does_not_reach_back(
+    ending: str, tmp_path: Path, read_all: ReadAll
+) -> None:
+    old = [{"name": "ts", "type": "long"}]
+    new = [*old, {"name": "unit", "type": "string", "default": "C"}]
+    for name, fields, row in (("old", old, {"ts": 1}), ("new", new, {"ts": 2, "unit": "F"})):
+        written = io.BytesIO()
+        fastavro.writer(written, {"type": "record", "name": "r", "fields": fields}, [row])
+        # Whichever comes first.
+        (tmp_path / f"{'1' if name == ending else '2'}{name}.avro").write_bytes(written.getvalue())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HeadraceWarning)
+        source = open_source("avro", {"path": "."}, None, "ts", "s", tmp_path)
+    rows, rejected = read_all(source)
+    assert sorted(rows.select(["ts", "unit"]).to_pylist(), key=lambda row: row["ts"]) == [
+        {"ts": 1, "unit": None},
+        {"ts": 2, "unit": "F"},
+    ]
+    assert rejected == []

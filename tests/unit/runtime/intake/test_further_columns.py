@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ WRITERS: Mapping[str, Callable[[Rows], bytes]] = {
     "csv": _csv,
     "json": _json,
     "avro": _avro,
-    **{form: lambda rows, form=form: _columnar(rows, form) for form in ("parquet", "arrow", "orc")},
+    **{form: partial(_columnar, form=form) for form in ("parquet", "arrow", "orc")},
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from headrace.server.bodies import table_of as table_of_body
 from headrace.server.limits import RequestLimits
 from how_many import examples
 from unit.server.serving_for_tests import running
-from waiting import wait_until
+from waiting import wait_for
 
 COLUMNS = "ts BIGINT, s STRING, n STRUCT<t STRING>, l ARRAY<STRING>, m MAP<STRING, STRING>"
 NAMES = st.sampled_from(["a", "b", "ü", 'q"'])
@@ -55,6 +56,10 @@ def test_rows_that_are_pushed_are_what_a_body_of_json_is(row: dict[str, Any]) ->
     assert table_of(row, schema, "s").to_pylist() == read.to_pylist()
 
 
+def _says_one(query: hr.Query) -> bool:
+    return bool(query.changes().num_rows == 1)
+
+
 def test_every_way_in(tmp_path: Path) -> None:
     row = {"ts": 1, "s": {"a": 1.5, "b": [None, True]}, "n": {"t": 5}, "l": ["x", {}], "m": {"k": [1]}}
     wanted = {"s": '{"a":1.5,"b":[null,true]}', "n": {"t": "5"}, "l": ["x", "{}"], "m": {"k": "[1]"}}
@@ -69,8 +74,9 @@ def test_every_way_in(tmp_path: Path) -> None:
         db.start()
         db.push("p", row)
         for name in ("of_f", "of_p"):
-            wait_until(lambda name=name: db.queries[name].changes().num_rows, 1)
-            (found,) = db.queries[name].changes().select(list(wanted)).to_pylist()
+            query = db.queries[name]
+            wait_for(partial(_says_one, query))
+            (found,) = query.changes().select(list(wanted)).to_pylist()
             assert {**found, "m": dict(found["m"])} == wanted, name
     with running(tmp_path, RequestLimits()) as url, httpx.Client(base_url=url, timeout=120) as client:
         text = f"CREATE STREAM p ({COLUMNS}) FROM push TIMESTAMP BY ts; CREATE QUERY q AS SELECT s FROM p"

@@ -5,14 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import os
-import zlib
-from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from starlette.requests import Request
 
@@ -26,6 +23,11 @@ from headrace.runtime.store.temporary import private_folder
 from headrace.schema import Schema
 from headrace.server.errors import RequestError, too_large
 from headrace.server.formats import ARROW, CSV, JSON, JSON_LINES, PARQUET
+from headrace.server.packed.arrow import count_arrow
+from headrace.server.packed.batches import collected
+from headrace.server.packed.count import Count
+from headrace.server.packed.gzip import gunzipped
+from headrace.server.packed.parquet import counted
 
 _SMALL: Final = 1_000_000
 """A body of so many bytes is parsed as one block."""
@@ -80,19 +82,7 @@ def inflated(body: bytes, coding: str, limit: int) -> bytes:
             f"bodies are not unpacked from '{coding}'",
             "send them plain or by gzip",
         )
-    found, left = b"", body
-    try:
-        while left:
-            member = zlib.decompressobj(wbits=31)
-            found += member.decompress(left, limit + 1 - len(found))
-            if len(found) > limit:
-                raise _unpacks_to_too_much(limit)
-            if not member.eof:
-                raise zlib.error("it breaks off")
-            left = member.unused_data
-    except zlib.error as error:
-        raise RequestError("request", 400, f"the body cannot be unpacked by gzip: {error}") from None
-    return found
+    return gunzipped(body, limit)
 
 
 def media_type(request: Request) -> str:
@@ -162,7 +152,7 @@ def table_of(
             f"send them as {', '.join((*_TEXTS, ARROW, PARQUET))}",
         )  # fmt: skip
     try:
-        return _unpacked(body, kind, limit)
+        return _unpacked(body, kind, schema, limit)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise SourceError(f"the body cannot be read as {kind}: {message_of(error)}") from error
 
@@ -233,76 +223,20 @@ def plain_lines(body: bytes, schema: Schema) -> pa.Table | None:
     return None if read.rejected else pa.Table.from_batches([read.rows])
 
 
-def _unpacked(body: bytes, kind: str, limit: int) -> pa.Table:
+def _unpacked(body: bytes, kind: str, schema: Schema, limit: int) -> pa.Table:
     if kind == ARROW:
+        count_arrow(body, Count(limit))
         with pa.ipc.open_stream(body) as reader:
-            return _collected(reader, reader.schema, limit)
-    with pq.ParquetFile(pa.BufferReader(body), coerce_int96_timestamp_unit="us") as file:
-        groups = (file.metadata.row_group(number) for number in range(file.metadata.num_row_groups))
-        if sum(group.total_byte_size for group in groups) > limit:
-            raise _unpacks_to_too_much(limit)
-        texts = [field.name for field in file.schema_arrow if _is_text(field.type)]
+            return collected(reader, reader.schema, len(schema), limit)
+    options = {"coerce_int96_timestamp_unit": "us"}
+    with pq.ParquetFile(pa.BufferReader(body), **options) as file:
+        pages = counted(file, body, limit)
     # Texts stay numbers of a dictionary until their size is known: a small file may repeat a large one.
-    with pq.ParquetFile(
-        pa.BufferReader(body), read_dictionary=texts, coerce_int96_timestamp_unit="us"
-    ) as file:
-        return _collected(file.iter_batches(), file.schema_arrow, limit)
-
-
-def _is_text(dtype: pa.DataType) -> bool:
-    texts = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
-    return any(dtype == one for one in texts)
-
-
-def _collected(batches: Iterable[pa.RecordBatch], schema: pa.Schema, limit: int) -> pa.Table:
-    """Batches as a table, checked so that nothing later reads beyond a buffer, and without dictionaries."""
-    found, size = list[pa.RecordBatch](), 0
-    plain = pa.schema([(field.name, _plain(field.type)) for field in schema])
-    for batch in batches:
-        batch.validate(full=True)
-        size += sum(map(_size, batch.columns))
-        if size > limit:
-            raise _unpacks_to_too_much(limit)
-        columns = [
-            column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-            for column in batch.columns
-        ]
-        found.append(pa.RecordBatch.from_arrays(columns, schema=plain))
-    return pa.Table.from_batches(found, plain)
-
-
-def _plain(dtype: pa.DataType) -> pa.DataType:
-    return dtype.value_type if pa.types.is_dictionary(dtype) else dtype
-
-
-def _size(column: pa.Array) -> int:
-    """The bytes of a column once every row has its value.
-
-    Raises:
-        SourceError: the values are written so that this is not known before they are unpacked.
-    """
-    if not pa.types.is_dictionary(column.type):
-        if _holds_encoded(column.type):
-            raise SourceError(f"columns of the type {column.type} are not taken", hint="send plain columns")
-        return int(column.nbytes)
-    values = column.dictionary
-    if len(column) == 0 or len(values) == 0:
-        return 0
-    if not _is_text(values.type):
-        return (
-            len(column) * max(1, int(values.nbytes)) if pa.types.is_nested(values.type) else 16 * len(column)
-        )
-    lengths = pc.binary_length(values).cast(pa.int64())
-    return int(pc.sum(lengths.take(column.indices)).as_py() or 0)
-
-
-def _holds_encoded(dtype: pa.DataType) -> bool:
-    """Whether rows share values: of runs, views, or dictionaries within lists and structs."""
-    if pa.types.is_run_end_encoded(dtype) or "view" in str(dtype):
-        return True
-    inner = [dtype.field(number).type for number in range(dtype.num_fields)]
-    return any(pa.types.is_dictionary(one) or _holds_encoded(one) for one in inner)
-
-
-def _unpacks_to_too_much(limit: int) -> RequestError:
-    return too_large(f"the rows have more than {limit:,} bytes", "send them in several requests")
+    with pq.ParquetFile(pa.BufferReader(body), read_dictionary=pages.texts, **options) as file:
+        # Group by group: Arrow joins no nested dictionaries.
+        groups = range(file.num_row_groups)
+        batches = (one for group in groups for one in file.iter_batches(pages.rows_at_once, [group]))
+        found = collected(batches, file.schema_arrow, len(schema), limit)
+        if found.num_rows != file.metadata.num_rows:
+            raise ValueError(f"it says that it has {file.metadata.num_rows} rows, and has {found.num_rows}")
+        return found

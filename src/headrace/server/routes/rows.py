@@ -58,10 +58,11 @@ async def add_rows(
     caller.check(Role.WRITE)
     info = session.pushed(name, caller)
     kind = media_type(request)
-    body = inflated(body, request.headers.get("content-encoding", ""), limit)
+    coding = request.headers.get("content-encoding", "")
 
     def push() -> tuple[pa.Table, int, Future[bool]]:
-        found = table_of(body, kind, info.name, info.sent, limit, session.db.served.omissible(info.name))
+        plain = inflated(body, coding, limit)
+        found = table_of(plain, kind, info.name, info.sent, limit, session.db.served.omissible(info.name))
         return found, *session.push(info.name, found, producer, sequence)
 
     rows, epoch, done = await context.blocking(push)

@@ -55,6 +55,11 @@ class Caller:
         """Whether they may see something of that name."""
         return self.only is None or name.lower() in self.only
 
+    @property
+    def sees_texts(self) -> bool:
+        """Whether they may see what is written in the queries of all."""
+        return self.only is None and self.role is Role.ADMIN
+
     def check_name(self, kind: str, name: str) -> None:
         """Refuse names that they may not see, with the words for names that do not exist.
 

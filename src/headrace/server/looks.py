@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ class StatusLook:
 
 
 class Looks:
-    """The newest looks at the status, one for each set of names that somebody may see.
+    """The newest looks at the status, one for all who may see the same.
 
     Args:
         seconds: how long a look is the newest one.
@@ -31,15 +31,13 @@ class Looks:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._newest: dict[frozenset[str] | None, tuple[float, asyncio.Task[StatusLook]]] = {}
+        self._newest: dict[Hashable, tuple[float, asyncio.Task[StatusLook]]] = {}
 
-    async def newest(
-        self, names: frozenset[str] | None, look: Callable[[], Awaitable[dict[str, Any]]]
-    ) -> StatusLook:
+    async def newest(self, who: Hashable, look: Callable[[], Awaitable[dict[str, Any]]]) -> StatusLook:
         """The newest look, made now if there is none.
 
         Args:
-            names: those that somebody may see; all if None.
+            who: what is equal for all who may see the same.
             look: gives the status that they may see.
 
         Raises:
@@ -47,11 +45,11 @@ class Looks:
         """
         now = asyncio.get_running_loop().time()
         known = {key: one for key, one in self._newest.items() if now - one[0] < self._seconds}
-        if names not in known:
-            known[names] = now, asyncio.ensure_future(_made(look))
+        if who not in known:
+            known[who] = now, asyncio.ensure_future(_made(look))
         self._newest = known
         # Others wait for the same look, so that one who leaves must not end it.
-        return await asyncio.shield(known[names][1])
+        return await asyncio.shield(known[who][1])
 
 
 async def _made(look: Callable[[], Awaitable[dict[str, Any]]]) -> StatusLook:

@@ -10,6 +10,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from headrace.engine.shown.status import Status
+from headrace.server.visible import kind_of
 
 
 class Metrics:
@@ -21,7 +22,7 @@ class Metrics:
 
     def __init__(self, status: Callable[[], Status | None]) -> None:
         self._registry = CollectorRegistry()
-        self._registry.register(_RunCollector(status))
+        self._status = status
         self._requests = Counter(
             "headrace_requests", "Requests that were answered.", ["method", "route", "status"],
             registry=self._registry,
@@ -41,16 +42,21 @@ class Metrics:
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
-    def text(self) -> bytes:
-        """All numbers in Prometheus' text format."""
-        return generate_latest(self._registry)
+    def text(self, texts: bool) -> bytes:
+        """All numbers in Prometheus' text format.
+
+        Args:
+            texts: whether operators are shown with what is written in queries; else by their kind.
+        """
+        return generate_latest(_RunCollector(self._status, texts)) + generate_latest(self._registry)
 
 
 class _RunCollector(Collector):
     """The numbers of the run, taken when they are asked for."""
 
-    def __init__(self, status: Callable[[], Status | None]) -> None:
+    def __init__(self, status: Callable[[], Status | None], texts: bool) -> None:
         self._status = status
+        self._texts = texts
 
     def describe(self) -> list[Metric]:
         """Nothing ahead: the numbers depend on what runs."""
@@ -65,7 +71,7 @@ class _RunCollector(Collector):
         yield CounterMetricFamily("headrace_epochs", "Epochs that were committed.", value=status.epoch)
         yield from _streams(status)
         yield from _queries(status)
-        yield from _operators(status)
+        yield from _operators(status, self._texts)
 
 
 def _streams(status: Status) -> Iterator[Metric]:
@@ -92,12 +98,13 @@ def _queries(status: Status) -> Iterator[Metric]:
     yield failed
 
 
-def _operators(status: Status) -> Iterator[Metric]:
+def _operators(status: Status, texts: bool) -> Iterator[Metric]:
     labels = ["operator", "text"]
     rows = GaugeMetricFamily("headrace_operator_state_rows", "Rows that it keeps.", labels=labels)
     size = GaugeMetricFamily("headrace_operator_state_bytes", "Bytes that it keeps.", labels=labels)
     for part in status.operators:
-        rows.add_metric([str(part.number), part.text], part.state_rows)
-        size.add_metric([str(part.number), part.text], part.state_bytes)
+        named = [str(part.number), part.text if texts else kind_of(part.text)]
+        rows.add_metric(named, part.state_rows)
+        size.add_metric(named, part.state_bytes)
     yield rows
     yield size

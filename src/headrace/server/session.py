@@ -26,7 +26,7 @@ from headrace.schema import Schema, sql_type
 from headrace.server.access import Caller
 from headrace.server.errors import RequestError, not_found
 from headrace.server.limits import RequestLimits
-from headrace.server.visible import sees_inputs, shown_letter, shown_letters
+from headrace.server.visible import sees_text, shown_letter, shown_letters
 
 _STOP_TIMEOUT: Final = 10.0
 """Seconds that an epoch and the sinks have when the server stops."""
@@ -277,7 +277,7 @@ def described_query(query: Query, db: Database, caller: Caller) -> dict[str, Any
         "notes": [
             {"message": note.message, "line": note.position.line, "column": note.position.column,
              "hint": note.hint}
-            for note in (query.notes if sees_inputs(query, caller) else ())
+            for note in (query.notes if sees_text(query, caller) else ())
         ],
     }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What somebody sees whose key is limited to names: nothing that names anything else."""
+"""What somebody sees whose key is limited to names, or may not see what others have written."""
 
 from __future__ import annotations
 
@@ -13,31 +13,50 @@ from headrace.algebra.properties import names_read
 from headrace.engine import Query
 from headrace.engine.catalog.listed_sinks import ListedSink
 from headrace.server.access import Caller
+from headrace.server.keys import Role
 
 _HIDDEN_REASON: Final = "a query that this key does not include could not use it"
 _HIDDEN_PROBLEM: Final = "it fails; a key for all names sees why"
-_HIDDEN_FAILURE: Final = "it failed; a key that includes all that it reads sees why"
+_HIDDEN_FAILURE: Final = "it failed; a key that may see how it is written sees why"
+_HIDDEN_END: Final = "the run has ended; a key with the role admin sees why"
 
 
-def sees_inputs(query: Query, caller: Caller) -> bool:
-    """Whether somebody may see all that a query reads, which its plan and its notes name."""
-    return caller.only is None or all(map(caller.sees, names_read(query.plan)))
+def sees_text(query: Query, caller: Caller) -> bool:
+    """Whether somebody may see how a query is written, in its plan and its notes.
+
+    An administrator may, and a key for some names which are those of the query and of all that it reads.
+    """
+    if caller.only is None:
+        return caller.sees_texts
+    return all(map(caller.sees, names_read(query.plan)))
 
 
-def check_inputs(what: str, query: Query, caller: Caller) -> None:
-    """Refuse what names the streams and relations that a query reads.
+def check_text(what: str, query: Query, caller: Caller) -> None:
+    """Refuse what shows how a query is written.
 
     Raises:
-        RequestError: the key does not include all of them.
+        RequestError: the key does not allow it.
     """
-    if not sees_inputs(query, caller):
+    if not sees_text(query, caller):
         caller.check_unlimited(f"{what} of {query.name}, which reads what yours does not include,")
+        caller.check(Role.ADMIN)
 
 
 def shown_status(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
     """A status for JSON without what somebody may not see."""
-    if caller.only is None:
+    if caller.sees_texts:
         return dict(status)
+    if caller.only is None:
+        return {
+            **status,
+            "queries": [_without_text(one) for one in status["queries"]],
+            "operators": [
+                # How long rows hold is how a window is written.
+                {**one, "text": kind_of(one["text"]), "lifetime": None}
+                for one in status["operators"]
+            ],
+            "ended": status["ended"] and _HIDDEN_END,
+        }
     return {
         **status,
         "streams": [shown_stream(one, caller) for one in status["streams"] if caller.sees(one["name"])],
@@ -48,6 +67,17 @@ def shown_status(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         "attempt": None,
         "ended": None,
     }
+
+
+def kind_of(text: str) -> str:
+    """The kind of an operator, which is the first word of its text; of a source with its name."""
+    words = text.split()
+    return " ".join(words[: 2 if words[:1] == ["Source"] else 1])
+
+
+def _without_text(query: Mapping[str, Any]) -> dict[str, Any]:
+    """The status of a query without what may show how it is written."""
+    return {**query, "failed": query["failed"] and _HIDDEN_FAILURE}
 
 
 def shown_paused(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
@@ -62,12 +92,13 @@ def shown_stream(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
 
 def shown_query(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
     """The status of a query without the streams that somebody may not see, and without what names them."""
+    if caller.only is None:
+        return dict(status) if caller.sees_texts else _without_text(status)
     reads = [name for name in status["reads"] if caller.sees(name)]
-    if caller.only is None or len(reads) == len(status["reads"]):
+    if len(reads) == len(status["reads"]):
         return dict(status)
     held = status["held_by"] if status["held_by"] in reads else None
-    failed = None if status["failed"] is None else _HIDDEN_FAILURE
-    return {**status, "reads": reads, "held_by": held, "chain": [], "failed": failed, "exchanged": None}
+    return {**_without_text(status), "reads": reads, "held_by": held, "chain": [], "exchanged": None}
 
 
 def shown_sink(sink: ListedSink, caller: Caller) -> dict[str, Any]:

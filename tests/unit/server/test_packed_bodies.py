@@ -66,19 +66,20 @@ def lists(rows: int) -> pa.Table:
     return pa.table({"v": pa.ListArray.from_arrays(range(rows + 1), texts(rows))})
 
 
-def listed_nulls(values: int) -> pa.Table:
-    return pa.table({"ts": pa.ListArray.from_arrays(pa.array([0, values], pa.int32()), pa.nulls(values))})
+def one_list(values: pa.Array) -> pa.ListArray:
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
 
 
 BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "arrow, zstd": (ARROW, lambda: arrow(zeros())),
     "arrow, lz4": (ARROW, lambda: arrow(zeros(), "lz4")),
     "arrow, of nothing": (ARROW, lambda: arrow(nothing(2**31 - 1, pa.null()), None)),
-    "arrow, lists of nothing": (ARROW, lambda: arrow(listed_nulls(2**31 - 1), None)),
+    "arrow, lists of nothing": (ARROW, lambda: arrow(pa.table({"v": one_list(pa.nulls(2**31 - 1))}), None)),
     "arrow, a dictionary": (ARROW, lambda: arrow(pa.table({"v": texts(20_000)}))),
     "arrow, a dictionary in lists": (ARROW, lambda: arrow(lists(20_000))),
     "parquet, zeros": (PARQUET, lambda: parquet(zeros(), compression="zstd")),
     "parquet, nulls": (PARQUET, lambda: parquet(nulls())),
+    "parquet, a long list": (PARQUET, lambda: parquet(pa.table({"v": one_list(pa.nulls(ROWS, pa.int64()))}))),
     "parquet, plain pages": (PARQUET, lambda: parquet(zeros(), compression="gzip", use_dictionary=False)),
     "parquet, a text": (PARQUET, lambda: parquet(pa.table({"v": texts(20_000)}))),
     "parquet, a text in lists": (PARQUET, lambda: parquet(lists(20_000))),

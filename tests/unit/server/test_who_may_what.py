@@ -74,7 +74,7 @@ def test_without_a_known_key_nothing_is_answered_but_that_the_server_is_there(se
     ("method", "path", "sent", "allowed"),
     [
         ("GET", "/queries/q/changes", {}, "raw"),
-        ("GET", "/why/q", {}, "raw"),
+        ("GET", "/why/q", {}, "a"),
         ("POST", "/ask", {"json": {"sql": "FROM CHANGES OF q"}}, "raw"),
         ("POST", "/statements", {"json": {"text": "EXPLAIN SELECT v FROM r"}}, "raw"),
         ("POST", "/statements", {"json": {"text": "CREATE STREAM x AS SELECT v FROM r"}}, "w"),

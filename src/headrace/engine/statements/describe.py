@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator
-from typing import assert_never
+from typing import Final, assert_never
 
 import pyarrow as pa
 
+from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.catalog.texts import has_reading, sink_query
 from headrace.engine.shown.status import Status, instant_text
@@ -21,24 +22,33 @@ from headrace.runtime.writing.tables import write_table
 from headrace.schema import STRING, Schema, sql_type
 from headrace.suggestions import did_you_mean
 
+_HIDDEN: Final = (CatalogKind.QUERY, CatalogKind.SINK)
+"""What others have written into them is not for everybody."""
 
-def told_of(definitions: Definitions, statement: ShowCreate | Describe, status: Status | None) -> str:
+
+def told_of(
+    definitions: Definitions, statement: ShowCreate | Describe, status: Status | None, policy: Policy
+) -> str:
     """The answer to SHOW CREATE or DESCRIBE, as text.
 
     Args:
         definitions: all of them.
         statement: what is asked.
         status: of a run that goes on or is over, which knows the heartbeats; None if nothing has been run.
+        policy: whether the text of queries and sinks may be seen.
 
     Raises:
         LanguageError: there is no such thing.
+        PolicyError: its text may not be seen.
     """
     match statement:
         case ShowCreate(kind=kind, name=name):
+            if kind in _HIDDEN:
+                policy.check_change(f"SHOW CREATE {kind}", statement.position)
             return created(found(definitions, kind, name))
         case Describe(kind=kind, name=name):
             record = found(definitions, kind, name)
-            return "\n".join(_described(definitions, record, status))
+            return "\n".join(_described(definitions, record, status, policy))
         case _:
             assert_never(statement)
 
@@ -112,7 +122,10 @@ def schema_of(definitions: Definitions, record: Definition) -> Schema | None:
             assert_never(entry)
 
 
-def _described(definitions: Definitions, record: Definition, status: Status | None) -> Iterator[str]:
+def _described(
+    definitions: Definitions, record: Definition, status: Status | None, policy: Policy
+) -> Iterator[str]:
+    shows = policy.may_change or record.kind not in {one.value for one in _HIDDEN}
     yield f"{record.kind} {record.name}" + (f": {record.comment}" if record.comment else "")
     schema = schema_of(definitions, record)
     if schema is not None:
@@ -121,21 +134,24 @@ def _described(definitions: Definitions, record: Definition, status: Status | No
         yield f"it is not there yet: {why}"
     match record.kind:
         case CatalogKind.QUERY.value:
-            yield from _answer(definitions, record, status)
+            yield from _answer(definitions, record, status, shows)
         case CatalogKind.SINK.value:
-            yield from _delivered(record, status)
+            yield from _delivered(record, status, shows)
         case _ if users := definitions.users_of(record.name):
             yield f"used by {', '.join(users)}"
-    yield created(record)
+    if shows:
+        yield created(record)
 
 
-def _answer(definitions: Definitions, record: Definition, status: Status | None) -> Iterator[str]:
+def _answer(
+    definitions: Definitions, record: Definition, status: Status | None, shows: bool
+) -> Iterator[str]:
     """How far a query's answer has come."""
     if record.paused:
         yield "it is paused" + (", and its streams' rows are kept" if record.keeps_input else "")
     for query in status.queries if status is not None else ():
         if query.name == record.name and query.failed is not None:
-            yield f"it has failed: {query.failed} (hint: {query.advice})"
+            yield f"it has failed: {query.failed} (hint: {query.advice})" if shows else "it has failed"
         elif query.name == record.name:
             yield f"final below {instant_text(query.heartbeat, query.domain)}"
             yield from (f"it says {gap.text(query.domain)}" for gap in query.gaps)
@@ -143,12 +159,13 @@ def _answer(definitions: Definitions, record: Definition, status: Status | None)
         yield f"its changes go to {', '.join(f'the sink {name}' for name in sinks)}"
 
 
-def _delivered(record: Definition, status: Status | None) -> Iterator[str]:
+def _delivered(record: Definition, status: Status | None, shows: bool) -> Iterator[str]:
     """How far a sink is."""
     for sink in status.sinks if status is not None else ():
         if (sink.query, sink.name) == (sink_query(record), record.name):
             yield f"it has taken epoch {sink.epoch}, and {sink.behind} are left"
-            yield from () if sink.problem is None else (sink.problem,)
+            if sink.problem is not None:
+                yield sink.problem if shows else "it has a problem"
 
 
 def _columns(schema: Schema, record: Definition) -> str:

@@ -152,7 +152,7 @@ def _told(core: Core, statement: ShowCreate | Describe | ExplainReplace, policy:
     """What there is to say of something that is defined, or of what would replace it."""
     if isinstance(statement, ExplainReplace):
         return replacement_text(core, statement.made, policy)
-    return told_of(core.definitions, statement, core.known_status)
+    return told_of(core.definitions, statement, core.known_status, policy)
 
 
 class CombinedChange(Enum):

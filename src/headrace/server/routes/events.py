@@ -65,7 +65,7 @@ async def _statuses(context: ServerContext, caller: Caller) -> AsyncIterator[byt
             # What takes too long now may not the next time.
             with suppress(UserError):
                 look = await context.looks.newest(
-                    caller.only, lambda: context.blocking(status_for, context, caller)
+                    (caller.only, caller.sees_texts), lambda: context.blocking(status_for, context, caller)
                 )
                 if look.version != before:
                     yield look.event

@@ -33,5 +33,5 @@ async def readyz(context: Ctx) -> JSONResponse:
 async def metrics(context: Ctx, caller: By) -> Response:
     """The numbers of server and run, in the text format of Prometheus."""
     caller.check_unlimited("the metrics")
-    text = await context.blocking(context.metrics.text)
+    text = await context.blocking(context.metrics.text, caller.sees_texts)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -21,7 +21,7 @@ from headrace.server.session import (
     described_relation,
     described_stream,
 )
-from headrace.server.visible import check_inputs, shown_query, shown_sink, shown_status, shown_stream
+from headrace.server.visible import check_text, shown_query, shown_sink, shown_status, shown_stream
 
 router: Final = APIRouter()
 
@@ -88,6 +88,7 @@ async def sink(name: str, context: Ctx, caller: By) -> dict[str, Any]:
 async def catalog(context: Ctx, caller: By) -> dict[str, str]:
     """Everything that is defined, as SQL that defines it again."""
     caller.check_unlimited("the catalog")
+    caller.check(Role.ADMIN)
     return {"text": await context.blocking(lambda: context.session.db.served.catalog)}
 
 
@@ -130,7 +131,7 @@ async def status(context: Ctx, caller: By) -> dict[str, Any]:
 async def why(name: str, context: Ctx, caller: By) -> dict[str, Any]:
     """Why a query has no output, or no newer one."""
     query = context.session.query(name, caller)
-    check_inputs("the reasons", query, caller)
+    check_text("the reasons", query, caller)
     found = await context.blocking(query.why)
     return {
         "query": found.query,
@@ -150,7 +151,7 @@ OneStage = Annotated[
 async def explain(query: str, context: Ctx, caller: By, stage: OneStage = None) -> dict[str, str]:
     """The plan of a query, given by its name: as written, optimized and as it runs; or one of them."""
     found = context.session.query(query, caller)
-    check_inputs("the plan", found, caller)
+    check_text("the plan", found, caller)
     if stage is not None:
         return {"text": await context.blocking(found.explain, stage.name)}
     texts = [f"== {one.value.lower()} ==\n{await context.blocking(found.explain, one.name)}" for one in Stage]

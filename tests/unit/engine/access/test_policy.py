@@ -148,7 +148,7 @@ def test_sql_that_only_asks_defines_nothing(db: hr.Database, text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("WHY theirs", "EXPLAIN ANALYZE theirs", "EXPLAIN SHARED"),
+        *("WHY theirs", "EXPLAIN ANALYZE theirs", "EXPLAIN SHARED", "SHOW CREATE QUERY theirs"),
         "EXPLAIN REPLACE theirs AS SELECT v + 1 AS v FROM s",
     ],
 )

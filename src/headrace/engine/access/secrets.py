@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from headrace.errors import SourceError
+from headrace.errors import HeadraceError, SourceError
 from headrace.language.statements.secret import SecretName
 
 _WORDS: Final = (
@@ -18,9 +18,15 @@ _SECRET: Final = re.compile(rf"{_WORDS}|^header\..*(?:key|auth|cookie|session|si
 """What is in the name of an option whose value is secret."""
 
 _WITHIN: Final = re.compile(
-    rf"[?;&,][\w.]*(?:{_WORDS})[\w.]*=([^;&,]+)|//[^/@:]*:([^/@]+)@|:[^/:@]+/([^/@]+)@", re.IGNORECASE
+    rf"[?;&,][\w.-]*(?:{_WORDS}|signature)[\w.-]*=([^;&,#]+)|[?&](?:key|sig|auth)=([^;&,#]+)"
+    r"|//[^/@:]*:([^/@]+)@|:[^/:@]+/([^/@]+)@|^https?://([^/@:]+)@",
+    re.IGNORECASE,
 )
-"""Secrets within a value, such as the address of a database: `?password=...`, `//user:...@`, `:user/...@`."""
+"""Secrets within a value, such as an address: `?password=...`, `?sig=...`, `//user:...@`, `:user/...@`."""
+
+
+_SHORTEST: Final = 4
+"""Characters that a secret has at least."""
 
 
 def secret_option(options: Iterable[tuple[str, str]]) -> str | None:
@@ -77,13 +83,19 @@ def open_options(options: Mapping[str, str]) -> dict[str, str]:
     return {name: hidden(value, options) for name, value in options.items() if not _is_secret(name, value)}
 
 
+def conceal(error: HeadraceError, options: Mapping[str, str]) -> None:
+    """Put stars into an error in the place of all that is secret in some options."""
+    error.message = hidden(error.message, options)
+    error.hint = None if error.hint is None else hidden(error.hint, options)
+
+
 def hidden(text: str, options: Mapping[str, str]) -> str:
     """A text with stars in the place of all that is secret in some options."""
     known = {name: value for name, value in options.items() if not isinstance(value, SecretName)}
     secrets = {str(value) for name, value in known.items() if _is_secret(name, value)}
     for value in known.values():
         secrets |= {part for found in _WITHIN.findall(value) for part in found if part}
-    # The longest first: one may be a part of another.
-    for secret in sorted(secrets - {""}, key=len, reverse=True):
+    # The longest first: one may be a part of another. What is that short is a part of many words.
+    for secret in sorted((one for one in secrets if len(one) >= _SHORTEST), key=len, reverse=True):
         text = text.replace(secret, "***")
     return text

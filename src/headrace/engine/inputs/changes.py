@@ -10,6 +10,7 @@ from typing import Any
 
 from headrace.algebra.changes import Changes
 from headrace.engine.access.policy import Policy
+from headrace.engine.access.secrets import conceal
 from headrace.engine.inputs.corrections import Said
 from headrace.engine.inputs.declared import declared
 from headrace.engine.inputs.inputs import Input, TemporaryFolders, in_memory, stream_of_file, warn_of_ties
@@ -56,6 +57,7 @@ def declared_changes(
         )
     except UserError as error:
         error.position = error.position or statement.position
+        conceal(error, dict(statement.options))
         raise
     if isinstance(made, RelationTable) or made.again is None:
         return made

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar, cast
 
 from headrace.algebra.debezium import PARTITION
 from headrace.engine.access.policy import Policy
-from headrace.engine.access.secrets import hidden, open_options, revealed
+from headrace.engine.access.secrets import conceal, hidden, open_options, revealed
 from headrace.engine.inputs.inputs import Input, origin_of, schema_of_frame, warn_of_ties
 from headrace.engine.inputs.signatures import Signature
 from headrace.engine.inputs.times import timing_of
@@ -115,6 +115,7 @@ def _declared(
         return Input(info, live, frame, max_rows, statement.time, now, origin)
     except UserError as error:
         error.position = error.position or statement.position
+        conceal(error, dict(statement.options))
         raise
 
 

@@ -17,6 +17,7 @@ from headrace.algebra.changes import Changes
 from headrace.algebra.events import Events
 from headrace.algebra.letters import letters_schema, noted_at
 from headrace.algebra.system_streams import NOTED_AT, SystemStream
+from headrace.engine.access.secrets import hidden
 from headrace.engine.inputs.corrections import Said
 from headrace.engine.inputs.signatures import Signature
 from headrace.engine.inputs.times import Length, disorder_of, retain_of, timing_of
@@ -407,11 +408,11 @@ def _quoted(name: str) -> str:
 
 
 def origin_of(format: str, options: Mapping[str, str], base: Path) -> str:
-    """What one of our own formats reads, whatever folder its path is relative to."""
+    """What one of our own formats reads, whatever folder its path is relative to and the password."""
     told = {name: value for name, value in options.items() if name not in ACCOUNT_OPTIONS}
     if "path" in told and not is_remote(told["path"]):
         told["path"] = str((base / plain_path(told["path"])).resolve())
-    return " ".join([format, *(f"{name}={value!r}" for name, value in sorted(told.items()))])
+    return " ".join([format, *(f"{name}={hidden(value, told)!r}" for name, value in sorted(told.items()))])
 
 
 def warn_of_ties(name: str, changes: Changes | Events | None) -> None:

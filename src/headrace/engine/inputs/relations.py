@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from headrace.elements import Int64Array, integers
 from headrace.engine.access.policy import Policy
-from headrace.engine.access.secrets import revealed
+from headrace.engine.access.secrets import conceal, revealed
 from headrace.engine.inputs.declared import opened_or_known
 from headrace.engine.inputs.inputs import (
     Input,
@@ -118,6 +118,7 @@ def declared_relation(
         return _table(statement, source, origin_of(statement.format, options, base), again)
     except UserError as error:
         error.position = error.position or statement.position
+        conceal(error, dict(statement.options))
         raise
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, assert_never
+from urllib.parse import urlsplit
 
 from headrace.errors import UserError
 from headrace.runtime.delivery.contract import Retry, Sink
@@ -161,11 +162,17 @@ def place_of(kind: SinkKind, options: Mapping[str, str]) -> str:
         case SinkKind.KAFKA:
             return f"{options['topic']} at {options['brokers']}"
         case SinkKind.WEBHOOK:
-            return options["url"]
+            return _address(options["url"])
         case SinkKind.TABLE:
             return f"{options['table']} at {options['url']}"
         case _:
             assert_never(kind)
+
+
+def _address(url: str) -> str:
+    """The address of a webhook without what lets everybody who knows it in: its path and what follows."""
+    host = urlsplit(url).netloc
+    return f"{url.partition('//')[0]}//{host}/..." if host else url
 
 
 def first_epoch(options: Mapping[str, str]) -> int | None:

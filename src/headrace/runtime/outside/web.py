@@ -113,7 +113,7 @@ def opened(url: str, size: int) -> BinaryIO:
     found = requested(url, "GET")
     length = found.headers["Content-Length"]
     promised = int(length) if length is not None and length.isdecimal() else size or None
-    return cast(BinaryIO, io.BufferedReader(_Promised(found, url, promised), _BUFFER))
+    return cast(BinaryIO, io.BufferedReader(_Promised(found, shown(url), promised), _BUFFER))
 
 
 def requested(url: str, method: str) -> Any:
@@ -128,10 +128,10 @@ def requested(url: str, method: str) -> Any:
     except errors.HTTPError as error:
         error.close()
         if is_temporary(error.code):
-            raise _busy(url, error.code, error.headers) from None
+            raise _busy(shown(url), error.code, error.headers) from None
         raise OSError(f"the server does not give it: {error}") from None
     except (OSError, http.HTTPException) as error:
-        raise _unreachable(url, error) from None
+        raise _unreachable(shown(url), error) from None
 
 
 def connection(host: str, port: int | None, *, secure: bool, timeout: float) -> http.HTTPConnection:

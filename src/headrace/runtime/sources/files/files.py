@@ -51,7 +51,7 @@ def list_files(
                 f"{path}: there are no files",
                 hint="name files in subfolders by a pattern, such as 'folder/*/*'",
             )
-        return tuple((file, file.url) for file in files)
+        return tuple((file, file.label) for file in files)
     try:
         if pipe_at(path, base, allowed):
             place = base / plain_path(path)
@@ -216,7 +216,7 @@ def present_files(
     """
     check_remote(path, account, allowed=allowed is None)
     if is_remote(path):
-        return tuple((file, file.url) for file in remote_files(path, account))
+        return tuple((file, file.label) for file in remote_files(path, account))
     try:
         places = _places(path, base, allowed)
         found: list[tuple[Path, str]] = []

@@ -24,7 +24,7 @@ import pyarrow.fs
 from headrace.errors import PolicyError, SourceError
 from headrace.runtime.outside.patience import patience
 from headrace.runtime.outside.trouble import away, is_away
-from headrace.runtime.outside.web import opened, requested
+from headrace.runtime.outside.web import opened, requested, shown
 from headrace.runtime.sources.files.patterns import is_hidden, is_partition, is_pattern
 
 ACCOUNT_OPTIONS: Final = ("access_key", "secret_key", "session_token", "region", "endpoint", "anonymous")
@@ -63,6 +63,11 @@ class RemoteFile:
     account: Account = field(repr=False)
     size: int
     changed: int
+
+    @property
+    def label(self) -> str:
+        """Its URL, without what may be secret in an address of the web."""
+        return shown(self.url) if self.is_sequential else self.url
 
     @property
     def name(self) -> str:
@@ -191,9 +196,9 @@ def remote_files(url: str, account: Account) -> tuple[RemoteFile, ...]:
             return files
     except OSError as error:
         if is_away(error):
-            raise away(url, error, _hint_of(url)) from error
+            raise away(shown(url), error, _hint_of(url)) from error
         reason = (str(error).partition("\n")[0] or type(error).__name__).removeprefix(f"{url}: ")
-        raise SourceError(f"{url}: {reason}", hint=_hint_of(url)) from error
+        raise SourceError(f"{shown(url)}: {reason}", hint=_hint_of(url)) from error
 
 
 def _check_bucket(url: str, account: Account) -> None:

@@ -55,6 +55,13 @@ class Caller:
         """Whether they may see something of that name."""
         return self.only is None or name.lower() in self.only
 
+    def producer(self, name: str) -> str:
+        """What a producer of theirs is called in the store: after the name of the key, not its secret.
+
+        Without keys as they call it, as in programs.
+        """
+        return name if self == LOCAL else f"{self.name}/{name}"
+
     @property
     def sees_texts(self) -> bool:
         """Whether they may see what is written in the queries of all."""
@@ -84,6 +91,10 @@ class Caller:
                 return replace(Policy.closed(), may_define=False)
 
 
+LOCAL: Final = Caller("local", Role.ADMIN)
+"""Whoever is on this machine, where there are no keys."""
+
+
 @dataclass(frozen=True)
 class Door:
     """Which requests are let in.
@@ -108,7 +119,7 @@ class Door:
             RequestError: there are keys, and none of them is sent.
         """
         if self.keys.lets_all_in:
-            return Caller("local", Role.ADMIN)
+            return LOCAL
         scheme, _, sent = (authorization or "").partition(" ")
         key: ServerKey | None = self.keys.find(sent.strip()) if scheme.lower() == "bearer" else None
         if key is None:

@@ -127,9 +127,9 @@ class Session:
         return found
 
     def push(
-        self, stream: str, rows: pa.Table, producer: str | None, sequence: int | None
+        self, stream: str, rows: pa.Table, caller: Caller, producer: str | None, sequence: int | None
     ) -> tuple[int, Future[bool]]:
-        """Add rows to a pushed stream.
+        """Add rows to a pushed stream; the producers of one key are not those of another one.
 
         Returns:
             The epoch before them, and what is resolved when they are committed.
@@ -140,7 +140,8 @@ class Session:
         """
         served = self.db.served
         epoch = served.epoch
-        return epoch, served.push(stream, rows, producer, sequence, self.limits.patience)
+        named = None if producer is None else caller.producer(producer)
+        return epoch, served.push(stream, rows, named, sequence, self.limits.patience)
 
     def has_letters_after(self, epoch: int) -> bool:
         """Whether there are dead letters in the epochs after one; takes no time to speak of."""

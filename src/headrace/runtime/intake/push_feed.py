@@ -6,6 +6,7 @@ acknowledged.
 
 from __future__ import annotations
 
+import logging
 import operator
 import threading
 from collections import deque
@@ -29,6 +30,11 @@ from headrace.runtime.sources.composed.held import HeldRows
 from headrace.runtime.sources.composed.tables import filled, write_arrow
 from headrace.runtime.store.paths import make_inside
 from headrace.runtime.store.segments import cannot_write
+
+_LOG: Final = logging.getLogger("headrace")
+
+_FAR: Final = 10**15
+"""Numbers that are left out between two pushes of a producer: microseconds of thirty years."""
 
 _MOST_WAITING: Final = 4
 """While more epochs' rows wait, whoever pushes waits."""
@@ -210,6 +216,7 @@ class PushFeed:
                     self._repeats.append(push)
                     continue
                 if push.producer is not None and push.sequence is not None:
+                    _note_jump(push.producer, push.sequence, {**point.producers, **seen})
                     seen[push.producer] = push.sequence
                 self._taken.append(push)
                 epochs += self._epochs(*push.size)
@@ -325,7 +332,22 @@ def _numbered(producer: str | None, sequence: int | None) -> tuple[str | None, i
             f"and {sequence!r}",
             hint="give both, as in producer='pi', sequence=1, or none",
         )
-    return producer, operator.index(sequence)
+    number = operator.index(sequence)
+    if not -(2**63) <= number < 2**63:
+        raise UserError(
+            f"the sequence {str(number)[:30]} of {producer!r} has more than 64 bits",
+            hint="let it grow by one with each push; a repeat is what is not above the last one",
+        )
+    return producer, number
+
+
+def _note_jump(producer: str, sequence: int, last: Mapping[str, int]) -> None:
+    """Note a sequence that leaves out so many that it is rather a mistake: all below are repeats now."""
+    if producer in last and sequence - last[producer] > _FAR:
+        _LOG.warning(
+            "the producer %s went from the sequence %s to %s: what it sends below that is a repeat",
+            *(producer, f"{last[producer]:,}", f"{sequence:,}"),
+        )
 
 
 def _resolve(push: _Push, answer: bool, error: BaseException | None) -> None:

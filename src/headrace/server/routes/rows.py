@@ -63,7 +63,7 @@ async def add_rows(
     def push() -> tuple[pa.Table, int, Future[bool]]:
         plain = inflated(body, coding, limit)
         found = table_of(plain, kind, info.name, info.sent, limit, session.db.served.omissible(info.name))
-        return found, *session.push(info.name, found, producer, sequence)
+        return found, *session.push(info.name, found, caller, producer, sequence)
 
     rows, epoch, done = await context.blocking(push)
     if not wait:

@@ -36,7 +36,8 @@ from headrace.server.routes import (
 from headrace.server.session import Session
 from headrace.server.supervisor import Supervisor
 from headrace.server.tails import Tails
-from headrace.server.workshop import Workshop
+from headrace.server.turns import Shares
+from headrace.server.workshop import THREADS, Workshop
 
 _LOG: Final = logging.getLogger("headrace")
 
@@ -79,8 +80,9 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
         description="Continuous queries over streams: statements, rows, answers and changes.",
     )
     app.state.context = ServerContext(
-        session, session.limits, metrics, tails, workshop, Looks(STATUS_SECONDS), supervisor
-    )
+        session, session.limits, metrics, tails, workshop, Looks(STATUS_SECONDS), supervisor,
+        Shares(THREADS, THREADS // 4, "thread"),
+    )  # fmt: skip
     # What is asked of a query by a word of its own comes before its views, which have the same form of path.
     for part in (page, health, statements, completions, events, recent, rows, answers, resources):
         app.include_router(part.router)
@@ -88,7 +90,8 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
     app.add_exception_handler(Exception, _refused)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_exception_handler(HTTPException, _unknown)
-    return RequestGuard(app, door, metrics), tails
+    memory = Shares(session.limits.memory_bytes, session.limits.memory_bytes // 2, "memory")
+    return RequestGuard(app, door, metrics, memory, session.limits.waiting), tails
 
 
 async def _refused(_: Request, error: Exception) -> JSONResponse:

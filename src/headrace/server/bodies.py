@@ -23,11 +23,13 @@ from headrace.runtime.store.temporary import private_folder
 from headrace.schema import Schema
 from headrace.server.errors import RequestError, too_large
 from headrace.server.formats import ARROW, CSV, JSON, JSON_LINES, PARQUET
+from headrace.server.limits import RequestLimits
 from headrace.server.packed.arrow import count_arrow
 from headrace.server.packed.batches import collected
 from headrace.server.packed.count import Count
 from headrace.server.packed.gzip import gunzipped
 from headrace.server.packed.parquet import counted
+from headrace.server.turns import HOLDING
 
 _SMALL: Final = 1_000_000
 """A body of so many bytes is parsed as one block."""
@@ -45,20 +47,33 @@ async def read_body(request: Request, limit: int) -> bytes:
         limit: how many bytes it may have.
 
     Raises:
-        RequestError: it has more; the rest is not read.
+        RequestError: it has more; the rest is not read. Or there is no memory for it now.
     """
+    held = HOLDING.get()
     announced = request.headers.get("content-length", "")
-    pieces, size = list[bytes](), int(announced) if announced.isdecimal() else 0
+    pieces, announced_size = list[bytes](), int(announced) if announced.isdecimal() else 0
+    size = announced_size
     if size <= limit:
+        await held.have(size)
         size = 0
         async for piece in request.stream():
             size += len(piece)
             if size > limit:
                 break
+            await held.have(max(size, announced_size))
             pieces.append(piece)
     if size > limit:
         raise too_large(f"the request has more than {limit:,} bytes", "send it in several requests")
     return b"".join(pieces)
+
+
+async def read_text(request: Request, limits: RequestLimits) -> bytes:
+    """The body of a request that is a text to be parsed, for which a lower limit holds than for rows.
+
+    Raises:
+        RequestError: it has more; the rest is not read.
+    """
+    return await read_body(request, min(limits.request_bytes, limits.text_bytes))
 
 
 def inflated(body: bytes, coding: str, limit: int) -> bytes:

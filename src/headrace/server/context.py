@@ -6,20 +6,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Final, ParamSpec, TypeVar, cast
 
+import pyarrow as pa
 from fastapi import Depends, Request
+from starlette.responses import Response
 
 from headrace.server.access import Caller, unauthorized
+from headrace.server.formats import check_size, written
 from headrace.server.limits import RequestLimits
 from headrace.server.looks import Looks
 from headrace.server.metrics import Metrics
 from headrace.server.session import Session
 from headrace.server.supervisor import Supervisor
 from headrace.server.tails import Tails
+from headrace.server.turns import HOLDING, Shares
 from headrace.server.workshop import Workshop
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_ANSWER: Final = 32 * 2**20
+"""Bytes that an answer has while it is not known how many it needs."""
 STATUS_SECONDS: Final = 1.0
 """Between two looks at the status."""
 
@@ -36,6 +42,7 @@ class ServerContext:
         workshop: the threads in which requests are carried out.
         looks: at the status, for those who watch it.
         supervisor: begins the run again where it has ended.
+        threads: the turns of the keys in the workshop.
     """
 
     session: Session
@@ -45,6 +52,7 @@ class ServerContext:
     workshop: Workshop
     looks: Looks
     supervisor: Supervisor
+    threads: Shares
 
     async def blocking(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do something in a thread, for as long as a request may take; what takes longer is taken back.
@@ -52,7 +60,29 @@ class ServerContext:
         Raises:
             RequestError: it takes longer, or too much goes on that took longer.
         """
-        return await self.workshop.do(lambda: work(*args, **kwargs), self.limits.seconds)
+        key = HOLDING.get().key
+        await self.threads.take(key, 1, self.limits.waiting)
+        try:
+            return await self.workshop.do(lambda: work(*args, **kwargs), self.limits.seconds)
+        finally:
+            self.threads.give_back(key, 1)
+
+    async def answered(self, read: Callable[[], pa.Table], form: str, least: int = _ANSWER) -> Response:
+        """The response with a table, in memory that the request has for it.
+
+        Args:
+            read: gives the table.
+            form: the media type.
+            least: bytes that it may take to read it.
+
+        Raises:
+            RequestError: it is over a limit, or there is no memory for it now.
+        """
+        held = HOLDING.get()
+        await held.have(least)
+        table = check_size(await self.blocking(read), self.limits)
+        await held.have(2 * table.nbytes)
+        return Response(await self.blocking(written, table, form), media_type=form)
 
 
 # As coroutines these are called at once; functions would be given to a thread, and wait for it.

@@ -187,7 +187,9 @@ class Session:
         Raises:
             UserError: the question is wrong, it exceeds a limit, or it reaches for something else.
         """
-        limits = QuestionLimits(seconds=self.limits.seconds, rows=self.limits.result_rows)
+        limits = QuestionLimits(
+            self.limits.seconds, self.limits.question_bytes // 1_000_000, rows=self.limits.result_rows
+        )
         return ask(_Seen(self.db, caller), question, limits, parameters)
 
 

@@ -12,7 +12,7 @@ from headrace.server.errors import RequestError
 
 T = TypeVar("T")
 
-_THREADS: Final = 64
+THREADS: Final = 64
 """So many requests are carried out at once; others wait for their turn, for as long as a request may take."""
 _MOST_GIVEN_UP: Final = 48
 """So many of them may go on after their time; with more, requests are refused, and do not wait in vain."""
@@ -29,7 +29,7 @@ class Workshop:
     """
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_THREADS, "headrace request")
+        self._threads = ThreadPoolExecutor(THREADS, "headrace request")
         self.busy = 0
         self.given_up = 0
 

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from headrace.engine import Query
 from headrace.server.context import By, Ctx
 from headrace.server.errors import RequestError
-from headrace.server.formats import check_size, preferred, written
+from headrace.server.formats import preferred
 
 router: Final = APIRouter(tags=["answers"])
 
@@ -35,10 +35,7 @@ async def snapshot(
     form = preferred(request.headers.get("accept"))
     query = context.session.query(name, caller)
 
-    def read() -> bytes:
-        return written(check_size(_snapshot(query, at, as_of), context.limits), form)
-
-    return Response(await context.blocking(read), media_type=form)
+    return await context.answered(lambda: _snapshot(query, at, as_of), form)
 
 
 @router.get("/queries/{name}/difference")
@@ -56,10 +53,7 @@ async def difference(
     query = context.session.query(name, caller)
     later, instant = (None if text is None else _number(text) for text in (as_of, at))
 
-    def read() -> bytes:
-        return written(check_size(query.difference(_number(since), later, instant), context.limits), form)
-
-    return Response(await context.blocking(read), media_type=form)
+    return await context.answered(lambda: query.difference(_number(since), later, instant), form)
 
 
 @router.get("/queries/{name}/{view}")
@@ -71,10 +65,7 @@ async def answer(
     query = context.session.query(name, caller)
     known = None if as_of is None else _number(as_of)
 
-    def read() -> bytes:
-        return written(check_size(_view(query, view, known), context.limits), form)
-
-    return Response(await context.blocking(read), media_type=form)
+    return await context.answered(lambda: _view(query, view, known), form)
 
 
 def _view(query: Query, view: ViewName, as_of: int | str | None) -> pa.Table:

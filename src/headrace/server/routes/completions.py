@@ -10,7 +10,7 @@ from headrace.language.catalog import DerivedStream, StreamInfo
 from headrace.language.completion.candidates import KnownNames, candidates
 from headrace.schema import Schema
 from headrace.server.access import Caller
-from headrace.server.bodies import json_object, read_body, text_field
+from headrace.server.bodies import json_object, read_text, text_field
 from headrace.server.context import By, Ctx, ServerContext
 from headrace.server.errors import RequestError
 
@@ -41,7 +41,7 @@ async def completions(request: Request, context: Ctx, caller: By) -> dict[str, A
     `at` and the `start` of the answer are offsets in characters; what is between them is the word that is
     being written.
     """
-    found = json_object(await read_body(request, context.limits.request_bytes))
+    found = json_object(await read_text(request, context.limits))
     text, at = text_field(found, "text"), found.get("at")
     if not isinstance(at, int) or isinstance(at, bool) or not 0 <= at <= len(text):
         raise RequestError("request", 400, "the body has no offset at", 'send {"text": "...", "at": 12}')

@@ -14,7 +14,7 @@ from headrace.language.statements.statements import Stage
 from headrace.server.access import Caller
 from headrace.server.context import By, Ctx, ServerContext
 from headrace.server.errors import not_found
-from headrace.server.formats import check_size, preferred, written
+from headrace.server.formats import preferred
 from headrace.server.keys import Role
 from headrace.server.session import (
     described_query,
@@ -184,10 +184,7 @@ async def dead_letters_of(stream: str, request: Request, context: Ctx, caller: B
 async def _letters(stream: str | None, request: Request, context: ServerContext, caller: Caller) -> Response:
     form = preferred(request.headers.get("accept"))
 
-    def read() -> bytes:
-        return written(check_size(context.session.dead_letters(stream, caller), context.limits), form)
-
-    return Response(await context.blocking(read), media_type=form)
+    return await context.answered(lambda: context.session.dead_letters(stream, caller), form)
 
 
 async def _sink(name: str, context: ServerContext, caller: Caller) -> ListedSink:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
@@ -9,10 +10,10 @@ from starlette.responses import Response
 
 from headrace.language.named_values import ParameterValue
 from headrace.language.sent_values import received_values
-from headrace.server.bodies import json_object, media_type, read_body, text_field
+from headrace.server.bodies import json_object, media_type, read_text, text_field
 from headrace.server.context import By, Ctx, ServerContext
 from headrace.server.errors import RequestError
-from headrace.server.formats import check_size, preferred, written
+from headrace.server.formats import preferred
 
 router: Final = APIRouter()
 
@@ -65,16 +66,15 @@ async def ask(request: Request, context: Ctx, caller: By) -> Response:
     """The rows of a question that is asked once, in DuckDB's SQL."""
     form = preferred(request.headers.get("accept"))
     question, values = await _text(request, context, "sql")
-    table = await context.blocking(context.session.ask, question, caller, values)
-    data = await context.blocking(written, check_size(table, context.limits), form)
-    return Response(data, media_type=form)
+    asked = partial(context.session.ask, question, caller, values)
+    return await context.answered(asked, form, context.limits.question_bytes)
 
 
 async def _text(
     request: Request, context: ServerContext, field: str
 ) -> tuple[str, dict[str, ParameterValue] | None]:
     """The text of a request, plain or a field of a JSON object, and the values of its parameters."""
-    body = await read_body(request, context.limits.request_bytes)
+    body = await read_text(request, context.limits)
     match media_type(request):
         case "text/plain":
             try:

@@ -26,9 +26,9 @@ from headrace.server.formats import ARROW, CSV, JSON, JSON_LINES, PARQUET
 from headrace.server.limits import RequestLimits
 from headrace.server.packed.arrow import count_arrow
 from headrace.server.packed.batches import collected
-from headrace.server.packed.count import Count
 from headrace.server.packed.gzip import gunzipped
 from headrace.server.packed.parquet import counted
+from headrace.server.packed.unpacked_size import UnpackedSize
 from headrace.server.turns import HOLDING
 
 _SMALL: Final = 1_000_000
@@ -240,7 +240,7 @@ def plain_lines(body: bytes, schema: Schema) -> pa.Table | None:
 
 def _unpacked(body: bytes, kind: str, schema: Schema, limit: int) -> pa.Table:
     if kind == ARROW:
-        count_arrow(body, Count(limit))
+        count_arrow(body, UnpackedSize(limit))
         with pa.ipc.open_stream(body) as reader:
             return collected(reader, reader.schema, len(schema), limit)
     options = {"coerce_int96_timestamp_unit": "us"}

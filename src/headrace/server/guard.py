@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse
 from headrace.server.access import Door
 from headrace.server.errors import response_of
 from headrace.server.metrics import Metrics
-from headrace.server.turns import HOLDING, Holding, Shares
+from headrace.server.turns import HOLDING, HeldMemory, Shares
 
 AsgiScope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -57,7 +57,7 @@ class RequestGuard:
 
     async def _request(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         began, status, whole = time.perf_counter(), 0, False
-        holding: Holding | None = None
+        holding: HeldMemory | None = None
 
         async def noted(message: MutableMapping[str, Any]) -> None:
             nonlocal status, whole
@@ -66,7 +66,7 @@ class RequestGuard:
             await send(message)
 
         try:
-            holding = Holding(self._memory, self._let_in(scope), self._seconds)
+            holding = HeldMemory(self._memory, self._let_in(scope), self._seconds)
             HOLDING.set(holding)
             await self._app(scope, receive, noted)
         except Exception as error:

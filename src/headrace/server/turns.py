@@ -112,7 +112,7 @@ class Shares:
         )  # fmt: skip
 
 
-class Holding:
+class HeldMemory:
     """The memory that a request has, until it is over.
 
     Args:
@@ -147,5 +147,5 @@ class Holding:
             self._held = 0
 
 
-HOLDING: Final[ContextVar[Holding]] = ContextVar("HOLDING")
+HOLDING: Final[ContextVar[HeldMemory]] = ContextVar("HOLDING")
 """What the request holds that is being answered."""

@@ -12,7 +12,7 @@ import pytest
 
 from headrace.server.errors import RequestError
 from headrace.server.limits import RequestLimits
-from headrace.server.turns import Holding, Shares
+from headrace.server.turns import HeldMemory, Shares
 from unit.server.serving_for_tests import running
 
 
@@ -61,10 +61,10 @@ def test_keys_that_wait_take_turns() -> None:
 def test_who_waits_too_long_is_refused_and_takes_nothing() -> None:
     async def run() -> None:
         shares = Shares(10, 10, "memory")
-        held = Holding(shares, "a", 0.01)
+        held = HeldMemory(shares, "a", 0.01)
         await held.have(10)
         with pytest.raises(RequestError) as refused:
-            await Holding(shares, "b", 0.01).have(1)
+            await HeldMemory(shares, "b", 0.01).have(1)
         assert (refused.value.status, refused.value.headers) == (503, {"Retry-After": "1"})
         waiting = asyncio.create_task(shares.take("b", 3, 5))
         gone = asyncio.create_task(shares.take("b", 10, 5))

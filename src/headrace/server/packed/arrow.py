@@ -13,7 +13,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from headrace.server.packed.count import Count
+from headrace.server.packed.unpacked_size import UnpackedSize
 
 _HEADER_TYPE, _HEADER = 1, 2
 """Fields of Message."""
@@ -29,8 +29,8 @@ _AS_IT_IS: Final = -1
 """The size of a buffer that is not compressed though the others are."""
 
 
-def count_arrow(body: bytes, count: Count) -> None:
-    """Count what a stream of Arrow's unpacks to, without unpacking it.
+def count_arrow(body: bytes, count: UnpackedSize) -> None:
+    """UnpackedSize what a stream of Arrow's unpacks to, without unpacking it.
 
     Args:
         body: the stream.
@@ -56,7 +56,7 @@ def _messages(body: bytes) -> Iterator[pa.ipc.Message]:
             return
 
 
-def _count_message(metadata: memoryview, body: memoryview, count: Count) -> None:
+def _count_message(metadata: memoryview, body: memoryview, count: UnpackedSize) -> None:
     message = _Table(metadata, _pointed(metadata, 0))
     kind = message.byte(_HEADER_TYPE)
     if kind not in (_DICTIONARY_BATCH, _RECORD_BATCH):

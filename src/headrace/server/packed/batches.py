@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.errors import SourceError
-from headrace.server.packed.count import Count
+from headrace.server.packed.unpacked_size import UnpackedSize
 
 _VALUE: Final = 8
 """Bytes that a value counts with at least, as many as a number has: NULLs and bits may come in less."""
@@ -28,7 +28,7 @@ def collected(batches: Iterable[pa.RecordBatch], schema: pa.Schema, columns: int
         RequestError: they have more.
         SourceError: values are written so that this is not known before they are unpacked.
     """
-    found, count = list[pa.RecordBatch](), Count(limit)
+    found, count = list[pa.RecordBatch](), UnpackedSize(limit)
     plain = pa.schema([(field.name, _plain(field.type)) for field in schema])
     for batch in batches:
         batch.validate(full=True)

@@ -6,7 +6,7 @@ import zlib
 from typing import Final
 
 from headrace.server.errors import RequestError
-from headrace.server.packed.count import unpacks_to_too_much
+from headrace.server.packed.unpacked_size import unpacks_to_too_much
 
 _PIECE: Final = 65_536
 """Bytes that are given to zlib at once: what it leaves of them is copied at the end of every member."""

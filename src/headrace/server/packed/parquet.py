@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pyarrow.parquet as pq
 
-from headrace.server.packed.count import Count
+from headrace.server.packed.unpacked_size import UnpackedSize
 
 _UNPACKED, _PACKED = 2, 3
 """Fields of PageHeader: the sizes of the page."""
@@ -54,7 +54,7 @@ class ParquetPages:
 
 
 def counted(file: pq.ParquetFile, body: bytes, limit: int) -> ParquetPages:
-    """Count what a file unpacks to, without unpacking it.
+    """UnpackedSize what a file unpacks to, without unpacking it.
 
     Args:
         file: the file, of which only the footer has been read.
@@ -66,7 +66,7 @@ def counted(file: pq.ParquetFile, body: bytes, limit: int) -> ParquetPages:
         ValueError: the file is damaged.
     """
     columns = [file.schema.column(number) for number in range(len(file.schema))]
-    sizes, values = Count(limit), Count(limit)
+    sizes, values = UnpackedSize(limit), UnpackedSize(limit)
     texts, largest = [column.path for column in columns if column.physical_type == _TEXT], 0
     try:
         for group in map(file.metadata.row_group, range(file.metadata.num_row_groups)):
@@ -82,7 +82,7 @@ def counted(file: pq.ParquetFile, body: bytes, limit: int) -> ParquetPages:
                 # Arrow makes no dictionary of such pages: the longest text may be that of every value.
                 longest = max(page.unpacked for page in pages)
                 if column.max_repetition_level:
-                    Count(limit).add(longest * found)
+                    UnpackedSize(limit).add(longest * found)
                 texts, largest = [path for path in texts if path != column.path], max(largest, longest)
     except IndexError as error:
         raise ValueError("the header of a page is damaged") from error

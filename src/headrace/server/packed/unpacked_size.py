@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.server.errors import RequestError, too_large
 
 
-class Count:
+class UnpackedSize:
     """Bytes that are still to be unpacked.
 
     Args:
@@ -17,7 +17,7 @@ class Count:
         self.bytes = 0
 
     def add(self, size: int) -> None:
-        """Count some more.
+        """UnpackedSize some more.
 
         Raises:
             RequestError: they are too many together, or a size is none.

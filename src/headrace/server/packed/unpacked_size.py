@@ -17,7 +17,7 @@ class UnpackedSize:
         self.bytes = 0
 
     def add(self, size: int) -> None:
-        """UnpackedSize some more.
+        """Count some more.
 
         Raises:
             RequestError: they are too many together, or a size is none.

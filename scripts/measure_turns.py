@@ -32,7 +32,8 @@ def main() -> None:
         store = Path(folder) / "store"
         file = KeyFile(Path(folder) / "keys.json")
         keys = {role: file.add(role.value, role) for role in Role}
-        words = ["serve", "--storage", str(store), "--keys", str(file.path), "--port", str(PORT)]
+        words = ["serve", "--runner", "inline", "--storage", str(store), "--port", str(PORT)]
+        words += ["--keys", str(file.path)]
         server = subprocess.Popen([sys.executable, "-m", "headrace", *words], stderr=subprocess.DEVNULL)
         try:
             measure(keys, requests)
@@ -61,8 +62,8 @@ def measure(keys: dict[Role, str], requests: int) -> None:
             writer.post("/streams/r/rows", content=content).raise_for_status()
             return time.perf_counter() - began
 
-        warm = [push() for _ in range(50)]
-        alone = [push() for _ in range(100)]
+        warm = [push() for _ in range(10)]
+        alone = [push() for _ in range(30)]
         readers = [
             threading.Thread(target=read, args=(keys[Role.READ], requests // AT_ONCE)) for _ in range(AT_ONCE)
         ]

@@ -78,7 +78,7 @@ from headrace.runtime.results.dead_letters import dead_letters, newest_dead_lett
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.sources.composed.later import later
 from headrace.runtime.store.paths import file_name, inside
-from headrace.runtime.store.segments import FolderStore
+from headrace.runtime.store.segments import FolderStore, reading_store
 from headrace.runtime.tasks.runner import Runner
 from headrace.schema import Schema
 from headrace.time import INFINITY, MAX_INSTANT, MIN_INSTANT
@@ -156,7 +156,8 @@ class Execution:
         self.run = Run(runner, self.store, defined.streams, defined.plans, how, _holds(defined))
         if self._journal is not None:
             try:
-                self._go_on(self._journal, description, adapt=adapt)
+                with reading_store(Path(self.store.path)):
+                    self._go_on(self._journal, description, adapt=adapt)
             except BaseException:
                 self._journal.close()
                 raise

@@ -7,7 +7,7 @@ from dataclasses import MISSING, asdict, dataclass, fields, replace
 
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.journal.retention import since_of
-from headrace.runtime.store.paths import file_name, inside
+from headrace.runtime.store.paths import file_name
 from headrace.runtime.store.sealed import DamagedFileError, load_sealed, seal
 from headrace.runtime.store.segments import FolderStore, Store
 
@@ -70,9 +70,9 @@ class Ledger:
         """What was recorded last, or None.
 
         Raises:
-            StoreError: the file is damaged.
+            StoreError: the file is damaged, or cannot be read.
         """
-        if self._store is None or not inside(self._store.path, self._name).exists():
+        if self._store is None or self._store.size(self._name) is None:
             return None
         return load_position(self._store, self._name, self._names)
 

@@ -123,17 +123,17 @@ class FolderFeed:
         """Poll once: see what is there, and which of it counts."""
         try:
             found = self._folder.files()
+            with self._lock:
+                self._waiting = {label: stamp for label, stamp in self._waiting.items() if label in found}
+                self._away = {label: one for label, one in self._away.items() if label in found}
+                before, self._seen = self._seen, {}
+                for label, stamp in found.items():
+                    self._judge(label, stamp, before.get(label))
+                ready = self._has_some()
         except HeadraceError as error:
             self._note_problem(str(error))
             return
         self._problem = None
-        with self._lock:
-            self._waiting = {label: stamp for label, stamp in self._waiting.items() if label in found}
-            self._away = {label: one for label, one in self._away.items() if label in found}
-            before, self._seen = self._seen, {}
-            for label, stamp in found.items():
-                self._judge(label, stamp, before.get(label))
-            ready = self._has_some()
         if ready:
             self._wake()
 

@@ -8,7 +8,7 @@ from typing import IO, Final
 
 from headrace.errors import StoreError
 from headrace.runtime.store.paths import make_inside
-from headrace.runtime.store.segments import FolderStore, cannot_write
+from headrace.runtime.store.segments import FolderStore, cannot_write, reading_store
 
 _FOLDERS: Final = ("commits", "segments", "results")
 
@@ -65,7 +65,8 @@ class Guard:
         if seen == self._seen:
             return
         try:
-            same = path.read_bytes() == self._label
+            with reading_store(path):
+                same = path.read_bytes() == self._label
         except OSError as error:
             raise self._changed("store.json", "gone") from error
         if not same:
@@ -85,17 +86,24 @@ def _opened(folder: Path) -> int:
 
 def _identity(place: Path | int) -> tuple[int, int] | None:
     """What no other file or folder has as long as one is open; None where there is none."""
-    try:
-        found = os.stat(place)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+    found = _found(place)
+    return None if found is None else (found.st_dev, found.st_ino)
 
 
 def _version(path: Path) -> tuple[int, int, int] | None:
     """What changes whenever a file is written; None where there is none."""
+    found = _found(path)
+    return None if found is None else (found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _found(place: Path | int) -> os.stat_result | None:
+    """What the system knows of a file or folder; None where there is none.
+
+    Raises:
+        StoreError: the system cannot say it for now.
+    """
     try:
-        found = os.stat(path)
-    except OSError:
+        with reading_store(place if isinstance(place, Path) else Path(f"descriptor {place}")):
+            return os.stat(place)
+    except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -13,7 +13,7 @@ from typing import Final
 
 from headrace.errors import StoreError
 from headrace.runtime.store.paths import inside
-from headrace.runtime.store.segments import FolderStore
+from headrace.runtime.store.segments import FolderStore, reading_store
 
 MARK: Final = "newest"
 """The file in a store."""
@@ -47,10 +47,16 @@ class HighWaterMark:
 
 
 def newest_noted(store: FolderStore) -> int:
-    """The newest epoch of which a store says that it has committed it; 0 where it does not say it."""
+    """The newest epoch of which a store says that it has committed it; 0 where it does not say it.
+
+    Raises:
+        StoreError: the file cannot be read.
+    """
+    path = inside(store.path, MARK)
     try:
-        line = inside(store.path, MARK).read_bytes()
-    except OSError:
+        with reading_store(path):
+            line = path.read_bytes()
+    except FileNotFoundError:
         return 0
     number = line[:12]
     return int(number) if number.isdigit() and line == mark_of(int(number)) else 0

@@ -38,7 +38,7 @@ from headrace.runtime.journal.records import (
 from headrace.runtime.journal.retained import Retained
 from headrace.runtime.store.paths import inside
 from headrace.runtime.store.sealed import DamagedFileError, load_sealed
-from headrace.runtime.store.segments import FolderStore
+from headrace.runtime.store.segments import FolderStore, cannot_use
 from headrace.runtime.tasks.messages import LetterFile
 from headrace.time import INFINITY
 
@@ -247,13 +247,13 @@ def is_store(folder: Path) -> bool:
     Raises:
         StoreError: it is another thing, or lacks `store.json`.
     """
-    if not folder.exists():
-        return False
     try:
+        if not folder.exists():
+            return False
         refuse_foreign(folder)
+        return (folder / "store.json").exists()
     except OSError as error:
-        raise StoreError(f"cannot use {folder} as a store: {error.strerror}") from error
-    return (folder / "store.json").exists()
+        raise cannot_use(folder, error) from error
 
 
 def described(path: Path) -> Description:

@@ -8,6 +8,7 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -34,7 +35,7 @@ from headrace.runtime.journal.record_files import (
 from headrace.runtime.journal.records import Commit, last_checkpoint, parts_of, plan_after
 from headrace.runtime.store.paths import inside, make_inside
 from headrace.runtime.store.sealed import DamagedFileError, seal, unseal
-from headrace.runtime.store.segments import FolderStore, cannot_write
+from headrace.runtime.store.segments import FolderStore, cannot_read, cannot_use, cannot_write, reading_store
 
 LAYOUT: Final = 9
 """The version of how a store is laid out; a store of another one is refused."""
@@ -64,17 +65,15 @@ class Journal:
         self._last = 0
         self._seen: int | None = None
         self._appending = threading.Lock()
-        self._lock = _locked(Path(store.path))
-        try:
-            self._made_for = _claim(store, description)
-            self._guard = Guard(store, self._lock)
-            self._newest = HighWaterMark(store)
-        except OSError as error:
-            self._lock.close()
-            raise cannot_write(Path(store.path), error) from error
-        except BaseException:
-            self._lock.close()
-            raise
+        with ExitStack() as opened:
+            self._lock = opened.enter_context(closing(_locked(Path(store.path))))
+            try:
+                self._made_for = _claim(store, description)
+                self._guard = opened.enter_context(closing(Guard(store, self._lock)))
+                self._newest = HighWaterMark(store)
+            except OSError as error:
+                raise cannot_write(Path(store.path), error) from error
+            opened.pop_all()
 
     @property
     def buckets(self) -> int:
@@ -145,7 +144,9 @@ class Journal:
                 raise lacks_record(self._store, epoch)
 
     def _changed_at(self) -> int:
-        return inside(self._store.path, "commits").stat().st_mtime_ns
+        folder = inside(self._store.path, "commits")
+        with reading_store(folder):
+            return folder.stat().st_mtime_ns
 
     def load(self) -> list[Commit]:
         """The records that are still needed, in order; what a sweep left half done is finished.
@@ -220,7 +221,7 @@ def _load_label(store: FolderStore) -> dict[str, Any]:
     except NotADirectoryError as error:
         raise StoreError(f"{store.path} is not a folder", hint=_STORAGE) from error
     except OSError as error:
-        raise DamagedFileError(str(path), f"cannot be read: {error.strerror}") from error
+        raise cannot_read(path, error) from error
     try:
         return unseal(data)
     except ValueError as error:
@@ -242,26 +243,33 @@ def _plain(data: bytes) -> dict[str, Any] | None:
 
 def _locked(folder: Path) -> IO[str]:
     """Take the lock of a store that is there, or of an empty folder."""
+    with ExitStack() as opened:
+        try:
+            make_inside(folder)
+            refuse_foreign(folder)
+            handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            file = opened.enter_context(os.fdopen(handle, "r+"))
+            if not _is_ours(file):
+                raise StoreError(
+                    f"the store {folder} is in use by process {file.read().strip() or 'another one'}",
+                    hint="stop it first, or choose another folder",
+                )
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+        except OSError as error:
+            raise cannot_use(folder, error) from error
+        opened.pop_all()
+        return file
+
+
+def _is_ours(lock: IO[str]) -> bool:
+    """Take a lock; False where another driver has it."""
     try:
-        make_inside(folder)
-        refuse_foreign(folder)
-        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise StoreError(f"cannot use {folder} as a store: {error.strerror}") from error
-    file = os.fdopen(handle, "r+")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        holder = file.read().strip() or "another one"
-        file.close()
-        raise StoreError(
-            f"the store {folder} is in use by process {holder}",
-            hint="stop it first, or choose another folder",
-        ) from error
-    file.truncate(0)
-    file.write(str(os.getpid()))
-    file.flush()
-    return file
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _claim(store: FolderStore, ours: Description) -> Description:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from headrace.errors import StoreError
 from headrace.runtime.store.paths import inside
-from headrace.runtime.store.segments import FolderStore
+from headrace.runtime.store.segments import RESTORE, FolderStore, reading_store
 
 _SEALED: Final = re.compile(rb'\{"crc":(0|[1-9][0-9]*),"body":(\{.*\})\}\n', re.DOTALL)
 
@@ -27,7 +27,7 @@ class DamagedFileError(StoreError):
     """
 
     def __init__(self, file: str, reason: str = "is damaged") -> None:
-        super().__init__(f"{file} {reason}", hint="restore the store from a copy")
+        super().__init__(f"{file} {reason}", hint=RESTORE)
         self.reason = reason
 
 
@@ -59,11 +59,12 @@ def load_sealed(store: FolderStore, name: str, what: str) -> dict[str, Any]:
         what: what it is, for messages.
 
     Raises:
-        DamagedFileError: it cannot be read, or is not what was written.
-        StoreError: it leads out of the store.
+        DamagedFileError: it is gone, or is not what was written.
+        StoreError: it leads out of the store, or cannot be read though it may be whole.
     """
     path = inside(store.path, name)
     try:
-        return unseal(path.read_bytes())
+        with reading_store(path):
+            return unseal(path.read_bytes())
     except (OSError, ValueError) as error:
         raise DamagedFileError(f"the {what} {path}") from error

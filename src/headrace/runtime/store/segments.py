@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 
@@ -23,6 +24,25 @@ from headrace.operators.state.runs import RunPart
 from headrace.runtime.store.crash_points import reach
 from headrace.runtime.store.paths import inside, make_inside, open_new
 from headrace.runtime.store.temporary import new_folder
+
+RESTORE: Final = "restore the store from a copy"
+"""The hint where a file of a store is gone or damaged; never where it could not be read."""
+
+_HINTS: Final = {
+    **dict.fromkeys(
+        (errno.ENOSPC, errno.EDQUOT), "free some space and start again: the run goes on where it was"
+    ),
+    **dict.fromkeys(
+        (errno.EMFILE, errno.ENFILE),
+        "let more files be open (ulimit -n) and start again: the run goes on where it was",
+    ),
+    errno.ENOMEM: "let it have more memory and start again: the run goes on where it was",
+    **dict.fromkeys(
+        (errno.EACCES, errno.EPERM, errno.EROFS),
+        "let this user read and write the store's folders, then start again",
+    ),
+}
+"""What helps, by the number of an error of the system."""
 
 _DRAFT = re.compile(r"\..+\.\d+")
 """The names of files that are being written, see `FolderStore._writing`."""
@@ -102,31 +122,38 @@ class FolderStore:
 
         Raises:
             StoreError: it is missing or cannot be read.
-            MemoryError: it cannot be mapped, for want of memory.
         """
         path = inside(self.path, name)
         try:
-            with pa.memory_map(str(path)) as file:
+            with reading_store(path), pa.memory_map(str(path)) as file:
                 return file.read_buffer()
-        except OSError as error:
-            if error.errno == errno.ENOMEM or os.strerror(errno.ENOMEM) in str(error):
-                # The file is whole; whoever restored it from a copy would lose what is newer.
-                raise MemoryError(f"there is not enough memory to read {path}") from error
-            raise StoreError(f"cannot read {path}: {error}", hint="restore the store from a copy") from error
+        except FileNotFoundError as error:
+            raise StoreError(f"cannot read {path}: {error}", hint=RESTORE) from error
 
     def names(self, folder: str) -> Iterator[str]:
-        """The files of a folder of the store, in order of their names; drafts are left out."""
+        """The files of a folder of the store, in order of their names; drafts are left out.
+
+        Raises:
+            StoreError: the folder cannot be read.
+        """
+        place = inside(self.path, folder)
         try:
-            with os.scandir(inside(self.path, folder)) as entries:
+            with reading_store(place), os.scandir(place) as entries:
                 found = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
         except FileNotFoundError:
             return
         yield from (f"{folder}/{name}" for name in found if not name.startswith("."))
 
     def size(self, name: str) -> int | None:
-        """How many bytes a file has, or None where there is none."""
+        """How many bytes a file has, or None where there is none.
+
+        Raises:
+            StoreError: it cannot be looked at.
+        """
+        path = inside(self.path, name)
         try:
-            found = inside(self.path, name).stat()
+            with reading_store(path):
+                found = path.stat()
         except (FileNotFoundError, NotADirectoryError):
             return None
         return found.st_size if stat.S_ISREG(found.st_mode) else None
@@ -134,17 +161,19 @@ class FolderStore:
     def drop_drafts(self, folder: str) -> None:
         """Remove what writers that were killed have left in a folder; only for whoever holds the lock."""
         place = inside(self.path, folder)
-        for name in os.listdir(place) if place.is_dir() else ():
-            if _DRAFT.fullmatch(name):
-                Path(place, name).unlink(missing_ok=True)
+        with reading_store(place):
+            for name in os.listdir(place) if place.is_dir() else ():
+                if _DRAFT.fullmatch(name):
+                    Path(place, name).unlink(missing_ok=True)
 
     def drop_drafts_of(self, name: str) -> None:
         """Remove what killed writers of one file have left; other files of its folder may be anybody's."""
         target = inside(self.path, name)
         ours = re.compile(rf"\.{re.escape(target.name)}\.\d+")
-        for path in target.parent.iterdir():
-            if ours.fullmatch(path.name):
-                path.unlink(missing_ok=True)
+        with reading_store(target.parent):
+            for path in target.parent.iterdir():
+                if ours.fullmatch(path.name):
+                    path.unlink(missing_ok=True)
 
     def delete(self, name: str) -> None:
         """Remove a file; the name may be gone already.
@@ -185,9 +214,14 @@ class FolderStore:
         self._settled(inside(self.path, folder))
 
     def folders(self, folder: str) -> list[str]:
-        """The folders in a folder of the store, in order of their names; none where there is no such one."""
+        """The folders in a folder of the store, in order of their names; none where there is no such one.
+
+        Raises:
+            StoreError: the folder cannot be read.
+        """
+        place = inside(self.path, folder)
         try:
-            with os.scandir(inside(self.path, folder)) as entries:
+            with reading_store(place), os.scandir(place) as entries:
                 found = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
         except FileNotFoundError:
             return []
@@ -290,29 +324,46 @@ class SegmentReader:
 
         Raises:
             StoreError: the segment is missing, truncated or damaged; it is never silently read.
+            MemoryError: it cannot be mapped, for want of memory.
         """
         content = self._segments.get(part.segment)
         if content is None:
-            content = self._segments[part.segment] = self._store.read(part.segment)
-        if part.offset + part.length > content.size:
-            raise StoreError(
-                f"the segment {part.segment} is truncated: it has {content.size} bytes, "
-                f"and {part.offset + part.length} are needed",
-                hint="restore the store from a copy",
-            )
-        found = content.slice(part.offset, part.length)
-        if self._store.durable and zlib.crc32(found) != part.crc:
-            raise StoreError(
-                f"the segment {part.segment} is damaged: the bytes from {part.offset} on have another "
-                "checksum",
-                hint="restore the store from a copy",
-            )
-        return found
+            content = self._segments[part.segment] = self._mapped(part.segment)
+        return _part_of(content, part, self._store)
+
+    def _mapped(self, segment: str) -> pa.Buffer:
+        try:
+            return self._store.read(segment)
+        except StoreError as error:
+            if _is_out_of_memory(error.__cause__):
+                # The query whose state it is ends alone.
+                raise MemoryError(error.message) from error
+            raise
 
 
 def read_part(store: Store, part: RunPart) -> pa.Buffer:
-    """The bytes of a single part; see `SegmentReader.read`."""
-    return SegmentReader(store).read(part)
+    """The bytes of a single part.
+
+    Raises:
+        StoreError: they cannot be read, or are not what was written.
+    """
+    return _part_of(store.read(part.segment), part, store)
+
+
+def _part_of(content: pa.Buffer, part: RunPart, store: Store) -> pa.Buffer:
+    if part.offset + part.length > content.size:
+        raise StoreError(
+            f"the segment {part.segment} is truncated: it has {content.size} bytes, "
+            f"and {part.offset + part.length} are needed",
+            hint=RESTORE,
+        )
+    found = content.slice(part.offset, part.length)
+    if store.durable and zlib.crc32(found) != part.crc:
+        raise StoreError(
+            f"the segment {part.segment} is damaged: the bytes from {part.offset} on have another checksum",
+            hint=RESTORE,
+        )
+    return found
 
 
 def _fill(draft: Path, parts: Sequence[pa.Buffer], durable: bool) -> None:
@@ -326,8 +377,45 @@ def _fill(draft: Path, parts: Sequence[pa.Buffer], durable: bool) -> None:
 
 def cannot_write(target: Path, error: OSError) -> StoreError:
     """The error for a file that could not be written."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        hint = "free some space and start again: the run goes on where it was"
-    else:
-        hint = "check that the folder exists and can be written to"
+    hint = _HINTS.get(error.errno or 0, "check that the folder exists and can be written to")
     return StoreError(f"cannot write {target}: {error.strerror or error}", hint=hint)
+
+
+def cannot_read(place: Path, error: OSError) -> StoreError:
+    """The error for a file or folder that could not be read or looked at, though it may be whole."""
+    hint = _HINTS.get(error.errno or 0, "look after its disk, then start again; what was committed is there")
+    return StoreError(f"cannot read {place}: {error.strerror or error}", hint=hint)
+
+
+def cannot_use(folder: Path, error: OSError) -> StoreError:
+    """The error for a folder that could not be opened as a store."""
+    return StoreError(
+        f"cannot use {folder} as a store: {error.strerror or error}", hint=_HINTS.get(error.errno or 0)
+    )
+
+
+@contextmanager
+def reading_store(place: Path) -> Iterator[None]:
+    """Type what the system says while a file or folder of a store is read or looked at.
+
+    Args:
+        place: the file or folder.
+
+    Raises:
+        FileNotFoundError, NotADirectoryError: it is not there.
+        StoreError: it cannot be read, though it may be whole.
+    """
+    try:
+        yield
+    except (FileNotFoundError, NotADirectoryError):
+        raise
+    except OSError as error:
+        raise cannot_read(place, error) from error
+
+
+def _is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether the system says that it has no memory."""
+    # Arrow's errors have no number where it has made the text.
+    return isinstance(error, OSError) and (
+        error.errno == errno.ENOMEM or os.strerror(errno.ENOMEM) in str(error)
+    )

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from headrace.errors import PolicyError, SourceError
+from headrace.errors import AwayError, PolicyError, SourceError
 from headrace.runtime.outside.pipes import is_pipe, name_of
+from headrace.runtime.outside.trouble import is_away
 from headrace.runtime.sources.files.held_pipes import held
 from headrace.runtime.sources.files.patterns import is_hidden, is_partition, is_pattern, matching, plain_path
 from headrace.runtime.sources.files.remote import (
@@ -58,7 +59,7 @@ def list_files(
             return ((held(path, place), name_of(path, place)),)
         return _list_files(path, base, allowed)
     except OSError as error:
-        raise SourceError(f"{path}: {error.strerror}") from error
+        raise _not_looked_at(path, error) from error
 
 
 def pipe_at(path: str, base: Path, allowed: tuple[Path, ...] | None) -> bool:
@@ -224,7 +225,13 @@ def present_files(
             found.extend(_present_in(place, label, allowed) if place.is_dir() else [(place, label)])
         return tuple((place, label) for place, label in found if place.is_file())
     except OSError as error:
-        raise SourceError(f"{path}: {error.strerror}") from error
+        raise _not_looked_at(path, error) from error
+
+
+def _not_looked_at(path: str, error: OSError) -> SourceError:
+    """The error for a path at which the system cannot look, or only for now."""
+    kind = AwayError if is_away(error) else SourceError
+    return kind(f"{path}: {error.strerror}")
 
 
 def mark_of(pieces: Sequence[tuple[Place, int]], position: int, *, whole: bool = False) -> str:
@@ -275,12 +282,18 @@ def found_stamp(path: Place) -> Stamp:
 
 
 def stamps_of(paths: Iterable[Place]) -> tuple[Stamp, ...]:
-    """What is known now of some files: it is another one once a file has been written again."""
+    """What is known now of some files: it is another one once a file has been written again.
+
+    Raises:
+        AwayError: one cannot be looked at for now.
+    """
     found = []
     for path in paths:
         try:
             known = path.stat()
-        except OSError:
+        except OSError as error:
+            if is_away(error):
+                raise _not_looked_at(str(path), error) from error
             found.append(Stamp(path, -1, 0))
         else:
             found.append(Stamp(path, known.st_size, known.st_mtime_ns))

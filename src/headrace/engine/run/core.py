@@ -42,7 +42,7 @@ from headrace.engine.views.readable import View
 from headrace.engine.views.subscription import Subscription
 from headrace.engine.why.unused import LOOKED_AT
 from headrace.engine.why.why import Why, not_taken_in, why
-from headrace.errors import LanguageError, Position, UserError, warn
+from headrace.errors import EndedError, LanguageError, Position, UserError, warn
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.catalog import Catalog
 from headrace.language.notes import Note
@@ -252,10 +252,12 @@ class Core:
         """The run that goes on or was the last.
 
         Raises:
-            UserError: nothing has been started yet.
+            EndedError: a run is not there for now, such as between two tries to start it.
+            UserError: nothing has been started, and there is nothing to answer.
         """
         if self.execution is None:
-            raise UserError("the database is not started", hint="call start() first")
+            kind = EndedError if self.definitions.queries else UserError
+            raise kind("the database is not started", hint="call start() first")
         return self.execution
 
     def register(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import warnings
 from dataclasses import dataclass
 from typing import Final
@@ -156,6 +157,16 @@ def shortened(text: str, limit: int) -> str:
     """
     kept = text[:limit].encode("utf-8", "replace").decode()
     return kept if len(text) <= limit else f"{kept}... ({len(text)} characters in all)"
+
+
+def is_of_code(error: BaseException) -> bool:
+    """Whether an exception is about the code of a user's that raised it; if not, it is meant for the process.
+
+    Python raises KeyboardInterrupt in the main thread alone when somebody asks for it.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        return threading.current_thread() is not threading.main_thread()
+    return isinstance(error, Exception | SystemExit | GeneratorExit)
 
 
 def message_of(error: BaseException) -> str:

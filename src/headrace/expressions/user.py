@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from headrace.conversion import MisfitError, as_column
 from headrace.elements import BoolArray
-from headrace.errors import named
+from headrace.errors import is_of_code, named
 from headrace.limits import check
 from headrace.schema import sql_type
 
@@ -99,7 +99,9 @@ def call_user(
         check()
         try:
             return [_called(function, [column.slice(start, count) for column in columns])]
-        except (Exception, SystemExit) as error:  # whatever a user's code raises is about its rows
+        except BaseException as error:  # whatever a user's code raises is about its rows
+            if not is_of_code(error):
+                raise
             if count > 1:
                 return [*over(start, count // 2), *over(start + count // 2, count - count // 2)]
             reasons.setdefault(failure(function.name, error), []).append(start)

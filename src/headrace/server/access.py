@@ -155,7 +155,9 @@ def unauthorized(message: str, hint: str = "send the header Authorization: Beare
 
 
 def host_name(host: str) -> str:
-    """The name or address in a header Host, in lower case and without the port."""
+    """The name or address in a header Host, in lower case and without the port; empty where it is none."""
+    if "@" in host:
+        return ""
     try:
         return (urlsplit(f"//{host}").hostname or "").lower()
     except ValueError:

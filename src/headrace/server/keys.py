@@ -65,15 +65,25 @@ class KeyFile:
         self._seen = False
 
     @property
+    def _made(self) -> Path:
+        """A file beside it that says that there was one: where only it is left, the keys are lost."""
+        return self.path.with_name(f".{self.path.name}.made")
+
+    @property
     def keys(self) -> tuple[ServerKey, ...]:
         """All keys.
 
         Raises:
-            UserError: the file is damaged.
+            UserError: the file is damaged, or it is gone.
         """
         try:
             found = self.path.stat()
         except FileNotFoundError:
+            if self._made.exists() and not self._seen:
+                raise UserError(
+                    f"{self.path} is gone, which had keys",
+                    hint="restore it, or add a key: headrace keys add NAME --role admin",
+                ) from None
             return ()
         version = (found.st_mtime_ns, found.st_size, found.st_ino)
         if self._read[0] != version:
@@ -116,11 +126,12 @@ class KeyFile:
             raise UserError(
                 f"'{name}' cannot be the name of a key", hint="use letters, digits, and the signs _ . -"
             )
-        if any(key.name == name for key in self.keys):
+        known = self.keys if self.path.exists() else ()
+        if any(key.name == name for key in known):
             raise UserError(f"there is a key {name} already", hint=f"headrace keys drop {name}")
         sent = _PREFIX + secrets.token_urlsafe(32)
         names = None if only is None else tuple(one.lower() for one in only)
-        self._write((*self.keys, ServerKey(name, _digest(sent), role, names)))
+        self._write((*known, ServerKey(name, _digest(sent), role, names)))
         return sent
 
     def drop(self, name: str) -> None:
@@ -144,6 +155,7 @@ class KeyFile:
                 json.dump({"keys": [asdict(key) for key in keys]}, file, indent=1)
                 file.flush()
                 os.fsync(file.fileno())
+            self._made.touch(mode=0o600)
             unfinished.replace(self.path)
         except OSError as error:
             raise UserError(f"{self.path} cannot be written: {error.strerror}") from error

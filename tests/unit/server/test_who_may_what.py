@@ -179,6 +179,19 @@ def test_a_door_that_had_a_key_stays_closed_without(lose: Callable[[KeyFile], No
     assert door.caller(f"Bearer {again}").name == "b"
 
 
+def test_a_lost_file_of_keys_opens_no_door(tmp_path: Path) -> None:
+    """Not even after a restart; whoever adds a key again is let in, and so is who takes the last one away."""
+    path = tmp_path / "keys.json"
+    KeyFile(path).add("a", Role.ADMIN)
+    path.unlink()
+    with pytest.raises(UserError, match=r"keys\.json is gone"):
+        Door(KeyFile(path)).caller(None)
+    sent = KeyFile(path).add("b", Role.READ)
+    assert Door(KeyFile(path)).caller(f"Bearer {sent}").name == "b"
+    KeyFile(path).drop("b")
+    assert Door(KeyFile(path)).caller(None).role is Role.ADMIN
+
+
 def test_the_command_adds_lists_and_drops(tmp_path: Path) -> None:
     def run(*words: str) -> str:
         told = CliRunner().invoke(app, ["keys", *words, "--keys", str(tmp_path / "k.json")])
@@ -199,6 +212,9 @@ def test_the_command_adds_lists_and_drops(tmp_path: Path) -> None:
         ("localhost", "http://localhost", True),
         ("[::1]:7878", "http://[::1]:7878", True),
         ("evil.example", None, False),
+        ("evil.example@localhost", None, False),
+        ("localhost@evil.example", None, False),
+        ("a:b@localhost:7878", None, False),
         ("evil.example:7878", "http://evil.example:7878", False),
         ("127.0.0.1.evil.example", None, False),
         ("localhost:7878", "http://evil.example", False),

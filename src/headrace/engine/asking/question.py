@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from headrace.engine.asking.references import words_of
 from headrace.engine.views.frames import optional
 from headrace.errors import LanguageError, PolicyError, Position, UserError
 from headrace.language.named_values import ParameterValue
@@ -33,6 +34,8 @@ _AFTER_THE_TABLES: Final = (
     "SET enable_external_access = false",
     "SET lock_configuration = true",
 )
+_ABOUT_DUCKDB: Final = ("pg_settings", "which_secret")
+_WHAT_IT_READS: Final = "a question reads what Headrace keeps: HISTORY OF, CHANGES OF, DEAD LETTERS OF ..."
 _READS_ONLY: Final = ("StatementType.SELECT", "StatementType.EXPLAIN")
 
 
@@ -85,6 +88,7 @@ def answer(
     limited = {"memory_limit": f"{limits.memory}MB", "threads": str(limits.threads)}
     with duckdb.connect(":memory:", config=_CONFINED | limited) as connection, _explained(duckdb, limits):
         _check_that_it_reads(duckdb, question)
+        _check_that_it_asks_for_rows(question)
         for number, ((schema, name), table) in enumerate(tables.items()):
             connection.register(f"headrace_{number}", table)
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
@@ -96,7 +100,7 @@ def answer(
         timer.start()
         try:
             with withdrawing(connection.interrupt):
-                bound = _bound(duckdb, connection, question, dict(values))
+                bound = _with_texts(duckdb, _bound(duckdb, connection, question, dict(values)))
                 return _rows(bound.to_arrow_reader(_BATCH_ROWS), limits.rows)
         finally:
             timer.cancel()
@@ -114,6 +118,18 @@ def _check_that_it_reads(duckdb: Any, question: str) -> None:
         )
 
 
+def _check_that_it_asks_for_rows(question: str) -> None:
+    """Refuse what tells of DuckDB and its machine, and not of what Headrace keeps.
+
+    Raises:
+        PolicyError: the question asks for it.
+    """
+    for word in words_of(question):
+        name = (word.named or "").lower()
+        if name.startswith(("duckdb_", "pragma_")) or name in _ABOUT_DUCKDB:
+            raise PolicyError(f"{name} tells of DuckDB, and not of rows", hint=_WHAT_IT_READS)
+
+
 def _bound(duckdb: Any, connection: Any, question: str, values: dict[str, ParameterValue]) -> Any:
     """The question with all its names known."""
     try:
@@ -122,6 +138,49 @@ def _bound(duckdb: Any, connection: Any, question: str, values: dict[str, Parame
         # It fails again before anything runs, and says the place, which relations leave out.
         connection.execute(question, values or None)
         raise
+
+
+_AS_TEXT: Final = frozenset(
+    (
+        "interval",
+        "time",
+        "time with time zone",
+        "time_ns",
+        "bit",
+        "enum",
+        "union",
+        "timestamp_ns",
+        "bignum",
+        "variant",
+    )
+)
+"""Types of DuckDB's that Headrace does not have."""
+
+
+def _with_texts(duckdb: Any, bound: Any) -> Any:
+    """The answer with texts for values of types that Headrace lacks, also within nested ones."""
+    wanted = [_with_text(duckdb, dtype) for dtype in bound.types]
+    if wanted == list(bound.types):
+        return bound
+    # By places: names may come twice.
+    columns = [
+        duckdb.SQLExpression(f"#{place}").cast(dtype).alias(name)
+        for place, (dtype, name) in enumerate(zip(wanted, bound.columns, strict=True), start=1)
+    ]
+    return bound.select(*columns)
+
+
+def _with_text(duckdb: Any, dtype: Any) -> Any:
+    if dtype.id in _AS_TEXT:
+        return duckdb.type("VARCHAR")
+    match dtype.id, dict(dtype.children if dtype.id in ("list", "array", "struct", "map") else ()):
+        case "list" | "array", {"child": child}:
+            return duckdb.list_type(_with_text(duckdb, child))
+        case "map", {"key": key, "value": value}:
+            return duckdb.map_type(_with_text(duckdb, key), _with_text(duckdb, value))
+        case "struct", fields:
+            return duckdb.struct_type({name: _with_text(duckdb, part) for name, part in fields.items()})
+    return dtype
 
 
 def _rows(reader: pa.RecordBatchReader, most: int) -> pa.Table:
@@ -156,7 +215,7 @@ def _explained(duckdb: Any, limits: QuestionLimits) -> Iterator[None]:
         raise PolicyError(
             _message(error),
             position=_position(error),
-            hint="a question reads what Headrace keeps: HISTORY OF, CHANGES OF, DEAD LETTERS OF ...",
+            hint=_WHAT_IT_READS,
         ) from error
     except duckdb.Error as error:
         raise LanguageError(_message(error), position=_position(error), hint=_hint(error)) from error

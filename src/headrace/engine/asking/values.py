@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from itertools import pairwise
+from typing import Final
 
 from headrace.engine.asking.references import words_of
 from headrace.errors import LanguageError
 from headrace.language.named_values import ParameterValue, check_value
 from headrace.suggestions import did_you_mean
+
+_DIGITS: Final = 38
 
 
 def with_placeholders(text: str, values: Mapping[str, ParameterValue]) -> str:
@@ -26,6 +30,8 @@ def with_placeholders(text: str, values: Mapping[str, ParameterValue]) -> str:
     """
     for name, value in values.items():
         check_value(name, value)
+        if isinstance(value, Decimal):
+            _check_decimal(name, value)
     used, before = set[str](), None
     for colon, word in pairwise(words_of(text)):
         is_cast = before is not None and before.text == ":" and before.end == colon.start
@@ -38,3 +44,21 @@ def with_placeholders(text: str, values: Mapping[str, ParameterValue]) -> str:
             hint = did_you_mean(name, used) or "leave its value out"
             raise LanguageError(f"there is no parameter :{name} in the question", hint=hint)
     return text
+
+
+def _check_decimal(name: str, value: Decimal) -> None:
+    """See that DuckDB has a DECIMAL for a value; it would take another one for a DOUBLE, and round it.
+
+    Raises:
+        LanguageError: it has none.
+    """
+    digits = value.as_tuple()
+    exponent = digits.exponent
+    if not isinstance(exponent, int):
+        raise LanguageError(f"the value of :{name} is {value}, and no DECIMAL is", hint="give it as a float")
+    whole, scale = max(len(digits.digits) + exponent, 1), max(-exponent, 0)
+    if whole + scale > _DIGITS:
+        hint = "round it, or give it as a float"
+        raise LanguageError(
+            f"the value of :{name} has more than the {_DIGITS} digits of a DECIMAL", hint=hint
+        )

@@ -156,7 +156,7 @@ class Execution:
         self.run = Run(runner, self.store, defined.streams, defined.plans, how, _holds(defined))
         if self._journal is not None:
             try:
-                with reading_store(Path(self.store.path)):
+                with reading_store(self._feed_folder):
                     self._go_on(self._journal, description, adapt=adapt)
             except BaseException:
                 self._journal.close()

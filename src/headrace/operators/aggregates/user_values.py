@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from headrace.conversion import column_of
 from headrace.elements import BoolArray, Int64Array
-from headrace.errors import ExecutionError
+from headrace.errors import ExecutionError, is_of_code
 from headrace.expressions.user import Aggregator, UserAggregate, failure
 
 ArgumentRow = tuple[Any, ...]
@@ -39,7 +39,9 @@ def user_values(
     """
     try:
         return column_of(list(_evaluated(user, values, changes, points)), user.returns)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
+        if not is_of_code(error):
+            raise
         hint = "the query ends; others go on"
         raise ExecutionError(failure(user.name, error), hint=hint) from error
 

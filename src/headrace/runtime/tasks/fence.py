@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Final, Literal
 
 from headrace.algebra.explain import describe
-from headrace.errors import ExecutionError, StoreError, UserError, message_of, shortened
+from headrace.errors import ExecutionError, StoreError, UserError, is_of_code, message_of, shortened
 from headrace.limits import CancelledWorkError, Limit, OutOfTimeError, begin, end
 from headrace.lowering.graph import Graph
 
@@ -130,7 +130,7 @@ class Fence:
         """Whether an error is one of the node in whose work it was raised."""
         if isinstance(error, CancelledWorkError):
             return not self._flag.all
-        return isinstance(error, Exception | SystemExit) and not isinstance(error, _OF_NO_NODE)
+        return is_of_code(error) and not isinstance(error, _OF_NO_NODE)
 
     def limit(self, nodes: Collection[int]) -> Limit:
         """How long nodes may still work, and whether somebody wants them to."""

@@ -90,6 +90,7 @@ class _LeavingError(Exception):
         (_MuteError, "f raised _MuteError: its text cannot be had"),
         (_LeavingError, "f raised _LeavingError: its text cannot be had"),
         (lambda: SystemExit(3), "f raised SystemExit: 3"),
+        (lambda: GeneratorExit("why"), "f raised GeneratorExit: why"),
         (lambda: ValueError("\ud800" + "y" * 1_000_000), f"f raised ValueError: ?{'y' * 499}... (1000001"),
     ],
 )

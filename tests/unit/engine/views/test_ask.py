@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -14,6 +16,7 @@ import headrace as hr
 from headrace.engine.asking.references import AskedKind, resolved
 from headrace.errors import LanguageError, Position
 from headrace.language.named_values import ParameterValue
+from headrace.runtime.writing.tables import write_table
 
 BIDS = pa.table({"ts": [1, 2, 3, 9], "item": ["a", "b", "a", "b"], "price": [10, 20, 30, 5]})
 
@@ -124,6 +127,9 @@ def test_dead_letters(tmp_path: Path) -> None:
         "CREATE TABLE t AS SELECT 1",
         "DROP VIEW history.top",
         "CALL pragma_version()",
+        "FROM duckdb_settings()",
+        'FROM "duckdb_Settings"()',
+        "FROM (SELECT 1) JOIN pg_settings ON TRUE",
     ],
 )
 def test_nothing_else_is_reached(db: hr.Database, tmp_path: Path, question: str) -> None:
@@ -229,3 +235,42 @@ def test_rows_that_are_kept(tmp_path: Path) -> None:
     assert store.ask(question).to_pylist() == found
     with pytest.raises(hr.UserError, match="the rows of other are not kept"):
         store.rows("other")
+
+
+@pytest.mark.parametrize(
+    ("asked", "value"),
+    [
+        ("INTERVAL 3 MONTHS", "3 months"),
+        ("TIME '12:30:00'", "12:30:00"),
+        ("TIMETZ '12:30:00+02'", "12:30:00+02"),
+        ("'101'::BIT", "101"),
+        ("'a'::ENUM ('a', 'b')", "a"),
+        ("union_value(k := 1)", "1"),
+        ("TIMESTAMP_NS '2024-01-01 00:00:00.123456789'", "2024-01-01 00:00:00.123456789"),
+        ("'12345678901234567890123456789012345678901'::BIGNUM", "12345678901234567890123456789012345678901"),
+        ("[INTERVAL 1 DAY, NULL]", ["1 day", None]),
+        ("[TIME '1:2:3']::TIME[1]", ["01:02:03"]),
+        ("MAP {TIME '1:2:3': INTERVAL 1 DAY}", [("01:02:03", "1 day")]),
+        ("{'time': TIME '1:2:3', 'x': [{'bit': '1'::BIT}]}", {"time": "01:02:03", "x": [{"bit": "1"}]}),
+    ],
+)
+def test_values_of_types_that_headrace_lacks_are_texts(db: hr.Database, asked: str, value: object) -> None:
+    found = db.ask(f"SELECT 1 AS n, {asked} AS x, {asked} AS x")
+    assert found.column(2).to_pylist() == [value]
+    for form in ("jsonl", "csv", "table"):
+        written = io.BytesIO()
+        write_table(found.select([1]), form, written)
+        assert form != "jsonl" or json.loads(written.getvalue()).keys() == {"x"}
+
+
+@pytest.mark.parametrize(
+    "value", ["1E-999999999", "9" * 39, "1E38", "NaN", "Infinity", "1." + "1" * 38, "1E-38"]
+)
+def test_no_decimal_is_rounded(db: hr.Database, value: str) -> None:
+    with pytest.raises(hr.UserError, match="DECIMAL"):
+        db.ask("SELECT :p AS p", parameters={"p": Decimal(value)})
+
+
+@pytest.mark.parametrize("value", ["1.50", "1E-37", "9" * 38, "1E37", "-0.0", "0"])
+def test_decimals_are_values(db: hr.Database, value: str) -> None:
+    assert db.ask("SELECT :p AS p", parameters={"p": Decimal(value)}).to_pylist() == [{"p": Decimal(value)}]

@@ -167,7 +167,8 @@ def _timestamps(texts: pa.StringArray) -> pa.Array:
     return found
 
 
-_SECOND_OF_JANUARY: Final = pa.scalar("0001-01-02 00:00:00Z").cast(TIMESTAMP)
+_SECOND_OF_JANUARY: Final = -62_135_510_400_000_000
+"""0001-01-02 (instant)."""
 _FAR_OFFSET: Final = r"[Tt ].*[+-](18:?(0[1-9]|[1-5]\d)|19|2\d)"
 
 
@@ -178,7 +179,7 @@ def _check_as_in_queries(texts: pa.StringArray, found: pa.TimestampArray) -> Non
         pa.ArrowInvalid: a text is of these.
     """
     first = pc.min(found)
-    is_early = first.is_valid and first.value < _SECOND_OF_JANUARY.value
+    is_early = first.is_valid and first.value < _SECOND_OF_JANUARY
     if is_early and pc.any(pc.starts_with(texts, "0000")).as_py():
         raise pa.ArrowInvalid("a year is 0")
     if pc.all(pc.ends_with(texts, "Z")).as_py() is not False:

@@ -158,6 +158,7 @@ def open_folder(
     if is_remote(path):
         return Folder(path, allowed, ready, every, account, schema, opened)
     plain = plain_path(path)
-    if not is_pattern(plain) and (base / plain).is_file():
+    # One that cannot be looked at for now is looked at by the first poll.
+    if not is_pattern(plain) and os.path.isfile(base / plain):
         raise SourceError(f"{path}: this is a file, and folders are followed", hint="name its folder")
     return Folder(os.path.abspath(base / plain), allowed, ready, every, account, schema, opened)

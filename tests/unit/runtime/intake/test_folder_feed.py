@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from faulty_disk import Call, FaultyDisk
 from headrace.errors import PolicyError, SourceError
 from headrace.runtime.intake.folder import Folder, open_folder
 from headrace.runtime.intake.folder_feed import FolderFeed
 from headrace.runtime.journal.records import StreamPoint
+from headrace.runtime.outside.patience import patient
 from headrace.runtime.sources import open_source
 from headrace.schema import BIGINT, Field, Schema
 
@@ -136,6 +138,23 @@ def test_the_rest_of_a_file_that_changes_meanwhile_is_not_read(reader: Callable[
     (found.base / "in/a.csv").unlink()
     assert [str(one)[:33] for one in found.looked().epoch()] == ["in/a.csv: the file has changed be"]
     assert found.looked().epoch() == []
+
+
+def test_the_rest_of_a_file_that_cannot_be_looked_at_is_read_later(
+    reader: Callable[..., Reader], tmp_path: Path
+) -> None:
+    disk = FaultyDisk(tmp_path, kind="EIO")
+    found = reader(rows=3)
+    found.write("a.csv", *range(10, 20))
+    read = found.looked().epoch()
+    disk.at = Call("stat", "in/a.csv", 1)
+    with disk.spinning(), patient(pause=0.0):
+        read += found.epoch()
+        assert disk.failed
+        assert "Input/output error" in str(found.feed.trouble())
+    for _ in range(8):
+        read += found.epoch()
+    assert read == list(range(10, 20))
 
 
 def test_a_file_that_cannot_be_read_is_a_dead_letter(reader: Callable[..., Reader]) -> None:

@@ -52,8 +52,8 @@ def test_an_error_says_what_helps(name: str, path: str, kind: str, said: str, pl
 
 @pytest.mark.slow("each case is a run of its own")
 def test_a_file_that_cannot_be_looked_at_is_read_later(plain: Outcome) -> None:
-    """Each of the looks at a followed file, of which most are taken by the poll for the next one."""
-    calls = [call for call in plain.calls if call.name == "stat" and call.path == "files/N.json"]
+    """The looks at followed files and their folder, where they are defined, polled and opened."""
+    calls = [call for call in plain.calls if call.name == "stat" and call.path in ("files", "files/N.json")]
     for call in Random(SEED).sample(calls, how_many(4, 20)):
         outcome = outcome_of(Case(call, "EIO"))
         assert not judged(outcome, plain), (str(call), judged(outcome, plain))

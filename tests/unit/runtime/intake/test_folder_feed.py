@@ -157,6 +157,22 @@ def test_the_rest_of_a_file_that_cannot_be_looked_at_is_read_later(
     assert read == list(range(10, 20))
 
 
+@pytest.mark.parametrize("number", range(1, 7))
+def test_a_file_that_cannot_be_looked_at_while_it_is_opened_is_read_later(
+    reader: Callable[..., Reader], tmp_path: Path, number: int
+) -> None:
+    disk = FaultyDisk(tmp_path, kind="EIO")
+    found = reader()
+    found.write("a.csv", 1, 2)
+    found.looked()
+    disk.at = Call("stat", "in/a.csv", number)
+    with disk.spinning(), patient(pause=0.0):
+        read = found.epoch()
+        assert disk.failed
+        read += found.looked().epoch()
+    assert read == [1, 2]
+
+
 def test_a_file_that_cannot_be_read_is_a_dead_letter(reader: Callable[..., Reader]) -> None:
     found = reader()
     (found.base / "in/a.csv").write_text("w\n1\n")

@@ -37,7 +37,7 @@ from headrace.runtime.intake.streams import BoundedStream, LetterStream, LiveStr
 from headrace.runtime.intake.system_feed import Pace, SystemFeed
 from headrace.runtime.intake.topic import Topic
 from headrace.runtime.intake.topic_feed import TopicFeed
-from headrace.runtime.sources import open_source
+from headrace.runtime.sources import SplitSource, open_source
 from headrace.runtime.sources.composed.tables import digest_of_rows, to_arrow_table, write_arrow
 from headrace.runtime.sources.files.patterns import plain_path
 from headrace.runtime.sources.files.remote import ACCOUNT_OPTIONS, is_remote
@@ -316,9 +316,8 @@ def in_memory(
         warn_of_ties(name, info.changes)
         timed = info.timestamp
         data = _in_order(data, schema.names, sorted(schema.names, key=lambda name: name != timed))
-    path = stored_table(name, to_arrow_table(data), folders)
     column = None if isinstance(said.timestamp, ByArrival) else said.timestamp
-    source = open_source("arrow", {"path": str(path)}, None, column, name, path.parent)
+    source = stored_table(name, to_arrow_table(data), folders, timestamp=column)
     info = said.info(name, source.schema)
     clauses = TimeClauses(disorder_of(disorder, info.domain))
     timing = timing_of(clauses, info, comes_now=False)
@@ -356,19 +355,32 @@ def format_of(path: str | Path) -> str:
     return form
 
 
-def stored_table(name: str, table: pa.Table, folders: TemporaryFolders) -> Path:
-    """A file with the columns of a table that a stream or a relation can have.
+def stored_table(
+    name: str,
+    table: pa.Table,
+    folders: TemporaryFolders,
+    declared: Schema | None = None,
+    timestamp: str | None = None,
+) -> SplitSource:
+    """The rows of a table, in a file with the columns that a stream or a relation can have.
 
     Args:
-        name: of the stream or the relation, for the warning that columns are left out.
+        name: of the stream or the relation, by which its user knows the rows.
         table: the table.
         folders: where the file is.
+        declared, timestamp: as for `open_source`.
+
+    Raises:
+        SourceError: it lacks a declared column, or the timestamp.
     """
     # Chosen here, where the table has the name that the user knows it by.
     chosen = readable_schema(table.schema, name).names
     path = folders.new() / "rows.arrow"
     write_arrow(table.select([table.column_names.index(column) for column in chosen]), path)
-    return path
+    found: Any = open_source("arrow", {"path": str(path)}, declared, timestamp, name, path.parent)
+    # Nobody knows the file.
+    source: SplitSource = replace(found, parts=tuple(replace(part, label=name) for part in found.parts))
+    return source
 
 
 def sorted_rows(frame: Any, wanted: Collection[str] | None = None) -> pa.Table:

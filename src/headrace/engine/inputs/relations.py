@@ -168,8 +168,7 @@ def relation_of(
         if getattr(data, "isStreaming", False):
             raise UserError(f"{name} is a stream of Spark's", hint="register it with db.stream")
         table = sorted_rows(data) if hasattr(data, "orderBy") else table_of(data, name)
-        path = stored_table(name, table, folders)
-        source = open_source(form, {"path": str(path)}, None, None, name, path.parent)
+        source = stored_table(name, table, folders)
         again = table_again(data, source.schema, name)
     named = tuple(map(_name, keys))
     statement = CreateRelation(name, None, named, form, (), periods, NOWHERE, refresh=clause)

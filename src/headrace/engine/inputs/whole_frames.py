@@ -17,7 +17,7 @@ from headrace.engine.inputs.read_again import table_again, table_of
 from headrace.errors import HeadraceError, SourceError
 from headrace.language.statements.streams import CreateRelation
 from headrace.runtime.intake.streams import ReadAgain
-from headrace.runtime.sources import SplitSource, open_source
+from headrace.runtime.sources import SplitSource
 from headrace.schema import Schema
 
 ReadFrame = Callable[[str, Mapping[str, str]], Any]
@@ -44,8 +44,7 @@ def read_by_spark(
     options = revealed(policy.spark_options(dict(statement.options), base))
     name = statement.name
     read = partial(_rows, statement.format, options, statement.columns, name, read_frame)
-    path = stored_table(name, read(), folders)
-    source = open_source("arrow", {"path": str(path)}, statement.columns, None, name, path.parent)
+    source = stored_table(name, read(), folders, statement.columns)
     return source, table_again(read, source.schema, name)
 
 

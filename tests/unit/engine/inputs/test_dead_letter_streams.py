@@ -49,8 +49,8 @@ def test_late_rows_have_the_columns_of_their_stream(db: hr.Database) -> None:
     found = db.query("SELECT reason, query, place, epoch, v, k, ts FROM DEAD LETTERS OF s")
     db.run()
     assert letters_of(found, "reason", "query", "place", "epoch", "v", "k", "ts") == [
-        ("late: older than the heartbeat 10", None, "", 2, 4, "d", 3),
-        ("late: older than the heartbeat 12", None, "", 3, 7, "g", 5),
+        ("late: older than the heartbeat 10", None, "s:4", 2, 4, "d", 3),
+        ("late: older than the heartbeat 12", None, "s:7", 3, 7, "g", 5),
     ]
 
 

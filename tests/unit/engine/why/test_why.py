@@ -178,7 +178,8 @@ def test_rows_that_are_all_rejected() -> None:
     assert messages(found) == [
         "q has yielded 0 elements, and all of it is final",
         "no row of s could be used: 0 late rows, 2 rejected",
-        '2 rows of s could not be used, the last in epoch 1: the timestamp ts is NULL: {"ts": null, "v": 2}',
+        '2 rows of s could not be used, the last in epoch 1: the timestamp ts is NULL: {"ts": null, "v": 2} '
+        "(s:2)",
     ]
     assert found.chain == ()
 

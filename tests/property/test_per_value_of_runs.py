@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import chdir
 from pathlib import Path
 
 import numpy as np
@@ -125,13 +126,14 @@ def files(rows: Sequence[Row], other: Sequence[int], recent: int) -> tuple[int, 
         written(self, name, parts)
 
     written = MemoryStore.write
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+    with tempfile.TemporaryDirectory() as folder, chdir(folder), pytest.MonkeyPatch.context() as patch:
         patch.setattr(values, "RECENT", values.Recent(recent))
         patch.setattr(MemoryStore, "write", write)
         chosen = Settings(None, RunSettings(3, buckets=2), None)
         with hr.Database(lambda: InlineRunner(2), chosen, Policy.open()) as db:
             for name, own in (("s", rows), ("r", [(None, ts) for ts in other])):
-                path = Path(folder, f"{name}.parquet")
+                # Late rows are written with the names of their files.
+                path = Path(f"{name}.parquet")
                 table = [{"n": 1, "device": device, "ts": ts} for device, ts in own]
                 pq.write_table(pa.Table.from_pylist(table, SCHEMA), path)
                 clause = "PER device IDLE AFTER 1 SECOND" if name == "s" else ""

@@ -89,7 +89,7 @@ golden: setup  ## rewrite the expected results of the golden files from the refe
 	HEADRACE_GOLDEN=write $(BIN)/pytest tests/golden -m "not spark"
 	git diff --stat tests/golden
 
-soak: setup  ## 260 kills, 10,000 epochs, every call of the system failing once, and the property tests with many more examples; takes long
+soak: setup  ## 260 kills, 10,000 epochs, every call of the system failing once, lives of 1,000 seeds, and the property tests with many more examples; takes long
 	@$(WITH_JAVA); export JAVA_HOME PATH; HEADRACE_SOAK=1 pytest -s tests/soak
 	HEADRACE_HYPOTHESIS=soak $(BIN)/pytest -n 2 tests/property -m "not spark"
 

@@ -22,7 +22,7 @@ from headrace.runtime.journal.journal import load_description
 from headrace.runtime.journal.record_files import load_commits, load_last_commits, record_name
 from headrace.runtime.journal.records import Commit, parts_of, points_after
 from headrace.runtime.store.paths import file_name, inside, make_inside, refuse_links
-from headrace.runtime.store.segments import FolderStore, cannot_write
+from headrace.runtime.store.segments import FolderStore, cannot_write, reading_store
 
 _ATTEMPTS: Final = 20
 """So often a copy of Spark's log is begun again because the log has gone on."""
@@ -140,7 +140,10 @@ class _Copying:
         return StoreCopy(epoch, len(needed), size, sum(self.files[name] for name in needed))
 
     def _put(self, name: str) -> bool:
-        self.copy.put(name, inside(self.store.path, name).read_bytes())
+        path = inside(self.store.path, name)
+        with reading_store(path):
+            content = path.read_bytes()
+        self.copy.put(name, content)
         return False
 
     def _with_logs(self) -> list[Commit]:
@@ -222,7 +225,9 @@ def _link_or_copy(source: Path, target: Path) -> bool:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-    with source.open("rb") as content, target.open("xb") as copied:
+    with reading_store(source):
+        content = source.open("rb")
+    with content, target.open("xb") as copied:
         os.fchmod(copied.fileno(), 0o600)
         shutil.copyfileobj(content, copied, 2**20)
         copied.flush()

@@ -81,5 +81,5 @@ def test_a_column_of_another_type_is_not_taken_for_the_known_one(tmp_path: Path)
     files = made_half(tmp_path, "csv")
     (files / "b.csv").write_text("ts,v,new\n2,x,3\n")
     again = hr.connect(runner="inline", storage=tmp_path / "store")
-    with again as db, pytest.raises(hr.HeadraceError, match="in another way"):
+    with again as db, pytest.raises(hr.HeadraceError, match="for another stream s"):
         db.run()

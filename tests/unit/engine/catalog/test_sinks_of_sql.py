@@ -246,7 +246,7 @@ def test_sinks_of_python_are_shown_beside_those_of_sql(tmp_path: Path) -> None:
             "the option authorization may hold a secret",
         ),
         ("CREATE SINK drain FOR q TO webhook OPTIONS (url 'ftp://h')", "not an address of the web"),
-        ("CREATE SINK drain FOR q TO webhook OPTIONS (url 'http://a@h')", "webhook has a user"),
+        ("CREATE SINK drain FOR q TO webhook OPTIONS (url 'http://a@h')", "url may hold a secret"),
         ("CREATE SINK drain FOR q TO webhook OPTIONS (url 'http://h:x')", "not an address of the web"),
         ("CREATE SINK drain FOR q TO table OPTIONS (url 'mysql://h', table 't')", "not that of a database"),
         ("CREATE SINK drain FOR q TO table OPTIONS (url 'sqlite:x', table 't')", "not that of a database"),

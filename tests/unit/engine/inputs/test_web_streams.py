@@ -28,7 +28,7 @@ class Site(http.server.ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}/rows?key=1"
+        return f"http://127.0.0.1:{self.server_port}/rows?page=1"
 
 
 class Answers(http.server.BaseHTTPRequestHandler):

@@ -203,9 +203,10 @@ class Life:
             file.write(b".")
 
     def _file(self, number: int) -> None:
-        draft = self.place / "files" / ".draft"
-        draft.write_text("".join(f"{json.dumps(row)}\n" for row in rows_of(number, PUSHES)))
-        draft.rename(self.place / "files" / f"{number}.json")
+        draft, file = self.place / "files" / ".draft", self.place / "files" / f"{number}.json"
+        if not file.exists():
+            draft.write_text("".join(f"{json.dumps(row)}\n" for row in rows_of(number, PUSHES)))
+            draft.rename(file)
 
 
 def lay_out(place: Path) -> None:

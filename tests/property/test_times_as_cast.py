@@ -88,4 +88,6 @@ def test_each_way_in(form: str, texts: list[str], tmp_path: Path) -> None:
         list(zip(table["k"].to_pylist(), table["t"].cast("int64").to_pylist(), strict=True))
         for table in (read, cast)
     )
-    assert found == [(k, t) for k, t in wanted if t is not None]
+    # Dictionaries have times of Python's.
+    last = 253_402_300_800_000_000 if form == "push" else 2**63
+    assert found == [(k, t) for k, t in wanted if t is not None and t < last]

@@ -24,7 +24,7 @@ def read_texts(values: Sequence[object], dtype: pa.DataType) -> Sequence[object]
         dtype: the column's type.
 
     Raises:
-        MisfitError: a text is not a time; the first such text.
+        MisfitError: a text is not a time, or not one of the years 1 to 9999; the first such text.
     """
     if dtype not in (TIMESTAMP, DATE):
         return values
@@ -36,8 +36,12 @@ def read_texts(values: Sequence[object], dtype: pa.DataType) -> Sequence[object]
         place = places[int(np.argmax(wrong))]
         raise MisfitError(place, f"not a {sql_type(dtype)}: {shown(values[place])}", _HINT)
     found = list(values)
-    for place, time in zip(places, times.to_pylist(), strict=True):
-        found[place] = time
+    for place, time in zip(places, times, strict=True):
+        try:
+            found[place] = time.as_py()
+        except OverflowError:
+            reason = f"of a year that Python does not have: {shown(values[place])}"
+            raise MisfitError(place, reason, "push it in an Arrow table") from None
     return found
 
 

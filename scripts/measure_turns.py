@@ -1,4 +1,4 @@
-"""How long a push of one key takes alone, and while another key sends a thousand reading requests.
+"""The time that a push of one key takes alone, and while another key sends a thousand reading requests.
 
 .venv/bin/python scripts/measure_turns.py [REQUESTS]
 """

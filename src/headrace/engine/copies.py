@@ -28,12 +28,12 @@ _ATTEMPTS: Final = 20
 """So often a copy of Spark's log is begun again because the log has gone on."""
 
 _NO_LINKS: Final = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EACCES)
-"""What a file system says that cannot link a file to where the copy is."""
+"""Errors of a file system that cannot link a file to where the copy is."""
 
 
 @dataclass(frozen=True)
 class StoreCopy:
-    """What was copied.
+    """A copy that was made.
 
     Attributes:
         epoch: the last epoch that the copy has; 0 for none.
@@ -242,7 +242,7 @@ def _spark_logs(store: FolderStore) -> list[str]:
 
 
 def _read_by_spark(commits: list[Commit], logs: list[str]) -> dict[str, int]:
-    """How many batches were committed of each stream that Spark reads."""
+    """The number of batches that were committed of each stream that Spark reads."""
     points = points_after(commits) if commits else {}
     read = {f"streams/{file_name(name)}/checkpoint": point.position for name, point in points.items()}
     return {name: read.get(name, 0) for name in logs}

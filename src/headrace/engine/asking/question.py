@@ -119,7 +119,7 @@ def _check_that_it_reads(duckdb: Any, question: str) -> None:
 
 
 def _check_that_it_asks_for_rows(question: str) -> None:
-    """Refuse what tells of DuckDB and its machine, and not of what Headrace keeps.
+    """Refuse questions about DuckDB and its machine.
 
     Raises:
         PolicyError: the question asks for it.
@@ -127,7 +127,7 @@ def _check_that_it_asks_for_rows(question: str) -> None:
     for word in words_of(question):
         name = (word.named or "").lower()
         if name.startswith(("duckdb_", "pragma_")) or name in _ABOUT_DUCKDB:
-            raise PolicyError(f"{name} tells of DuckDB, and not of rows", hint=_WHAT_IT_READS)
+            raise PolicyError(f"{name} is about DuckDB, and not about rows", hint=_WHAT_IT_READS)
 
 
 def _bound(duckdb: Any, connection: Any, question: str, values: dict[str, ParameterValue]) -> Any:

@@ -148,7 +148,7 @@ def _bounded(
 
 
 def opened_or_known(opened: Callable[[], SplitSource], known: Schema | None, name: str) -> SplitSource:
-    """What is read from files, with the columns that a store knows.
+    """A source of files, with the columns that a store knows.
 
     Where a store knows it, and it cannot be opened for now, it is opened later. Columns that nobody declared,
     and that files have since it was made, are left out with a warning.

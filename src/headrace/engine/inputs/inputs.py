@@ -420,7 +420,7 @@ def _quoted(name: str) -> str:
 
 
 def origin_of(format: str, options: Mapping[str, str], base: Path) -> str:
-    """What one of our own formats reads, whatever folder its path is relative to and the password."""
+    """A text for what a format of ours reads, whatever folder its path is relative to and the password."""
     told = {name: value for name, value in options.items() if name not in ACCOUNT_OPTIONS}
     if "path" in told and not is_remote(told["path"]):
         told["path"] = str((base / plain_path(told["path"])).resolve())

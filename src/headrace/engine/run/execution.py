@@ -182,8 +182,10 @@ class Execution:
         new |= _resumed(self._defined, self.run)
         defined = self._defined
         wanted = Wanted(defined.plans, defined.streams, description, _holds(defined), defined.not_answered)
-        if self.differences.anew:
-            self._begin_anew(self.differences.anew, wanted, new)
+        # Those whose input was kept while they were paused join over it.
+        anew = [name for name in self.differences.anew if name not in new]
+        if anew:
+            self._begin_anew(anew, wanted, new)
         join(self.run, new, wanted)
         self._sweep_streams()
 

@@ -23,7 +23,7 @@ from headrace.schema import STRING, Schema, sql_type
 from headrace.suggestions import did_you_mean
 
 _HIDDEN: Final = (CatalogKind.QUERY, CatalogKind.SINK)
-"""What others have written into them is not for everybody."""
+"""Kinds of definitions whose texts are not for everybody."""
 
 
 def told_of(

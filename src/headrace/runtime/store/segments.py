@@ -11,7 +11,7 @@ import re
 import shutil
 import stat
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,13 +136,7 @@ class FolderStore:
         Raises:
             StoreError: the folder cannot be read.
         """
-        place = inside(self.path, folder)
-        try:
-            with reading_store(place), os.scandir(place) as entries:
-                found = sorted(entry.name for entry in entries if entry.is_file(follow_symlinks=False))
-        except FileNotFoundError:
-            return
-        yield from (f"{folder}/{name}" for name in found if not name.startswith("."))
+        yield from self._entries(folder, lambda entry: entry.is_file(follow_symlinks=False))
 
     def size(self, name: str) -> int | None:
         """How many bytes a file has, or None where there is none.
@@ -219,13 +213,16 @@ class FolderStore:
         Raises:
             StoreError: the folder cannot be read.
         """
+        return self._entries(folder, lambda entry: entry.is_dir(follow_symlinks=False))
+
+    def _entries(self, folder: str, wanted: Callable[[os.DirEntry[str]], bool]) -> list[str]:
         place = inside(self.path, folder)
         try:
             with reading_store(place), os.scandir(place) as entries:
-                found = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+                found = sorted(entry.name for entry in entries if wanted(entry))
         except FileNotFoundError:
             return []
-        return [f"{folder}/{name}" for name in found]
+        return [f"{folder}/{name}" for name in found if not name.startswith(".")]
 
     def _settled(self, folder: Path) -> None:
         """Force a folder's entries to disk, so that a new name survives a power cut."""

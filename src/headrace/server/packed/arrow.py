@@ -30,7 +30,7 @@ _AS_IT_IS: Final = -1
 
 
 def count_arrow(body: bytes, count: UnpackedSize) -> None:
-    """UnpackedSize what a stream of Arrow's unpacks to, without unpacking it.
+    """Count what a stream of Arrow's unpacks to, without unpacking it.
 
     Args:
         body: the stream.

@@ -54,7 +54,7 @@ class ParquetPages:
 
 
 def counted(file: pq.ParquetFile, body: bytes, limit: int) -> ParquetPages:
-    """UnpackedSize what a file unpacks to, without unpacking it.
+    """Count what a file unpacks to, without unpacking it.
 
     Args:
         file: the file, of which only the footer has been read.

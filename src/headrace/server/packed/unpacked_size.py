@@ -6,7 +6,7 @@ from headrace.server.errors import RequestError, too_large
 
 
 class UnpackedSize:
-    """Bytes that are still to be unpacked.
+    """A count of the bytes that a body unpacks to.
 
     Args:
         limit: so many are taken.

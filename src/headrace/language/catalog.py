@@ -126,7 +126,7 @@ class RelationInfo:
 
 @dataclass(frozen=True)
 class DerivedStream:
-    """A stream that a query defines; using it is using its plan.
+    """A stream that a query defines, or a query that others read; using it is using its plan.
 
     `is_stream` says whether CQL's defaults treat it as a stream, which gets a window, or as a relation.
     """
@@ -151,6 +151,8 @@ class Catalog:
         quotes_names: whether double quotes are around names in texts that are read.
         domain: what instants count in the query that is bound, of constant relations too.
         shows_itself: whether the streams may be read in which a run describes itself.
+        queries: what FROM means by names that no stream and no relation has. They are made when they are
+            asked for, and catalogs are not compared by them.
     """
 
     entries: Mapping[str, Entry] = field(default_factory=lambda: MappingProxyType({}))
@@ -159,6 +161,9 @@ class Catalog:
     quotes_names: bool = False
     domain: TimeDomain = TimeDomain.TIMESTAMP
     shows_itself: bool = True
+    queries: Mapping[str, DerivedStream] = field(
+        default_factory=lambda: MappingProxyType({}), compare=False, repr=False
+    )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -172,7 +177,10 @@ class Catalog:
         return "the streams and relations" if relations else "the streams"
 
     def find(self, name: str) -> Entry | None:
-        """The stream or the relation of that name, or None; also dead letters, and streams about the run."""
+        """The stream, relation or query of that name, or None; also dead letters, and streams about the run.
+
+        A stream or a relation comes before a query of its name.
+        """
         system = system_stream(name) if self.shows_itself else None
         if system is not None:
             return system_info(system)
@@ -180,11 +188,15 @@ class Catalog:
             return RelationInfo(ONE_ROW, SCHEMA)
         of = stream_of_letters(name)
         if of is None:
-            return self.entries.get(name.lower())
+            return self.entries.get(name.lower()) or self.queries.get(name)
         stream = self.entries.get(of.lower())
         if isinstance(stream, RelationInfo) and stream.changes is not None and not stream.changes.read_first:
             stream = stream.changes.stream
         return letters_info(stream) if isinstance(stream, StreamInfo) else None
+
+    def is_of_query(self, name: str) -> bool:
+        """Whether a name that can be found is that of a query."""
+        return name.lower() not in self.entries and isinstance(self.find(name), DerivedStream)
 
     def define(self, entry: Entry, position: Position | None = None) -> Catalog:
         """The catalog with one stream or relation more.

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.catalog.read_queries import readers_of
 from headrace.engine.catalog.texts import dropped_skew
 from headrace.errors import LanguageError, Position
 from headrace.language.statements.catalog import CatalogKind
-from headrace.runtime.journal import definition
+from headrace.runtime.journal.definition import SKEW, Definition
 
 
 def without(
@@ -33,9 +36,12 @@ def without(
         case CatalogKind.SINK:
             return definitions.without_sink(name, position)
         case CatalogKind.QUERY:
+            found = definitions
             if not cascade:
-                _refuse_sinks(definitions, name, position)
-            return definitions.without_query(name, position)
+                _refuse_users(definitions, name, position)
+            for title in readers_of(definitions, name) if cascade else ():
+                found = _without_user(found, title)
+            return found.without_query(name, position)
         case CatalogKind.STREAM | CatalogKind.RELATION:
             found = definitions
             for title in definitions.users_of(name) if cascade else ():
@@ -45,7 +51,13 @@ def without(
             return found.without_stream(name, position)
 
 
-def _refuse_sinks(definitions: Definitions, query: str, position: Position | None) -> None:
+def _refuse_users(definitions: Definitions, query: str, position: Position | None) -> None:
+    if readers := readers_of(definitions, query):
+        raise LanguageError(
+            f"the query {query} cannot be dropped: it is read by {', '.join(readers)}",
+            position=position,
+            hint=f"drop {readers[0]} first, or all of it: DROP QUERY {query} CASCADE",
+        )
     if sinks := definitions.sinks_of(query):
         titles = ", ".join(f"the sink {name}" for name in sinks)
         raise LanguageError(
@@ -56,20 +68,44 @@ def _refuse_sinks(definitions: Definitions, query: str, position: Position | Non
 
 
 def without_unclaimed(definitions: Definitions) -> Definitions:
-    """Definitions without those of a store that nobody has given again since the database was opened."""
+    """Definitions without those of a store that nobody has given again since the database was opened.
+
+    Queries that others read, which have been given again, stay.
+    """
     found = definitions
     left = [
         record for key, record in definitions.records.known.items() if key in definitions.records.unclaimed
     ]
-    for kind in (CatalogKind.SINK, CatalogKind.QUERY):
-        for record in left:
-            if record.kind == kind.value:
-                found = without(found, kind, record.name, None, cascade=True)
-    for record in reversed(left):
+    for record in left:
+        if record.kind == CatalogKind.SINK.value:
+            found = found.without_sink(record.name, None)
+    pending = [record for record in reversed(left) if record.kind != CatalogKind.SINK.value]
+    while used := [record for record in pending if _is_used(found, record)]:
+        if len(used) == len(pending):
+            break
+        found, pending = _without_all(found, [one for one in pending if one not in used]), used
+    return _without_all(found, [one for one in pending if one.kind != CatalogKind.QUERY.value or not used])
+
+
+def _is_used(definitions: Definitions, record: Definition) -> bool:
+    match record.kind:
+        case CatalogKind.QUERY.value:
+            return bool(readers_of(definitions, record.name))
+        case CatalogKind.STREAM.value | CatalogKind.RELATION.value:
+            return bool(definitions.users_of(record.name))
+        case _:
+            return False
+
+
+def _without_all(definitions: Definitions, records: Iterable[Definition]) -> Definitions:
+    found = definitions
+    for record in records:
         match record.kind:
+            case CatalogKind.QUERY.value:
+                found = found.without_query(record.name, None)
             case CatalogKind.STREAM.value | CatalogKind.RELATION.value:
                 found = without(found, CatalogKind(record.kind), record.name, None)
-            case definition.SKEW if record.key in found.records.known:
+            case kind if kind == SKEW and record.key in found.records.known:
                 found = found.with_skew(dropped_skew(record))
     return found
 
@@ -79,7 +115,7 @@ def _without_user(definitions: Definitions, title: str) -> Definitions:
     kind, _, name = title.removeprefix("the ").partition(" ")
     if kind == "query":
         known = definitions.find_query(name) is not None or title in _titles_waiting(definitions)
-        return definitions.without_query(name, None) if known else definitions
+        return without(definitions, CatalogKind.QUERY, name, None, cascade=True) if known else definitions
     known = definitions.catalog.find(name) is not None or title in _titles_waiting(definitions)
     return without(definitions, CatalogKind(kind.upper()), name, None, cascade=True) if known else definitions
 

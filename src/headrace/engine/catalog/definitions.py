@@ -382,13 +382,18 @@ class Definitions:
         holds = query.heartbeats is not Heartbeats.OPERATOR
         known = self.records.known[given.key].columns.items()
         said = {column: text for column, text in known if query.schema.find(column) is not None}
+        records = self.records.having(given).replaced(given.key, said)
+        if not all(name in self.catalog.entries for name in streams):
+            # It may read a query that was defined after it.
+            keys = (key_of(CatalogKind.SINK.value, name) for name in self.sinks_of(query.name))
+            records = records.moved_last((given.key, *keys))
         return replace(
             self,
             queries=self.queries.replacing(query.name, query),
             holding=holding.adding(query.name, query) if holds else holding,
             plans=self.plans.replacing(query.name, optimized),
             named=self.named.replacing(_query(query.name), streams),
-            records=self.records.having(given).replaced(given.key, said),
+            records=records,
         )
 
     def with_level(self, query: Query, consistency: Consistency) -> Definitions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -64,6 +64,13 @@ class DefinitionTexts:
             columns: the comments that its columns keep.
         """
         return self.changed(key, replace(self.known[key], columns=columns, hides={}))
+
+    def moved_last(self, keys: Iterable[str]) -> DefinitionTexts:
+        """The same with some definitions behind all others, which they may need."""
+        known = self.known
+        for key in keys:
+            known = known.without(key).adding(key, self.known[key])
+        return replace(self, known=known)
 
     def without(self, key: str) -> DefinitionTexts:
         """The same without a definition, if there is one."""

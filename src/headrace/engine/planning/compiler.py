@@ -11,7 +11,7 @@ from headrace.algebra.nodes import Plan
 from headrace.engine.planning.forms import ParameterForm
 from headrace.errors import LanguageError
 from headrace.expressions.parameters import Parameter
-from headrace.language.binding.binder import bind
+from headrace.language.binding.binder import derive
 from headrace.language.catalog import Catalog
 from headrace.language.notes import Note, notes_of
 from headrace.language.parameters import open_constants, put_parameters
@@ -38,6 +38,7 @@ class Compiled:
         optimized: the same, optimized.
         streams: the streams that its text names, in lower case.
         notes: what it does that its author may not expect.
+        is_stream: whether it yields a stream of events, and not a content that changes.
         decisions: what was decided about how it runs; None where there was nothing to decide.
     """
 
@@ -45,6 +46,7 @@ class Compiled:
     optimized: Plan
     streams: frozenset[str]
     notes: tuple[Note, ...]
+    is_stream: bool
     decisions: Decisions | None = None
 
     def decided(self, decisions: Decisions | None) -> Compiled:
@@ -192,6 +194,9 @@ class Compiler:
             [part.value for part in piece.constants]
         )
         form = ParameterForm(found.decided(decide(plain.optimized)), len(piece.constants))
+        if any(map(catalog.is_of_query, found.streams)):
+            # Another query may have that name when such a text is read next.
+            return form
         key = self._bound.learn(piece, frozenset(form.parameters - seen))
         if key is not None:
             self._forms[key] = form
@@ -199,9 +204,10 @@ class Compiler:
 
 
 def _compiled(query: QuerySyntax, catalog: Catalog) -> Compiled:
-    plan = bind(query, catalog)
-    optimized = optimize(plan)
-    return Compiled(plan, optimized, streams_named(query), notes_of(query, catalog, optimized))
+    meant = derive("", query, catalog)
+    optimized = optimize(meant.plan)
+    notes = notes_of(query, catalog, optimized)
+    return Compiled(meant.plan, optimized, streams_named(query), notes, meant.is_stream)
 
 
 def _query_of(piece: Piece) -> QuerySyntax:

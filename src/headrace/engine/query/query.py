@@ -94,6 +94,7 @@ class Query(Readable):
         warm: whether it is to take over the state of a query that runs.
         heartbeats: how far its operators run ahead of those that are to use their results.
         start: since when it answers where others go on already; from now on if None.
+        is_stream: whether others that read it read a stream of events, and not a content that changes.
     """
 
     def __init__(
@@ -107,6 +108,8 @@ class Query(Readable):
         warm: bool = False,
         heartbeats: Heartbeats = Heartbeats.OPERATOR,
         start: AnswerStart | None = None,
+        *,
+        is_stream: bool = False,
     ) -> None:
         self._answers = answers
         self.name = name
@@ -117,6 +120,7 @@ class Query(Readable):
         self.warm = warm
         self.heartbeats = heartbeats
         self.start = start
+        self.is_stream = is_stream
 
     def _gaps(self) -> tuple[Gap, ...]:
         return self._answers.gaps(self.name)

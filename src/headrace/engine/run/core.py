@@ -15,6 +15,7 @@ from headrace.engine.catalog.cascade import without, without_unclaimed
 from headrace.engine.catalog.claims import is_stored, with_input, with_query
 from headrace.engine.catalog.consistency import at_level
 from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.catalog.read_queries import ReadQueries, check_unread
 from headrace.engine.catalog.records import DefinitionTexts
 from headrace.engine.catalog.sinks import DefinedSink
 from headrace.engine.catalog.texts import sink_query
@@ -177,6 +178,7 @@ class Core:
             if self.is_stored(given):
                 self.definitions = with_input(known, made, given, position)
                 return
+            self.check_new_name(given, position)
             if isinstance(made, RelationTable):
                 new = known.with_relation(made, position)
             else:
@@ -192,6 +194,16 @@ class Core:
             LanguageError: the text is malformed.
         """
         return self.compiler.statements(with_backticks(text, self.definitions.catalog.quotes_names))
+
+    def check_new_name(self, given: Definition, position: Position | None) -> None:
+        """Refuse a stream or a relation under the name of a query that others read.
+
+        Raises:
+            LanguageError: it has such a name.
+        """
+        if not self._making:
+            what = f"{given.name} cannot be the name of a {given.kind.lower()}"
+            check_unread(self.definitions, given.name, what, position)
 
     @property
     def is_making(self) -> bool:
@@ -307,8 +319,9 @@ class Core:
                 choices = choices_of(found.decisions, self._holds(found.optimized, heartbeats, known or {}))
                 since = None if start is None else start_of(start, found.plan.domain)
                 query = Query(
-                    self, chosen, found.plan, found.notes, choices, place_of(asked), warm, heartbeats, since
-                )
+                    self, chosen, found.plan, found.notes, choices, place_of(asked), warm, heartbeats, since,
+                    is_stream=found.is_stream,
+                )  # fmt: skip
                 inputs, is_new = self.definitions.inputs, not (stored or self._making)
                 plan = at_level(found.optimized, consistency, inputs, warm=warm, new=is_new)
                 if stored:
@@ -357,8 +370,9 @@ class Core:
             choices = choices_of(found.decisions, chosen)
         name = made.name.text if known is None else known.name
         query = Query(
-            self, name, found.plan, found.notes, choices, place_of(made.query), heartbeats=made.heartbeats
-        )
+            self, name, found.plan, found.notes, choices, place_of(made.query),
+            heartbeats=made.heartbeats, is_stream=found.is_stream,
+        )  # fmt: skip
         inputs = self.definitions.inputs
         return query, at_level(found.optimized, made.consistency, inputs, warm=False, new=not same), found
 
@@ -377,14 +391,18 @@ class Core:
         Raises:
             LanguageError: it is wrong.
         """
-        defined = self.definitions
-        decide = partial(decided, defined)
-        catalog = defined.catalog if given is None else self.catalog_of(given)
-        return self.compiler.compiled(asked, policy.visible(catalog), decide)
+        decide = partial(decided, self.definitions)
+        return self.compiler.compiled(asked, policy.visible(self.catalog_of(given)), decide)
 
-    def catalog_of(self, given: Definition) -> Catalog:
-        """The catalog, without columns of streams that came after what a store has under the name of this."""
-        return self.definitions.catalog.hiding(self.definitions.hidden_from(given))
+    def catalog_of(self, given: Definition | None = None) -> Catalog:
+        """What FROM can name.
+
+        Args:
+            given: without columns of streams that came after what a store has under the name of this.
+        """
+        defined = self.definitions
+        catalog = replace(defined.catalog, queries=ReadQueries(defined))
+        return catalog if given is None else catalog.hiding(defined.hidden_from(given))
 
     def drop(self, kind: CatalogKind, name: str, position: Position | None, *, cascade: bool = False) -> None:
         """Drop a stream, a relation, a query or a sink; a query once its sinks have taken everything.
@@ -605,6 +623,7 @@ class Core:
             old, new = query.name, to.text
             if old == new:
                 return
+            check_unread(self.definitions, old, f"{old} cannot be renamed", name.position)
             after = self.definitions.renaming(query, to)
             if self.execution is not None and self.running:
                 self.execution.rename(after, query, new)
@@ -883,7 +902,8 @@ def _require_same_streams(before: Definitions, after: Definitions, query: str) -
         UserError: it is not.
     """
     for stream in before.streams_of_query(query):
-        if before.catalog.find(stream) is not after.catalog.find(stream):
+        same_stream = before.catalog.find(stream) is after.catalog.find(stream)
+        if not same_stream or before.find_query(stream) is not after.find_query(stream):
             raise UserError(
                 f"{stream} was dropped, or is another one, since {query} began to catch up with the present",
                 hint="define it again",

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.catalog.read_queries import readers_of
 from headrace.engine.catalog.texts import has_reading, sink_query
 from headrace.engine.shown.status import Status, instant_text
 from headrace.errors import LanguageError
@@ -155,6 +156,8 @@ def _answer(
         elif query.name == record.name:
             yield f"final below {instant_text(query.heartbeat, query.domain)}"
             yield from (f"it says {gap.text(query.domain)}" for gap in query.gaps)
+    if readers := readers_of(definitions, record.name):
+        yield f"read by {', '.join(readers)}"
     if sinks := definitions.sinks_of(record.name):
         yield f"its changes go to {', '.join(f'the sink {name}' for name in sinks)}"
 

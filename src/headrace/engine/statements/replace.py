@@ -13,6 +13,7 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import key_of
 from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.catalog.read_queries import check_unread
 from headrace.engine.catalog.texts import definition_of
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
@@ -175,6 +176,13 @@ def _check(core: Core, draft: _Draft, made: CreateQuery) -> None:
         LanguageError: its sinks would not fit, or the answer that a store has cannot go on.
     """
     name, known, query = draft.known.name, draft.known.plan, draft.query.plan
+    if core.catalog_of().is_of_query(name) and name.lower() in draft.streams:
+        raise LanguageError(
+            f"{name} would read itself",
+            position=made.position,
+            hint="read the streams that it is over, or give the new query another name",
+        )
+    check_unread(core.definitions, name, f"{name} cannot be replaced", made.position)
     sinks = core.sinks_of(name)
     if sinks and (draft.unlike is not None or key_of(known) != key_of(query)):
         raise LanguageError(

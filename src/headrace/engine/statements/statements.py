@@ -319,11 +319,12 @@ def _derive(core: Core, statement: CreateStreamAs, policy: Policy) -> None:
     known, query, position = core.definitions, statement.query, statement.position
     given = definition_of(statement, Path(), policy, known.catalog.defaults)
     stored = core.is_stored(given)
-    catalog = core.catalog_of(given) if stored or core.is_making else known.catalog
+    catalog = core.catalog_of(given if stored or core.is_making else None)
     entry = derive(statement.name.text, query, policy.visible(catalog))
     if stored:
         core.definitions = with_derived(known, entry, given, position)
     else:
+        core.check_new_name(given, position)
         core.change(core.claiming(known.with_derived(entry, query, position).recording(given), given))
 
 

@@ -50,7 +50,7 @@ from headrace.language.binding.subqueries.reading import Selected, reading_of
 from headrace.language.binding.subqueries.ties import Around, around_values, columns_around, moved_out
 from headrace.language.binding.tables.as_of import as_of_join
 from headrace.language.binding.tables.joins import crossed, join, looks_up
-from headrace.language.binding.tables.letters import refuse_letters
+from headrace.language.binding.tables.letters import unknown_stream
 from headrace.language.binding.tables.relations import check_as_of, refuse_window, relation_plan, stream_plan
 from headrace.language.binding.tables.table_functions import window_function, with_window_time
 from headrace.language.binding.tables.unnest import unnest
@@ -77,7 +77,6 @@ from headrace.language.syntax import (
     WindowedTable,
     WithQuery,
 )
-from headrace.suggestions import did_you_mean
 from headrace.time import TimeDomain
 
 MAX_DEPTH: Final = 200
@@ -464,10 +463,7 @@ def _table(
             if is_untimed(plan) and plan.domain is not catalog.domain:
                 plan = _in_domain(plan, catalog.domain)
         case None:
-            refuse_letters(name, catalog)
-            listed = f"{catalog.kinds} are {', '.join(catalog.names)}" if catalog.names else None
-            hint = did_you_mean(name.text, catalog.names) or listed or "define it with CREATE STREAM first"
-            raise LanguageError(f"there is no stream {name.text}", position=name.position, hint=hint)
+            raise unknown_stream(name, catalog)
         case _:
             assert_never(entry)
     scope = _scope(plan, table.alias.text if table.alias else name.text, name.text, catalog)

@@ -1,4 +1,4 @@
-"""`DEAD LETTERS OF name` in FROM, where the name has none."""
+"""Names in FROM that mean nothing, and `DEAD LETTERS OF name` where the name has none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,24 @@ from headrace.language.syntax import Name
 from headrace.suggestions import did_you_mean
 
 
-def refuse_letters(name: Name, catalog: Catalog) -> None:
+def unknown_stream(name: Name, catalog: Catalog) -> LanguageError:
+    """The error for a name in FROM that the catalog does not know.
+
+    Args:
+        name: the name.
+        catalog: the streams, relations and queries.
+
+    Raises:
+        LanguageError: it is the dead letters of a name without any.
+    """
+    _refuse_letters(name, catalog)
+    listed = f"{catalog.kinds} are {', '.join(catalog.names)}" if catalog.names else None
+    near = did_you_mean(name.text, (*catalog.names, *catalog.queries))
+    hint = near or listed or "define it with CREATE STREAM first"
+    return LanguageError(f"there is no stream {name.text}", position=name.position, hint=hint)
+
+
+def _refuse_letters(name: Name, catalog: Catalog) -> None:
     """Refuse dead letters of what is not read from outside.
 
     Args:

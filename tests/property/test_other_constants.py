@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from headrace.engine.planning.compiler import Compiled, Compiler
 from headrace.errors import LanguageError, Position
-from headrace.language.binding.binder import bind
+from headrace.language.binding.binder import derive
 from headrace.language.catalog import Catalog, StreamInfo
 from headrace.language.notes import notes_of
 from headrace.language.parsing.parser import parse
@@ -84,14 +84,10 @@ def defined(text: str) -> Outcome:
     try:
         (statement,) = parse(text)
         assert isinstance(statement, Select | CreateQuery)
-        plan = bind(statement.query, CATALOG)
-        optimized = optimize(plan)
-        return Compiled(
-            plan,
-            optimized,
-            streams_named(statement.query),
-            notes_of(statement.query, CATALOG, optimized),
-        )
+        meant = derive("", statement.query, CATALOG)
+        optimized = optimize(meant.plan)
+        notes = notes_of(statement.query, CATALOG, optimized)
+        return Compiled(meant.plan, optimized, streams_named(statement.query), notes, meant.is_stream)
     except LanguageError as error:
         return error.message, error.position, error.hint
 

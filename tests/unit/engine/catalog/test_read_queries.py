@@ -55,13 +55,13 @@ def test_a_query_is_read_as_a_derived_stream_of_its_text(db: hr.Database) -> Non
 
 def test_a_name_means_the_query_that_has_it_now(db: hr.Database) -> None:
     for threshold in (1, 2, 3):
-        db.query(f"SELECT k FROM mean WHERE mean > {threshold}", f"over_{threshold}")
+        db.query(f"SELECT k, mean FROM mean WHERE k > {threshold}", f"over_{threshold}")
     for name in ("over_1", "over_2", "over_3"):
         db.drop(name)
     db.drop("mean")
     db.query("SELECT k, MAX(v) AS mean FROM s [RANGE 2] GROUP BY k", "mean")
-    assert "MAX" in str(db.execute("EXPLAIN SELECT k FROM mean WHERE mean > 4")[0])
-    assert "MAX" in str(db.query("SELECT k FROM mean WHERE mean > 4").explain())
+    assert "MAX" in str(db.execute("EXPLAIN SELECT k, mean FROM mean WHERE k > 4")[0])
+    assert "MAX" in str(db.query("SELECT k, mean FROM mean WHERE k > 4").explain())
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
 from headrace.language.named_values import ParameterValue, with_values
 from headrace.language.parsing.pieces import Piece
 from headrace.language.statements.catalog import CatalogKind
-from headrace.language.statements.statements import CreateQuery, Select, Shown
+from headrace.language.statements.statements import Conditional, CreateQuery, Select, Shown
 from headrace.language.statements.streams import ByArrival
 from headrace.runtime.delivery.contract import STOP_TIMEOUT
 from headrace.runtime.driver.change.refresh import Refreshed
@@ -247,6 +247,10 @@ class Database(UserCode):
                     return register_text(self._core, name, query, policy or self._policy)
                 case [CreateQuery(name=own) as made]:
                     return register(self._core, name or own.text, made, policy or self._policy)
+                case [Conditional(statement=CreateQuery()) as made] if name is None:
+                    found = carry_out(self._core, made, Path.cwd(), policy or self._policy)
+                    assert isinstance(found, Query)
+                    return found
                 case _:
                     raise LanguageError("this is not one query", hint="use execute() for other statements")
 

@@ -22,6 +22,7 @@ from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.language.corrections import changes_by_key, changes_of_stream, named_column
 from headrace.language.defaults import INITIAL, Defaults
 from headrace.language.dialect import RESERVED
+from headrace.language.lengths import check_behind
 from headrace.language.names import quoted_name
 from headrace.language.statements.streams import (
     NOTHING_SAID,
@@ -33,7 +34,7 @@ from headrace.language.statements.streams import (
 )
 from headrace.schema import BIGINT, DATE, STRING, TIMESTAMP, Field, Schema, sql_type
 from headrace.suggestions import did_you_mean
-from headrace.time import INFINITY, MAX_INSTANT, Duration, TimeDomain
+from headrace.time import TimeDomain
 
 Functions = Mapping[str, UserFunction | UserAggregate]
 """Users' functions and aggregates, by lower-case name."""
@@ -464,45 +465,3 @@ def check_arrival_clauses(time: TimeClauses, position: Position | None = None) -
             raise LanguageError(
                 f"{clause} does not go with ARRIVAL", position=position, hint=f"leave it out: {reason}"
             )
-
-
-def check_behind(duration: Duration, domain: TimeDomain, what: str, position: Position | None = None) -> None:
-    """Refuse what cannot say how far rows are behind others: what `check_duration` does, and too much.
-
-    Raises:
-        LanguageError: the duration does not fit the domain, or no row could be later than that.
-    """
-    check_duration(duration, domain, what, position)
-    if duration.length > _FURTHEST_BEHIND:
-        longest = _FURTHEST_BEHIND if duration.unit is None else "53375995 DAYS"
-        raise LanguageError(
-            f"{what} {duration} is too long", position=position, hint=f"write {longest}, the most, or less"
-        )
-
-
-_FURTHEST_BEHIND: Final = MAX_INSTANT - 1
-"""How far behind a row may be, so that the length up to the first row that is late is one as well."""
-
-
-def check_duration(
-    duration: Duration, domain: TimeDomain, what: str, position: Position | None = None
-) -> None:
-    """Refuse a unit on integer timestamps, and a bare number on TIMESTAMPs.
-
-    Raises:
-        LanguageError: the duration does not fit the domain.
-    """
-    if duration.length in (0, INFINITY):
-        return
-    if domain is TimeDomain.TIMESTAMP and duration.unit is None:
-        raise LanguageError(
-            f"{what} {duration} needs a unit, since the stream is timed by a TIMESTAMP",
-            position=position,
-            hint=f"write {what} {duration} SECONDS",
-        )
-    if domain is TimeDomain.INTEGER and duration.unit is not None:
-        raise LanguageError(
-            f"{what} {duration} has a unit, but the stream is timed by an integer",
-            position=position,
-            hint=f"write the number alone, such as {what} {duration.length // 1_000_000 or 1}",
-        )

@@ -39,7 +39,6 @@ CREATABLE: Final[dict[str, str]] = {
     "VIEW": "write CREATE STREAM name AS SELECT ...",
     "MATERIALIZED": "write CREATE QUERY name AS SELECT ..., or CREATE STREAM name AS to read it again",
     "SOURCE": "write CREATE STREAM name (columns) FROM format OPTIONS (...) TIMESTAMP BY column",
-    "OR": "leave OR REPLACE out; only a query can be replaced: CREATE OR REPLACE QUERY name AS SELECT ...",
     "TEMPORARY": "leave TEMPORARY out",
     "TEMP": "leave TEMP out",
     "INDEX": "leave it out; what a query needs to look rows up is kept by itself",

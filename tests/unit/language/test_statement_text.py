@@ -141,6 +141,8 @@ def test_every_part_of_a_statement_is_written() -> None:
     assert names[CreateStream] == {
         *("name", "columns", "format", "options", "timestamp", "time", "position", "timestamp_position"),
         *("key", "events", "records", "computed"),
+        # A statement's own: what there is afterwards is the same with it and without.
+        "replaces",
     }
     assert names[TimeClauses] == {
         *("disorder", "rows", "percent", "estimation", "strict", "latency", "idle_after", "timeout"),

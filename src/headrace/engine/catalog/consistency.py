@@ -13,7 +13,7 @@ from headrace.algebra.properties import relations_of, sources_of
 from headrace.engine.inputs.inputs import Input
 from headrace.errors import LanguageError, Position
 from headrace.heartbeats.timing import Timing
-from headrace.language.catalog import check_duration
+from headrace.language.lengths import check_duration
 from headrace.language.statements.statements import Consistency
 from headrace.lowering.early import at_horizon
 from headrace.lowering.memory import remembering

@@ -37,16 +37,9 @@ from headrace.engine.inputs.times import follow_of
 from headrace.engine.query.query import Query
 from headrace.errors import LanguageError, Position
 from headrace.heartbeats.timing import Timing
-from headrace.language.catalog import (
-    Catalog,
-    DerivedStream,
-    Entry,
-    RelationInfo,
-    StreamInfo,
-    check_behind,
-    check_duration,
-)
+from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo, StreamInfo
 from headrace.language.defaults import Defaults
+from headrace.language.lengths import check_behind, check_duration
 from headrace.language.references import streams_named
 from headrace.language.statements.catalog import CatalogKind
 from headrace.language.statements.statements import Consistency, Heartbeats
@@ -57,6 +50,7 @@ from headrace.lowering.memory import remembering_all
 from headrace.runtime.intake.streams import BoundedRelation, Incoming
 from headrace.runtime.journal.definition import Definition, key_of
 from headrace.runtime.sources.composed.one_row import OneRow
+from headrace.schema import Schema
 from headrace.suggestions import did_you_mean
 from headrace.time import TimeDomain
 
@@ -207,7 +201,17 @@ class Definitions:
             LanguageError: there is no such source stream, it has such a column, or it cannot have any.
         """
         stream, place = self._input(statement.name), statement.name.position
-        for column in statement.columns:
+        there = {field.name.lower(): field.type for field in stream.info.schema}
+        columns = Schema(
+            tuple(
+                column
+                for column in statement.columns
+                if column.name not in statement.missing or there.get(column.name.lower()) != column.type
+            )
+        )
+        if not columns:
+            return self
+        for column in columns:
             if any(column.name.lower() == name.lower() for name in stream.info.schema.names):
                 raise LanguageError(
                     f"{stream.entry.name} has a column {column.name} already",
@@ -220,7 +224,7 @@ class Definitions:
                     position=place,
                     hint="choose another name",
                 )
-        wider = stream.widened(statement.columns)
+        wider = stream.widened(columns)
         if wider is None:
             raise LanguageError(
                 f"the columns of {stream.entry.name} are those of what it is read from",
@@ -228,10 +232,10 @@ class Definitions:
                 hint="columns are added to streams that declare theirs, and that Headrace reads itself",
             )
         found = replace(self._with(wider), catalog=self.catalog.redefine(wider.entry))
-        records = hiding(self.records, stream.entry.name, statement.columns)
+        records = hiding(self.records, stream.entry.name, columns)
         record = self.record_of_input(stream)
         if record is not None:
-            records = records.changed(record.key, widened(record, statement.columns))
+            records = records.changed(record.key, widened(record, columns))
         return replace(found, records=records)
 
     def hidden_from(self, given: Definition) -> Mapping[str, tuple[str, ...]]:
@@ -622,6 +626,16 @@ class Definitions:
                 hint=f"drop {users[0]} first, or all of it: DROP {kind.value} {entry.name} CASCADE",
             )
         return entry
+
+    def has(self, kind: CatalogKind, name: str) -> bool:
+        """Whether there is something of a kind and a name, whatever its case, perhaps one that is waiting."""
+        if kind is CatalogKind.QUERY and self.find_query(name) is not None:
+            return True
+        return key_of(kind.value, name) in self.records.known
+
+    def claiming(self, kind: CatalogKind, name: str) -> Definitions:
+        """The same once a definition of a store has been given again, if there is such a one."""
+        return replace(self, records=self.records.claimed(key_of(kind.value, name)))
 
     def users_of(self, name: str) -> list[str]:
         """What is written over a stream or a relation: titles such as `the query q`."""

@@ -15,7 +15,8 @@ from headrace.heartbeats.estimation import Adaptivity
 from headrace.heartbeats.share import target
 from headrace.heartbeats.skew import Bound, Rate, without_redundant
 from headrace.heartbeats.timing import BY_ARRIVAL, Deviation, Estimated, Follow, PerValue, Timing
-from headrace.language.catalog import StreamInfo, check_arrival_clauses, check_behind, check_duration
+from headrace.language.catalog import StreamInfo, check_arrival_clauses
+from headrace.language.lengths import check_behind, check_duration
 from headrace.language.statements.past import StartClause
 from headrace.language.statements.streams import (
     CreateSkew,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
-from typing import assert_never
+from typing import Final, assert_never
 
 from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.claims import differs, with_columns, with_derived
@@ -15,24 +15,25 @@ from headrace.engine.explain.analyze import analyzed, check_bounded, run_alone
 from headrace.engine.explain.cost import costs
 from headrace.engine.explain.shared import shared_by, users_of
 from headrace.engine.inputs.changes import declared_changes
-from headrace.engine.inputs.declared import declared, overview_of
+from headrace.engine.inputs.declared import declared
 from headrace.engine.inputs.inputs import Input
 from headrace.engine.inputs.relations import RelationTable, declared_relation, with_values
-from headrace.engine.planning.partitions import notes_on_partitions
 from headrace.engine.planning.silence import place_of
 from headrace.engine.query.query import Query, explain_plan, with_notes
 from headrace.engine.run.core import Core
 from headrace.engine.shown.display import PlanText
 from headrace.engine.statements.alter import alter
+from headrace.engine.statements.declaring import check_pipe, warn_of_topics
 from headrace.engine.statements.describe import told_of
 from headrace.engine.statements.refresh import refreshed_text
 from headrace.engine.statements.reoptimize import reoptimized
 from headrace.engine.statements.replace import replaced, replacement_text
+from headrace.engine.statements.replace_stream import Replacing, changes_to
 from headrace.engine.statements.replay import replayed
 from headrace.engine.statements.set import setting_rows
 from headrace.engine.statements.show import show
 from headrace.engine.statements.sink import create_sink, drop_sink
-from headrace.errors import LanguageError, Position, UserError, warn
+from headrace.errors import LanguageError, Position, UserError
 from headrace.language.binding.binder import derive
 from headrace.language.parsing.pieces import Piece
 from headrace.language.statements.catalog import (
@@ -45,11 +46,11 @@ from headrace.language.statements.catalog import (
     SetOption,
     ShowCreate,
 )
-from headrace.language.statements.formats import FILE_FORMATS
 from headrace.language.statements.sinks import CreateSink, DropSink
 from headrace.language.statements.statements import (
     STRONG,
     AskWhy,
+    Conditional,
     CreateQuery,
     CreateStreamAs,
     DropQuery,
@@ -81,7 +82,6 @@ from headrace.language.syntax import Name
 from headrace.language.syntax import QuerySyntax as Syntax
 from headrace.optimizer.decisions import Decisions
 from headrace.runtime.journal.definition import Definition
-from headrace.runtime.sources.files.files import pipe_at
 from headrace.schema import Schema
 
 
@@ -111,15 +111,8 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
             return PlanText(_told(core, statement, policy))
         case Comment() | PauseQuery() | RenameQuery() | ResumeQuery() | SetConsistency() | SetOption():
             return alter(core, statement, policy)
-        case Reoptimize(query=name, position=position):
-            policy.check_change("ALTER QUERY", position)
-            return PlanText(reoptimized(core, name))
-        case RefreshRelation(relation=name, position=position):
-            policy.check_change("REFRESH RELATION", position)
-            return PlanText(refreshed_text(core, name))
-        case Replay(position=position):
-            policy.check_change("REPLAY", position)
-            return PlanText(replayed(core, statement, policy))
+        case Reoptimize() | RefreshRelation() | Replay():
+            return PlanText(_asked(core, statement, policy))
         case CreateQuery(name=name):
             return register(core, name.text, statement, policy)
         case Select() | Piece():
@@ -128,9 +121,52 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
             return _text(core, statement, policy)
         case DropStream() | DropRelation() | DropQuery() | DropSink():
             return _drop(core, statement, policy)
+        case Conditional():
+            return _carry_out_if(core, statement, base, policy)
         case _:
             assert_never(statement)
     return None
+
+
+def _asked(core: Core, statement: Reoptimize | RefreshRelation | Replay, policy: Policy) -> str:
+    """What a run has done that was asked to look once more at plans, a relation or dead letters."""
+    match statement:
+        case Reoptimize(query=name, position=position):
+            policy.check_change("ALTER QUERY", position)
+            return reoptimized(core, name)
+        case RefreshRelation(relation=name, position=position):
+            policy.check_change("REFRESH RELATION", position)
+            return refreshed_text(core, name)
+        case Replay(position=position):
+            policy.check_change("REPLAY", position)
+            return replayed(core, statement, policy)
+        case _:
+            assert_never(statement)
+
+
+def _carry_out_if(core: Core, statement: Conditional, base: Path, policy: Policy) -> Query | str | None:
+    """Carry out a statement if there is, or is not, what it names; the query that is there if not."""
+    inner, kind, name = statement.statement, statement.kind, statement.name.text
+    _check_definition(inner, policy)
+    if statement.exists:
+        policy.check_change(f"DROP {kind.value}", inner.position)
+    core.make_waiting()
+    # A relation may have the name that is said to be a stream's, which is refused as ever.
+    kinds = _OF_ONE_SPACE if statement.exists and kind in _OF_ONE_SPACE else (kind,)
+    if any(core.definitions.has(one, name) for one in kinds) is statement.exists:
+        try:
+            return carry_out(core, inner, base, policy)
+        except LanguageError:
+            # Or somebody else has done it meanwhile.
+            if any(core.definitions.has(one, name) for one in kinds) is statement.exists:
+                raise
+    with core.lock:
+        core.definitions = core.definitions.claiming(kind, name)
+    return core.definitions.find_query(name) if kind is CatalogKind.QUERY else None
+
+
+_OF_ONE_SPACE: Final = (CatalogKind.STREAM, CatalogKind.RELATION)
+"""Kinds of which no two things have one name."""
 
 
 def _check_definition(statement: Statement | Piece, policy: Policy) -> None:
@@ -254,15 +290,17 @@ def _define(
 ) -> None:
     defaults = core.definitions.catalog.defaults
     match statement:
+        case CreateStream(replaces=True) | CreateRelation(replaces=True) | CreateStreamAs(replaces=True):
+            _replace(core, statement, base, policy)
         case CreateStream(time=time):
-            _check_pipe(core, statement, base, policy)
+            check_pipe(core, statement, base, policy)
             listed = replace(statement, time=_listed(core, time, policy))
             given = definition_of(statement, base, policy, defaults)
             known = core.known_columns(given, statement.columns)
             stream = declared(listed, base, policy, core.read_stream, known=known)
             _take_in(core, stream, given, statement.position)
         case CreateRelation():
-            _check_pipe(core, statement, base, policy)
+            check_pipe(core, statement, base, policy)
             given = definition_of(statement, base, policy, defaults)
             table = _relation(core, statement, base, policy, core.known_columns(given, statement.columns))
             _take_in(core, table, given, statement.position)
@@ -279,40 +317,31 @@ def _define(
             assert_never(statement)
 
 
+def _replace(core: Core, statement: Replacing, base: Path, policy: Policy) -> None:
+    """Let a stream or a relation take the place of the one of its name, if there is one."""
+    with core.lock:
+        before = core.definitions
+        given = definition_of(statement, base, policy, before.catalog.defaults)
+        changes = changes_to(core, statement, given, policy)
+        for change in changes or ():
+            _alter_stream(core, change, policy)
+        if changes is not None:
+            core.definitions = core.definitions.claiming(CatalogKind(given.kind), given.name)
+            return
+        if given.key in before.records.known:
+            core.drop(CatalogKind(given.kind), given.name, statement.position)
+        try:
+            _define(core, replace(statement, replaces=False), base, policy)
+        except UserError:
+            # The other one stays if this one cannot be made.
+            core.change(before)
+            raise
+
+
 def _take_in(core: Core, made: Input | RelationTable, given: Definition, position: Position) -> None:
     core.take_in(made, given, position)
     if isinstance(made, Input) and not core.is_making and not core.is_stored(given):
-        _warn_of_topics(made, position)
-
-
-def _warn_of_topics(made: Input, position: Position) -> None:
-    """Warn where topics are not there, or where the partitions that they have will make rows late."""
-    there = overview_of(made)
-    if there is None:
-        return
-    if there.absence is not None:
-        warn(f"{made.name} has no rows so far: {there.absence}")
-    if there.partitions > 1 and made.relation is None:
-        topics = {made.name: (made.stream.timing, made.info, made.are_several)}
-        for note in notes_on_partitions(topics, position):
-            warn(f"{note.message} ({note.hint})")
-
-
-def _check_pipe(core: Core, statement: CreateStream | CreateRelation, base: Path, policy: Policy) -> None:
-    """Refuse a pipe whose rows a durable store would want again when it is opened next.
-
-    Raises:
-        LanguageError: it is one.
-    """
-    path = dict(statement.options).get("path", "")
-    if core.settings.storage is None or statement.format not in FILE_FORMATS:
-        return
-    if pipe_at(path, base, policy.folders):
-        raise LanguageError(
-            f"{path} gives its rows once, and a durable store may ask for them again",
-            position=statement.position,
-            hint="write them into a file before, push them, or leave out the storage",
-        )
+        warn_of_topics(made, position)
 
 
 def _derive(core: Core, statement: CreateStreamAs, policy: Policy) -> None:

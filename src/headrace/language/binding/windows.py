@@ -23,8 +23,8 @@ from headrace.language.binding.granules import refuse_between_granules, refuse_o
 from headrace.language.binding.scalars.context import Context, located
 from headrace.language.binding.scalars.scalars import bind_condition, bind_scalar
 from headrace.language.binding.scope import Scope
-from headrace.language.catalog import check_duration
 from headrace.language.dialect import position_of
+from headrace.language.lengths import check_duration
 from headrace.language.syntax import (
     LifetimeFrame,
     Name,

@@ -24,10 +24,11 @@ from headrace.language.parsing.statements.skews import parse_create_skew, parse_
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.parsing.tokens.slips import unexpected_hint
 from headrace.language.statements.catalog import CatalogKind
-from headrace.language.statements.sinks import DropSink
+from headrace.language.statements.sinks import CreateSink, DropSink
 from headrace.language.statements.statements import (
     STRONG,
     AskWhy,
+    Conditional,
     CreateQuery,
     CreateStreamAs,
     DropQuery,
@@ -45,6 +46,7 @@ from headrace.language.statements.statements import (
     Stage,
     Statement,
 )
+from headrace.language.statements.streams import CreateRelation, CreateStream
 from headrace.language.syntax import Name, QuerySyntax
 from headrace.language.text import BEGIN, SourceText
 from headrace.language.unsupported import AFTER, CREATABLE, STATEMENTS
@@ -163,39 +165,61 @@ def _refresh(cursor: Cursor, position: Position) -> RefreshRelation:
 
 
 def _create(cursor: Cursor, position: Position) -> Statement:
-    if cursor.accept("STREAM"):
-        _refuse_condition(cursor)
-        name = cursor.name("the stream's name")
-        if cursor.accept("AS"):
-            query, text = _with_text(cursor)
-            return CreateStreamAs(name, query, position, text)
-        return parse_create_stream(cursor, name, position)
-    if cursor.accept("QUERY") or cursor.accept("MATERIALIZED", "VIEW"):
-        _refuse_condition(cursor)
-        return _create_query(cursor, position)
-    if cursor.accept("RELATION"):
-        _refuse_condition(cursor)
-        return parse_create_relation(cursor, cursor.name("the relation's name"), position)
     if cursor.accept("SKEW"):
         return parse_create_skew(cursor, position)
-    if cursor.accept("SINK"):
-        _refuse_condition(cursor)
-        return parse_create_sink(cursor, position)
-    if cursor.at("OR", "REPLACE", "QUERY"):
-        return _replacing(cursor, position)
+    replaces = cursor.at("OR", "REPLACE") and cursor.accept("OR", "REPLACE")
+    kind = _accept_kind(cursor)
+    if kind is None or (replaces and kind is CatalogKind.SINK):
+        raise _not_created(cursor, replaces)
+    if not cursor.at("IF", "NOT", "EXISTS"):
+        return _created(kind, cursor, position, replaces)
+    if replaces:
+        raise cursor.error("OR REPLACE and IF NOT EXISTS exclude each other", "leave one of them out")
+    cursor.accept("IF", "NOT", "EXISTS")
+    made = _created(kind, cursor, position, replaces)
+    name = made.name if isinstance(made.name, Name) else Name(made.name, position)
+    return Conditional(made, kind, name, exists=False)
+
+
+def _accept_kind(cursor: Cursor) -> CatalogKind | None:
+    """The kind of what is created, if it is next."""
+    if cursor.accept("MATERIALIZED", "VIEW"):
+        return CatalogKind.QUERY
+    return next((kind for kind in CatalogKind if cursor.accept(kind.value)), None)
+
+
+def _created(
+    kind: CatalogKind, cursor: Cursor, position: Position, replaces: bool
+) -> CreateStream | CreateRelation | CreateStreamAs | CreateQuery | CreateSink:
+    """Read what follows CREATE STREAM and its like, from the name on."""
+    match kind:
+        case CatalogKind.STREAM:
+            name = cursor.name("the stream's name")
+            if cursor.accept("AS"):
+                query, text = _with_text(cursor)
+                return CreateStreamAs(name, query, position, text, replaces)
+            return replace(parse_create_stream(cursor, name, position), replaces=replaces)
+        case CatalogKind.RELATION:
+            relation = parse_create_relation(cursor, cursor.name("the relation's name"), position)
+            return replace(relation, replaces=replaces)
+        case CatalogKind.QUERY:
+            return replace(_create_query(cursor, position), replaces=replaces)
+        case CatalogKind.SINK:
+            return parse_create_sink(cursor, position)
+        case _:
+            assert_never(kind)
+
+
+def _not_created(cursor: Cursor, replaces: bool) -> LanguageError:
+    """The error for what CREATE does not know."""
+    if replaces and cursor.word(-1) == "SINK":
+        return cursor.error("a sink cannot be replaced", "write DROP SINK name, and then create it again")
     if hint := CREATABLE.get(cursor.word()):
-        what = "OR REPLACE" if cursor.at("OR", "REPLACE") else cursor.word()
-        raise cursor.error(f"CREATE {what} is not supported yet", hint)
+        return cursor.error(f"CREATE {cursor.word()} is not supported yet", hint)
     if hint := did_you_mean(cursor.word(), ("STREAM", "RELATION", "QUERY", "SINK")):
-        raise cursor.error(f"there is no CREATE {cursor.word()}", hint)
+        return cursor.error(f"there is no CREATE {cursor.word()}", hint)
     hint = "write CREATE STREAM name ... or CREATE QUERY name AS SELECT ..."
-    raise cursor.error(f"STREAM or QUERY is missing after CREATE, before {cursor.shown()}", hint)
-
-
-def _replacing(cursor: Cursor, position: Position) -> CreateQuery:
-    """Read what follows CREATE where that is OR REPLACE QUERY."""
-    cursor.accept("OR", "REPLACE", "QUERY")
-    return replace(_create_query(cursor, position), replaces=True)
+    return cursor.error(f"STREAM or QUERY is missing after CREATE, before {cursor.shown()}", hint)
 
 
 def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
@@ -260,9 +284,10 @@ def _drop(cursor: Cursor, position: Position) -> Statement:
         return parse_drop_skew(cursor, position)
     for kind in CatalogKind:
         if cursor.accept(kind.value):
-            if cursor.at("IF", "EXISTS"):
-                raise cursor.error("IF EXISTS is not supported", "leave it out")
-            return _dropped(kind, cursor.name(f"the {kind.word}'s name"), cursor, position)
+            conditional = cursor.accept("IF", "EXISTS")
+            name = cursor.name(f"the {kind.word}'s name")
+            dropped = _dropped(kind, name, cursor, position)
+            return Conditional(dropped, kind, name, exists=True) if conditional else dropped
     hint = "write DROP STREAM name, DROP RELATION name, DROP QUERY name or DROP SINK name"
     if cursor.word() in _QUERY_WORDS:
         hint = "write DROP QUERY name, or DROP STREAM name for CREATE STREAM name AS"
@@ -274,7 +299,9 @@ _QUERY_WORDS: Final = ("VIEW", "MATERIALIZED")
 """What other systems call a query that goes on."""
 
 
-def _dropped(kind: CatalogKind, name: Name, cursor: Cursor, position: Position) -> Statement:
+def _dropped(
+    kind: CatalogKind, name: Name, cursor: Cursor, position: Position
+) -> DropStream | DropRelation | DropQuery | DropSink:
     match kind:
         case CatalogKind.QUERY:
             return DropQuery(name, position, cursor.accept("CASCADE"))
@@ -299,19 +326,14 @@ def _replay(cursor: Cursor, position: Position) -> Replay:
     )
 
 
-def _refuse_condition(cursor: Cursor) -> None:
-    if cursor.at("IF", "NOT", "EXISTS"):
-        raise cursor.error("IF NOT EXISTS is not supported", "leave it out; a name is defined once")
-
-
 def _explain(
     cursor: Cursor, position: Position
 ) -> Explain | ExplainAnalyze | ExplainCost | ExplainShared | ExplainReplace:
     if cursor.accept("REPLACE"):
         return ExplainReplace(replace(_create_query(cursor, position), replaces=True), position)
     if cursor.at("CREATE", "OR", "REPLACE", "QUERY"):
-        cursor.accept("CREATE")
-        return ExplainReplace(_replacing(cursor, position), position)
+        cursor.accept("CREATE", "OR", "REPLACE", "QUERY")
+        return ExplainReplace(replace(_create_query(cursor, position), replaces=True), position)
     if cursor.accept("ANALYZE"):
         is_text = cursor.word() in _QUERIES
         return ExplainAnalyze(parse_query(cursor) if is_text else cursor.name("the query's name"), position)

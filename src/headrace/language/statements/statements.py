@@ -10,6 +10,7 @@ from headrace.algebra.arrival import Unit
 from headrace.errors import Position
 from headrace.language.defaults import Defaults
 from headrace.language.statements.catalog import (
+    CatalogKind,
     Comment,
     Describe,
     PauseQuery,
@@ -100,19 +101,21 @@ class Replay:
 
 @dataclass(frozen=True)
 class CreateStreamAs:
-    """`CREATE STREAM name AS query`: a derived stream, which queries use like a view.
+    """`CREATE [OR REPLACE] STREAM name AS query`: a derived stream, which queries use like a view.
 
     Attributes:
         name: the stream's.
         query: the query.
         position: where the statement starts.
         text: the query as it is written.
+        replaces: whether it takes the place of the stream of that name, if there is one.
     """
 
     name: Name
     query: QuerySyntax
     position: Position
     text: str = field(default="", compare=False)
+    replaces: bool = False
 
 
 class Heartbeats(Enum):
@@ -361,6 +364,41 @@ class SetDialect:
     quotes_names: bool = False
 
 
+@dataclass(frozen=True)
+class Conditional:
+    """`CREATE ... IF NOT EXISTS name` and `DROP ... IF EXISTS name`: nothing is done where nothing is to do.
+
+    Attributes:
+        statement: what is carried out otherwise.
+        kind: of what it creates or drops.
+        name: its name.
+        exists: whether it is carried out where there is something of that kind and name, or else where not.
+    """
+
+    statement: Defining
+    kind: CatalogKind
+    name: Name
+    exists: bool
+
+    @property
+    def position(self) -> Position:
+        """Where the statement starts."""
+        return self.statement.position
+
+
+Defining = (
+    CreateStream
+    | CreateRelation
+    | CreateStreamAs
+    | CreateQuery
+    | CreateSink
+    | DropStream
+    | DropRelation
+    | DropQuery
+    | DropSink
+)
+"""What defines something under a name, or takes it away."""
+
 Statement = (
     CreateStream
     | CreateRelation
@@ -394,4 +432,5 @@ Statement = (
     | RenameQuery
     | ResumeQuery
     | SetOption
+    | Conditional
 )

@@ -202,6 +202,8 @@ class ComputedColumn:
 class CreateStream:
     """`CREATE STREAM name [(columns)] [KEY (columns)] FROM format [OPTIONS (...)] events [clauses]`.
 
+    It may say CREATE OR REPLACE.
+
     Attributes:
         name: the stream's name.
         columns: the declared columns, or None where the input has them.
@@ -216,6 +218,7 @@ class CreateStream:
         records: how the change records of Debezium that rows are within are read (`FORMAT DEBEZIUM`), or
             None; the columns then are those of `headrace.algebra.debezium`.
         computed: columns that are computed of those of the input.
+        replaces: whether it takes the place of the stream of that name, if there is one.
     """
 
     name: str
@@ -230,6 +233,7 @@ class CreateStream:
     events: EventsClause | None = None
     records: ChangeRecords | None = None
     computed: tuple[ComputedColumn, ...] = ()
+    replaces: bool = False
 
 
 @dataclass(frozen=True)
@@ -260,7 +264,7 @@ class RefreshClause:
 
 @dataclass(frozen=True)
 class CreateRelation:
-    """`CREATE RELATION name [(columns)] [KEY (columns)] FROM format [OPTIONS (...)]`.
+    """`CREATE [OR REPLACE] RELATION name [(columns)] [KEY (columns)] FROM format [OPTIONS (...)]`.
 
     Rows are always valid; in their own periods, with `VALID FROM a TO b`; until they are changed, with
     `CHANGES BY`; or until they are read again, with `REFRESH`.
@@ -275,6 +279,7 @@ class CreateRelation:
         position: where the statement starts.
         changes: that its rows are changes, or None.
         refresh: when its rows are read again, or None where they never are.
+        replaces: whether it takes the place of the relation of that name, if there is one.
     """
 
     name: str
@@ -286,6 +291,7 @@ class CreateRelation:
     position: Position
     changes: ChangesClause | None = None
     refresh: RefreshClause | None = None
+    replaces: bool = False
 
 
 @dataclass(frozen=True)
@@ -307,17 +313,19 @@ class AlterStream:
 
 @dataclass(frozen=True)
 class AddColumns:
-    """`ALTER STREAM name ADD COLUMN column TYPE [, ADD COLUMN ...]`: further columns, also while it is read.
+    """`ALTER STREAM name ADD COLUMN [IF NOT EXISTS] column TYPE [, ADD COLUMN ...]`: further columns.
 
     Attributes:
         name: the stream.
         columns: the columns in their order; rows that came before have NULL in them.
         position: where the statement starts.
+        missing: the names of those that are added only if the stream has none of that name.
     """
 
     name: Name
     columns: Schema
     position: Position
+    missing: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

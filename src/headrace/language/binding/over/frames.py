@@ -12,8 +12,8 @@ from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import Plan
 from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions.tree import Expression, SortKey
-from headrace.language.catalog import check_duration
 from headrace.language.dialect import position_of
+from headrace.language.lengths import check_duration
 from headrace.time import INFINITY, Duration, make_duration, parse_duration
 
 WRITTEN: Final = (

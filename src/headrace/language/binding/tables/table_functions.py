@@ -15,7 +15,7 @@ from headrace.language.binding.scope import Scope
 from headrace.language.binding.tables.bins import binned, domain_of
 from headrace.language.binding.tables.cumulate import cumulated
 from headrace.language.binding.windows import chronons
-from headrace.language.catalog import check_duration
+from headrace.language.lengths import check_duration
 from headrace.language.syntax import WindowFunction
 from headrace.time import MICROSECONDS, Duration
 

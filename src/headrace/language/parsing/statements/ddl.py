@@ -97,12 +97,12 @@ def parse_alter_stream(cursor: Cursor, position: Position) -> AlterStream | AddC
             raise cursor.error("columns of a stream stay as they are", hint)
         return parse_altered_clauses(cursor, name, position)
     fields: list[Field] = []
+    missing: frozenset[str] = frozenset()
     while True:
         cursor.expect("ADD", "before COLUMN")
         cursor.accept("COLUMN")
         place = cursor.position
-        if cursor.at("IF", "NOT", "EXISTS"):
-            raise cursor.error("IF NOT EXISTS is not supported", "leave it out; a column is added once")
+        is_conditional = cursor.accept("IF", "NOT", "EXISTS")
         column = _column(cursor)
         if isinstance(column, ComputedColumn):
             message = "a column that is added comes with the rows"
@@ -112,8 +112,9 @@ def parse_alter_stream(cursor: Cursor, position: Position) -> AlterStream | AddC
             message = f"the column {column.name} is named twice"
             raise LanguageError(message, position=place, hint="leave one of them out")
         fields.append(column)
+        missing |= {column.name} if is_conditional else set()
         if not cursor.accept(","):
-            return AddColumns(name, Schema(tuple(fields)), position)
+            return AddColumns(name, Schema(tuple(fields)), position, missing)
 
 
 _ALTERED_COLUMNS: Final = ("DROP", "RENAME", "ALTER", "MODIFY", "CHANGE")

@@ -83,6 +83,7 @@ _PRIMARY: Final[dict[TokenType, Callable[[Any, Token], Any]]] = {
     **_only(SparkParser.PRIMARY_PARSERS, "STRING", "NUMBER", "NULL", "TRUE", "FALSE"),
     TokenType.STAR: lambda parser, _: parser.expression(exp.Star()),
     TokenType.HEX_STRING: lambda parser, token: parser.hexadecimal(token),
+    TokenType.RAW_STRING: lambda parser, token: parser.raw_text(token),
 }
 _TYPED: Final[dict[Any, Callable[[Any, Any, Any], Any]]] = {
     exp.DType.DATE: lambda parser, text, to: parser.typed_literal(text, to),
@@ -244,6 +245,10 @@ class Headrace(Spark):  # type: ignore[misc]
             return self._called(
                 "UNHEX", [self.expression(exp.Literal(this=token.text, is_string=True), token)]
             )
+
+        def raw_text(self, token: Token) -> exp.Expression:
+            """r'\\d+', a text in which a backslash is a character like others."""
+            return self.expression(exp.Literal(this=token.text, is_string=True), token)
 
         def _called(self, name: str, arguments: list[Any]) -> exp.Expression:
             return self.expression(exp.Anonymous(this=name, expressions=[part for part in arguments if part]))

@@ -64,6 +64,8 @@ def refuse_foreign(tokens: Sequence[Token], source: SourceText) -> None:
         # Without a pattern it may be a name.
         if kind == TokenType.GLOB and _precedes(tokens, index, TokenType.STRING):
             raise _error("GLOB is not supported", "write LIKE 'a%'", token, source)
+        if kind in (TokenType.ARROW, TokenType.DARROW):
+            raise _error(*_without_json(tokens, index), token, source)
         if (pair := _pair(tokens, index)) is not None:
             raise _error(*pair, token, source)
         if curly and kind == TokenType.VAR and (found := _CURLY.search(str(token.text))):
@@ -95,6 +97,18 @@ def _without_value(before: Token | None, colon: Token, name: str) -> tuple[str, 
         )
     return f"the parameter :{name} has no value", (
         f"give it one: parameters={{'{name}': 5}} in Python, -D {name}=5, or \\set {name} 5 in the shell"
+    )
+
+
+def _without_json(tokens: Sequence[Token], index: int) -> tuple[str, str]:
+    """What is wrong with `column ->> 'field'`."""
+    before, after = (tokens[at].text if 0 <= at < len(tokens) else "" for at in (index - 1, index + 1))
+    text, field = (
+        part if part.isidentifier() else other for part, other in ((before, "x"), (after, "field"))
+    )
+    return (
+        f"{tokens[index].text} is not an operator",
+        f"write GET_JSON_OBJECT({text}, '$.{field}') for a field of a JSON text",
     )
 
 

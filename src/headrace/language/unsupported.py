@@ -80,7 +80,7 @@ CLAUSES: Final[dict[str, str]] = {
 
 TABLES: Final[dict[str, str]] = {
     "VALUES": "write (VALUES (1, 'a'), (2, 'b')) AS t (n, s)",
-    "LATERAL": "join with ON instead",
+    "LATERAL": "join the query with ON, or write it into the SELECT list",
     **dict.fromkeys(("UNNEST", "EXPLODE"), "write FROM s, UNNEST(s.items) AS t (item)"),
     **dict.fromkeys(
         ("GENERATE_SERIES", "RANGE", "SEQUENCE"),

@@ -153,7 +153,10 @@ def parse_nested(cursor: Cursor) -> QuerySyntax | None:
 
 def _with(cursor: Cursor) -> QuerySyntax:
     if cursor.at("RECURSIVE"):
-        raise cursor.error("recursive queries are not supported")
+        raise cursor.error(
+            "recursive queries are not supported",
+            "leave RECURSIVE out if no query of WITH reads itself",
+        )
     definitions = []
     while True:
         name = cursor.name("the name of a query")
@@ -430,7 +433,9 @@ def _named_table(cursor: Cursor) -> NamedTable:
         return parse_system_stream(cursor, name)
     if cursor.at("("):
         hint = TABLES.get(name.text.upper(), "windows are written WINDOW(RANGE ...) after the name")
-        raise LanguageError(f"{name.text}(...) is not a stream", position=name.position, hint=hint)
+        lateral = name.text.upper() == "LATERAL"
+        message = "LATERAL subqueries are not supported" if lateral else f"{name.text}(...) is not a stream"
+        raise LanguageError(message, position=name.position, hint=hint)
     if cursor.at("MATCH_RECOGNIZE"):
         pair = f"{name.text} WINDOW(RANGE ...) A, {name.text} B WHERE A.key = B.key"
         raise cursor.error("MATCH_RECOGNIZE is not supported", f"join the stream with itself: {pair}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from sqlglot.tokens import TokenType
+
 from headrace.algebra.events import CEDR
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.tokens.cursor import Cursor
@@ -68,7 +70,7 @@ def parse_timestamp(
         raise cursor.error("TIMESTAMP BY takes a column without parentheses", f"write TIMESTAMP BY {written}")
     position = cursor.position
     zoned = cursor.word(1) == "AT" and cursor.word(2) == "TIME"
-    if cursor.word(1) in _OPERATORS or cursor.at("(") or zoned:
+    if cursor.word(1) in _OPERATORS or cursor.at("(") or zoned or _begins_with_literal(cursor):
         return _computed(cursor, watermark), position
     if cursor.accept("ARRIVAL"):
         if watermark is not None:
@@ -82,6 +84,17 @@ def parse_timestamp(
     column = cursor.name("the timestamp column")
     _check_watermark(watermark, column, "or leave TIMESTAMP BY out")
     return column.text, position
+
+
+def _begins_with_literal(cursor: Cursor) -> bool:
+    """Whether a constant is next, such as `TIMESTAMP '2024-01-01'` or a number."""
+    tokens = [cursor.peek(ahead) for ahead in range(2)]
+    kinds = [None if token is None else token.token_type for token in tokens]
+    typed = cursor.word() in ("TIMESTAMP", "DATE", "INTERVAL") and kinds[1] in _LITERALS
+    return typed or kinds[0] in _LITERALS
+
+
+_LITERALS: Final = (TokenType.STRING, TokenType.NUMBER)
 
 
 def _computed(cursor: Cursor, watermark: Watermark | None) -> ComputedColumn:

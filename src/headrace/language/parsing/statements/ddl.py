@@ -168,8 +168,14 @@ def parse_input(
             hint=f"write its value{'; SECRET is for ' * bool(secrets)}{', '.join(secrets)}",
         )
     if kind in FILE_FORMATS and "path" not in dict(options):
-        hint = f"write FROM {kind} OPTIONS (path 'file or folder')"
-        raise LanguageError(f"a {what} from {kind} needs a path", position=form.position, hint=hint)
+        if misspelt := next((name for name, _ in options if did_you_mean(name, ("path",))), None):
+            message, hint = f"there is no option {misspelt} of {kind}", "did you mean path?"
+        else:
+            message = f"a {what} from {kind} needs a path"
+            hint = f"write FROM {kind} OPTIONS (path 'file or folder')"
+        raise LanguageError(message, position=form.position, hint=hint)
+    if cursor.at("KEY"):
+        raise cursor.error("KEY comes before FROM", f"write KEY (column) before FROM {form.text}")
     return form, options
 
 
@@ -314,10 +320,19 @@ def _key(cursor: Cursor) -> str:
     if token is not None and token.token_type == TokenType.STRING:
         cursor.index += 1
         return str(token.text).lower()
-    parts = [cursor.name("an option's name").text]
+    parts = [_key_part(cursor)]
     while cursor.accept("."):
-        parts.append(cursor.name("an option's name").text)
+        parts.append(_key_part(cursor))
     return ".".join(parts).lower()
+
+
+def _key_part(cursor: Cursor) -> str:
+    """A name, or a word such as NULL, which is no name elsewhere."""
+    word = cursor.word()
+    if word.isidentifier() and cursor.word(1) not in (",", ")"):
+        cursor.index += 1
+        return word
+    return cursor.name("an option's name").text
 
 
 def _value(cursor: Cursor) -> str:

@@ -13,12 +13,16 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+import pyarrow as pa
+
 import headrace as hr
+from headrace.errors import BusyError
 from headrace.workloads.nexmark import Nexmark, generate
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -27,6 +31,8 @@ BETWEEN: Final = 0.2
 """Seconds between two requests with bids."""
 PATIENCE: Final = 30
 """Seconds that the server has to stop."""
+LINES: Final = 100
+"""Of the server's log so many lines are shown if it fails."""
 SERVING: Final = re.compile(r"headrace: serving (\S+)")
 
 
@@ -39,7 +45,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="headrace-demo-") as folder:
         storage = options.storage or Path(folder, "store")
         with serving(storage, options.port, options.runner) as server:
-            url = _url_of(server)
+            log: deque[str] = deque(maxlen=LINES)
+            url = _url_of(server, log)
             if url is None:
                 return server.wait(PATIENCE)
             print(f"serving {url}, with {options.rate} bids per second; Ctrl-C stops it", flush=True)
@@ -48,7 +55,7 @@ def main() -> int:
                 send_bids(hr.Client(url), options.rate, stopped)
             except hr.UserError as error:
                 if not stopped.is_set():
-                    print(error, file=sys.stderr)
+                    print("the server's log:", *log, f"\n{error}", sep="", file=sys.stderr)
                     return 2
     print("stopped", flush=True)
     return 0
@@ -89,12 +96,12 @@ def serving(storage: Path, port: int, runner: str) -> Iterator[subprocess.Popen[
             server.wait()
 
 
-def _url_of(server: subprocess.Popen[str]) -> str | None:
-    """The server's URL, once it takes requests; None where it has ended before. Its log is left out."""
+def _url_of(server: subprocess.Popen[str], log: deque[str]) -> str | None:
+    """The server's URL, once it takes requests; None where it has ended before. Its log goes on to `log`."""
     assert server.stderr is not None
     for line in server.stderr:
         if found := SERVING.search(line):
-            threading.Thread(target=server.stderr.read, daemon=True).start()
+            threading.Thread(target=log.extend, args=[server.stderr], daemon=True).start()
             return found[1]
         print(line, end="", file=sys.stderr)
     return None
@@ -115,8 +122,22 @@ def send_bids(client: hr.Client, rate: int, stopped: threading.Event) -> None:
         due = int((time.time() - begun) * rate)
         bids = generate(spec, "bid", sent, due, COLUMNS)
         if bids.num_rows:
-            client.push("bid", bids)
+            _send(client, bids, due, stopped)
         sent = due
+
+
+def _send(client: hr.Client, bids: pa.Table, sequence: int, stopped: threading.Event) -> None:
+    """Send rows, again and again while a busy machine does not get to them; they are taken once."""
+    while not stopped.is_set():
+        try:
+            client.push("bid", bids, producer="demo", sequence=sequence)
+        except hr.UserError as error:
+            if not isinstance(error, BusyError) and "takes longer" not in str(error):
+                raise
+            print(f"the machine is busy, sending again: {error}", file=sys.stderr, flush=True)
+            stopped.wait(BETWEEN)
+        else:
+            return
 
 
 if __name__ == "__main__":

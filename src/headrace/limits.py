@@ -124,13 +124,46 @@ def within(limit: Limit) -> Iterator[None]:
         end(before)
 
 
+class _Untimed:
+    """The seconds of work of this process that count for nobody: of what is done, and of what goes on."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._spent = 0.0
+        self._begun: list[float] = []
+
+    def began(self, at: float) -> None:
+        with self._lock:
+            self._begun.append(at)
+
+    def ended(self, at: float, spent: float) -> None:
+        with self._lock:
+            self._begun.remove(at)
+            self._spent += spent
+
+    def seconds(self) -> float:
+        with self._lock:
+            now = time.monotonic()
+            return self._spent + sum(now - at for at in self._begun)
+
+
+_UNTIMED: Final = _Untimed()
+
+
+def untimed_seconds() -> float:
+    """How long `untimed` work has taken in this process so far, that of several threads added."""
+    return _UNTIMED.seconds()
+
+
 @contextmanager
 def untimed() -> Iterator[None]:
     """Work that is done once for everybody, such as compiling; its time counts for nobody."""
     started = time.monotonic()
+    _UNTIMED.began(started)
     try:
         yield
     finally:
         spent = time.monotonic() - started
+        _UNTIMED.ended(started, spent)
         for limit in getattr(_HERE, "limits", ()):
             limit.extend(spent)

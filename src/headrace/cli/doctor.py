@@ -20,6 +20,8 @@ import typer
 
 from headrace.cli.errors import USER_ERROR
 from headrace.cli.progress import readable_bytes
+from headrace.kernels import __main__ as compiling
+from headrace.runtime.store.temporary import NO_TEMPORARY, SET_TMPDIR
 
 _OLDEST_JAVA: Final = 17
 _PYTHONS: Final = ((3, 11), (3, 15))
@@ -55,15 +57,38 @@ def doctor(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", help="A folder that is to hold a store or answers.")
     ] = Path(),
+    *,
+    compile_all: Annotated[
+        bool, typer.Option("--compile", help="Compile all kernels besides, such as for an image.")
+    ] = False,
 ) -> None:
-    """Check Java, Python, memory and a folder; exits with 2 where something is missing."""
-    findings = [python(), *packages(), java(), memory(), room(folder), room(Path(tempfile.gettempdir()))]
+    """Check Java, Python, memory and folders; exits with 2 where something is missing."""
+    findings = [python(), *packages(), java(), memory(), room(folder), temporary(), compiled()]
     for finding in findings:
         typer.echo(f"{finding.verdict:<8} {finding.text}")
         if finding.hint:
             typer.echo(f"{'':<8} hint: {finding.hint}")
     if any(finding.verdict is Verdict.BAD for finding in findings):
         raise typer.Exit(USER_ERROR)
+    if compile_all:
+        typer.echo(f"{Verdict.FINE:<8} {compiling.compile_every()}")
+
+
+def temporary() -> CheckResult:
+    """Whether there is a folder for temporary files."""
+    try:
+        return room(Path(tempfile.gettempdir()))
+    except FileNotFoundError:
+        return CheckResult(Verdict.BAD, NO_TEMPORARY, SET_TMPDIR)
+
+
+def compiled() -> CheckResult:
+    """Whether what is compiled for this machine can be kept."""
+    folder = compiling.kept_in()
+    if folder is not None:
+        return CheckResult(Verdict.FINE, f"what is compiled for this machine is kept in {folder}")
+    hint = "set NUMBA_CACHE_DIR to a folder that can be written; every start compiles otherwise"
+    return CheckResult(Verdict.DOUBTFUL, "what is compiled for this machine cannot be kept", hint)
 
 
 def python(found: tuple[int, int] = sys.version_info[:2]) -> CheckResult:

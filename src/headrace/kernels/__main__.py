@@ -82,12 +82,12 @@ def _constants() -> Iterator[str]:
 def folders_of(modules: list[ModuleType]) -> dict[str, Path]:
     """Where Numba looks for the compiled kernels of each module."""
     functions = {kernel.function.__module__: kernel.function for kernel in jit.KERNELS}
-    njit = jit.loaded("numba").njit
-    return {
-        module.__name__: Path(njit(cache=True)(functions[module.__name__]).stats.cache_path)
+    found = {
+        module.__name__: jit.compiling().folder_of(functions[module.__name__])
         for module in modules
         if module.__name__ in functions
     }
+    return {name: folder for name, folder in found.items() if folder is not None}
 
 
 def files_of(module: str, folder: Path) -> dict[str, Path]:
@@ -144,6 +144,7 @@ def _compile(number: int) -> None:
 def compile_all() -> int:
     """Compile the kernels on all processors that this process may use, or load them; how many there are."""
     count = len(jit.KERNELS)
+    jit.compiling().announced = True
     if not hasattr(os, "sched_getaffinity"):
         for number in range(count):
             _compile(number)
@@ -165,6 +166,19 @@ def compile_and_keep(folder: Path, loaded: list[ModuleType]) -> int:
     return count
 
 
+def kept_in() -> Path | None:
+    """A folder in which what is compiled is kept, that of the first kernel; None where it is not kept."""
+    modules()
+    return jit.compiling().folder_of(jit.KERNELS[0].function)
+
+
+def compile_every() -> str:
+    """Compile all kernels where they are kept; what was done, in one sentence."""
+    begin = time.perf_counter()
+    modules()
+    return f"{compile_all()} kernels are compiled, in {time.perf_counter() - begin:.1f} s"
+
+
 def main() -> None:
     """Compile all kernels."""
     parser = argparse.ArgumentParser(prog="python -m headrace.kernels", description="Compile all kernels.")
@@ -175,17 +189,12 @@ def main() -> None:
         help="keep there what is compiled, and take it from there while kernels and versions are the same",
     )
     folder: Path | None = parser.parse_args().keep
-    begin = time.perf_counter()
-    loaded = modules()
-    if folder is None:
-        count = compile_all()
-    else:
+    if folder is not None:
         try:
-            count = compile_and_keep(folder, loaded)
+            compile_and_keep(folder, modules())
         except OSError as error:
             print(f"the kernels are not kept in {folder}: {error.strerror}", file=sys.stderr)
-            count = compile_all()
-    print(f"{count} kernels are compiled, in {time.perf_counter() - begin:.1f} s")
+    print(compile_every())
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, cast
 
 import numpy as np
 
+from headrace.kernels.kept import Compiling
 from headrace.limits import untimed
 
 P = ParamSpec("P")
@@ -64,6 +65,12 @@ def loaded(module: str) -> Any:
     return importlib.import_module(module)
 
 
+@cache
+def compiling() -> Compiling:
+    """What compiles kernels, and knows where they are kept."""
+    return Compiling(loaded("numba"))
+
+
 def int_arrays(together: type[NamedTuple]) -> Argument:
     """The type of a named tuple of vectors of int64 that the kernel only reads."""
     return Argument(INT1.text, together)
@@ -79,9 +86,7 @@ def kernel(*signature: Argument) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def compiled() -> Callable[P, R]:
             types = tuple(map(_type_of, signature))
             with untimed():
-                return cast(
-                    Callable[P, R], loaded("numba").njit(types, cache=True, nogil=True)(_linked(function))
-                )
+                return cast(Callable[P, R], compiling().compiled(_linked(function), types))
 
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -21,6 +21,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import IO, Final
 
+from headrace.errors import UserError
+
 _NAME: Final = re.compile(r"headrace-\d+-[a-z0-9_]{8}")
 """What the folders are called: the process, and what makes the name unique."""
 _LOCK: Final = "lock"
@@ -65,10 +67,21 @@ def new_door(purpose: str) -> Path | None:
     return None
 
 
+NO_TEMPORARY: Final = "no folder for temporary files can be written"
+SET_TMPDIR: Final = "set TMPDIR to one that can, such as a volume of a container"
+
+
 @lru_cache
 def _held_by(process: int) -> _Held:
-    """The folder of a process: a fork has one of its own."""
-    sweep_dead(Path(tempfile.gettempdir()))
+    """The folder of a process: a fork has one of its own.
+
+    Raises:
+        UserError: no folder for temporary files can be written.
+    """
+    try:
+        sweep_dead(Path(tempfile.gettempdir()))
+    except FileNotFoundError:
+        raise UserError(NO_TEMPORARY, hint=SET_TMPDIR) from None
     while True:
         folder = Path(tempfile.mkdtemp(prefix=f"headrace-{process}-"))
         with suppress(FileNotFoundError):  # swept by another process, before it was locked

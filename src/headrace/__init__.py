@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from headrace.engine.stored import StoredDatabase, StoredQuery
     from headrace.engine.stored import open_store as open
     from headrace.engine.views.logs import history_of, log_of
-    from headrace.errors import HeadraceError, HeadraceWarning, PolicyError, UserError
+    from headrace.errors import DeadLetterWarning, HeadraceError, HeadraceWarning, PolicyError, UserError
     from headrace.language.statements.streams import ByArrival
     from headrace.runtime.delivery.contract import Retry, Sink
     from headrace.runtime.delivery.files import FileSink
@@ -52,6 +52,7 @@ __all__ = [
     "ByArrival",
     "Client",
     "Database",
+    "DeadLetterWarning",
     "FileSink",
     "FunctionSink",
     "HeadraceError",
@@ -88,6 +89,7 @@ _PLACES = MappingProxyType(
         "FileSink": ("headrace.runtime.delivery.files", "FileSink"),
         "FunctionSink": ("headrace.runtime.delivery.function", "FunctionSink"),
         "HeadraceError": ("headrace.errors", "HeadraceError"),
+        "DeadLetterWarning": ("headrace.errors", "DeadLetterWarning"),
         "HeadraceWarning": ("headrace.errors", "HeadraceWarning"),
         "INFINITY": ("headrace.time", "INFINITY"),
         "Policy": ("headrace.engine", "Policy"),

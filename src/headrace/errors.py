@@ -136,12 +136,16 @@ class HeadraceWarning(UserWarning):
     """Something that is done, and may not be what was meant, such as a column that is left out."""
 
 
-def warn(message: str) -> None:
+class DeadLetterWarning(HeadraceWarning):
+    """Rows that could not take part in a run to the end of its input: they came too late, or were damaged."""
+
+
+def warn(message: str, category: type[HeadraceWarning] = HeadraceWarning) -> None:
     """Warn the user, at the line of the user's code that called Headrace."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals["__name__"].startswith("headrace."):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, HeadraceWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)
 
 
 class HistoryError(HeadraceError):

@@ -12,7 +12,7 @@ import typer
 import headrace as hr
 from headrace.cli.errors import reported
 from headrace.cli.output import Format, check_output, chosen_format, print_answers
-from headrace.cli.remote import Url, client_of
+from headrace.cli.remote import StorageOption, Url, client_of, folder_of
 from headrace.cli.run import Parameters
 from headrace.engine.asking.question import QuestionLimits
 from headrace.errors import UserError
@@ -33,6 +33,7 @@ def ask(
         ),
     ] = None,
     url: Url = None,
+    storage: StorageOption = None,
     seconds: Annotated[float, typer.Option(metavar="S", help="End it after so many seconds.")] = 30.0,
     memory: Annotated[int, typer.Option(metavar="MB", help="The memory that DuckDB may use.")] = 1_000,
     threads: Annotated[int, typer.Option(metavar="N", help="The processors that it may use.")] = 2,
@@ -49,6 +50,9 @@ def ask(
     Nothing is run or changed, and a run may be at work on the store.
     """
     with reported():
+        if storage is not None:
+            folder_of(None if question is None else Path(place), storage)
+            place, question = str(storage), place
         chosen = chosen_format(format_, output, 1)
         check_output(chosen, output, ["answer"])
         limits = QuestionLimits(seconds, memory, threads, rows)

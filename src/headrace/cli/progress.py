@@ -26,6 +26,8 @@ from headrace.runtime.writing.texts import count
 _MANY_ROWS: Final = 1_000
 """A rate is shown from so many rows on: that of a few rows is the time of a start."""
 
+_MANY_APART: Final = 0.1
+"""A larger share of a stream's rows that could not take part deserves a warning."""
 _MOST_OPERATORS: Final = 50
 """So many operators are shown, those that took most of the time."""
 _LEAST_ROOM: Final = 12
@@ -111,10 +113,8 @@ def show_summary(summary: Summary, dead_letters: Path | None) -> None:
     if summary.growing:
         lines.append(f"state that grows without bound: {', '.join(summary.growing)}")
     for stream in summary.streams:
-        if stream.late or stream.rejected:
-            line = f"{stream.name}: {count(stream.late, 'late row')}, {stream.rejected:,} rejected"
-            needed = stream.needed_disorder
-            lines.append(line if needed is None else f"{line}; with DISORDER {needed} none would be late")
+        if stream.set_apart is not None:
+            lines.append("warning: " * (stream.share_apart > _MANY_APART) + stream.set_apart)
             if (leap := stream.leap) is not None:
                 lines.append(f"  {leap.late} came after the row of {leap.timestamp}, which made them late")
             if not stream.rows:

@@ -25,6 +25,23 @@ Url = Annotated[
 """The option that names a server."""
 
 
+StorageOption = Annotated[
+    Path | None, typer.Option("--storage", metavar="DIR", help="The same as DIR, as other commands have it.")
+]
+"""The option that names a folder which may stand alone as well."""
+
+
+def folder_of(folder: Path | None, storage: Path | None) -> Path | None:
+    """The one of the two that is given, or None.
+
+    Raises:
+        UserError: both are.
+    """
+    if folder is not None and storage is not None:
+        raise UserError("there are a folder and --storage", hint="leave one of them out")
+    return folder or storage
+
+
 def client_of(url: str, timeout: float = 60.0) -> Client:
     """A client of a server, with the key that the environment has for it.
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -28,7 +30,7 @@ from headrace.cli.output import (
 from headrace.cli.progress import progress_bar, show_profile, show_summary, waiting
 from headrace.engine import Database, Query, Summary
 from headrace.engine.views.readable import Readable
-from headrace.errors import DeadLetterError, ExecutionError, LanguageError, UserError
+from headrace.errors import DeadLetterError, DeadLetterWarning, ExecutionError, LanguageError, UserError
 from headrace.language.named_values import ParameterValue, value_of
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES
 from headrace.runtime.results.instants import form_of, stream_instants
@@ -53,6 +55,43 @@ class RunnerChoice(StrEnum):
 
 
 @dataclass(frozen=True)
+class _MostLetters:
+    """How many rows may be unable to take part: a number, or a share in percent; None for any number."""
+
+    rows: int | None = None
+    percent: float | None = None
+
+    @classmethod
+    def of(cls, text: str | None) -> _MostLetters:
+        """What the option says: `5` or `2.5%`.
+
+        Raises:
+            UserError: it is neither a number of rows nor a share.
+        """
+        if text is None:
+            return cls()
+        if text.isascii() and text.isdigit():
+            return cls(rows=int(text))
+        if (share := re.fullmatch(r"(\d{1,3}(?:\.\d+)?)\s*%", text)) and float(share[1]) <= 100:
+            return cls(percent=float(share[1]))
+        hint = "write a number of rows, or a share of them such as 5%"
+        raise UserError(f"--max-dead-letters {text} is neither", hint=hint)
+
+    def check(self, summary: Summary) -> None:
+        """See that a run had no larger share of rows that could not take part.
+
+        Raises:
+            DeadLetterError: it had; the answers are there all the same.
+        """
+        share = 100 * summary.dead_letters / max(summary.rows, 1)
+        if self.percent is not None and share > self.percent:
+            raise DeadLetterError(
+                f"{share:.1f}% of the rows could not take part, more than {self.percent:g}%",
+                hint="the answers are of the others; see them with --dead-letters PATH",
+            )
+
+
+@dataclass(frozen=True)
 class _Wanted:
     """What runs the queries, and what is to become of the answers, as the options say."""
 
@@ -64,6 +103,7 @@ class _Wanted:
     dead_letters: Path | None
     profile: bool
     progress: bool
+    most_letters: _MostLetters = field(default_factory=_MostLetters)
 
 
 _File = Annotated[
@@ -128,11 +168,10 @@ _DeadLetters = Annotated[
 ]
 _Strict = Annotated[bool, typer.Option("--strict", help="End with an error when a row cannot take part.")]
 _MaxDeadLetters = Annotated[
-    int | None,
+    str | None,
     typer.Option(
-        metavar="N",
-        min=0,
-        help="End with an error when more rows than that cannot take part.",
+        metavar="N|P%",
+        help="End with an error if more rows than that cannot take part; for a share, after the answers.",
         show_default="any number",
     ),
 ]
@@ -172,16 +211,17 @@ def run(
 
     Answers go to standard output, progress and the summary to standard error.
     """
-    wanted = _Wanted(runner, view, format_, output, head, dead_letters, profile, progress)
     with reported():
         if master and runner is not RunnerChoice.SPARK:
             raise UserError("--master is for --runner spark")
         values = dict(map(value_of, parameters)) if parameters else None
+        most = _MostLetters.of("0" if strict else max_dead_letters)
         if strict and max_dead_letters is not None:
             raise UserError("--strict is --max-dead-letters 0", hint="leave one of them out")
         if dead_letters:
             check_file(dead_letters, str(dead_letters / "dead_letters.jsonl"))
             format_of(dead_letters)
+    wanted = _Wanted(runner, view, format_, output, head, dead_letters, profile, progress, most)
     script = _script(file, text, storage, sync=sync)
     keep_freed_memory()
     with (
@@ -193,7 +233,7 @@ def run(
             epoch_rows=epoch_rows,
             epoch_bytes=epoch_bytes,
             keep_results=format_ is not Format.NULL,
-            max_dead_letters=0 if strict else max_dead_letters,
+            max_dead_letters=most.rows,
         ) as db,
     ):
         queries = _register(db, script, values, sync=sync)
@@ -235,6 +275,8 @@ def _answer(db: Database, queries: Sequence[Query], file: Path, wanted: _Wanted)
     if wanted.profile:
         show_profile(summary.profile, db.status.operators)
     _show_failed(file, summary)
+    with reported():
+        wanted.most_letters.check(summary)
 
 
 def _write_dead_letters(db: Database, file: Path | None) -> None:
@@ -253,7 +295,9 @@ def _run_to_the_end(db: Database, queries: Sequence[Query], wanted: _Wanted) -> 
                 stream_instants(query.name, form_of(query.plan))
     with waiting(wanted.progress and wanted.runner is RunnerChoice.SPARK, "starting Spark"):
         db.prepare()
-    with progress_bar(wanted.progress) as show:
+    with progress_bar(wanted.progress) as show, warnings.catch_warnings():
+        # The summary tells it.
+        warnings.simplefilter("ignore", DeadLetterWarning)
         summary = db.run(progress=show)
     with reported():
         _deliver(queries, summary, wanted, format_)
@@ -268,7 +312,8 @@ def _check_endless(db: Database, read: Collection[str], wanted: _Wanted) -> None
         if name in read:
             raise UserError(
                 f"the rows of {name} are pushed by a program, and headrace run has none",
-                hint=f"write the program in Python: db.start(), then db.push('{name}', rows)",
+                hint=f"write it in Python: db.start(), then db.push('{name}', rows); or serve the text: "
+                "headrace serve FILE.sql --storage DIR, and POST the rows",
             )
 
 

@@ -71,8 +71,9 @@ def serve(
 ) -> None:
     """Serve streams and queries over HTTP until SIGTERM or Ctrl-C."""
     script = None if file is None else script_of(file, None)
-    with reported(file):
+    with reported():
         serving = _serving()
+    with reported(file):
         connections = serving.connection_limits()
         if subscribers > connections.subscribers:
             most = f"{connections.subscribers:,} clients may wait for changes, not {subscribers:,}"
@@ -87,16 +88,21 @@ def serve(
         address = Address(host, port, tls_cert, tls_key, insecure)
         address.check(has_keys=bool(door.keys.keys))
         keep_freed_memory()
-        with hr.connect(
-            runner=runner.value, storage=storage, retain_epochs=retain_epochs, epoch_timeout=epoch_timeout
-        ) as db:
+        # Before anything is made: an address that is taken is refused at once.
+        with (
+            serving.listener(address) as bound,
+            hr.connect(
+                runner=runner.value, storage=storage, retain_epochs=retain_epochs, epoch_timeout=epoch_timeout
+            ) as db,
+        ):
             db.served.limit_epochs(SERVED_EPOCH_TIMEOUT)
             if script is not None:
                 db.execute(script.text, base=script.file.parent)
             policy = policy_of(allow_folder or (), sink_folder or ())
             log_as_json()
             db.served.start()
-            serving.serve(Session(db, policy, storage.absolute(), limits), door, address, _listening)
+            session = Session(db, policy, storage.absolute(), limits)
+            serving.serve(session, door, address, _listening, bound)
 
 
 def policy_of(folders: Sequence[Path], sink_folders: Sequence[Path]) -> Policy:

@@ -15,7 +15,7 @@ import headrace as hr
 from headrace.cli.errors import USER_ERROR, reported
 from headrace.cli.output import Format, check_output, chosen_format, print_answers, with_open_ends
 from headrace.cli.progress import readable_bytes, waiting
-from headrace.cli.remote import Url, client_of, folder_or_url
+from headrace.cli.remote import StorageOption, Url, client_of, folder_of, folder_or_url
 from headrace.cli.run import ViewOption, rows_of
 from headrace.client import Client
 from headrace.engine.catalog.texts import catalog_text
@@ -37,6 +37,7 @@ def store(
         Path | None, typer.Argument(metavar="DIR", help="The folder of --storage.", show_default=False)
     ] = None,
     url: Url = None,
+    storage: StorageOption = None,
     check: Annotated[
         bool,
         typer.Option(
@@ -100,6 +101,7 @@ def store(
     Nothing is run or changed, and a run may be at work on the store.
     """
     with reported():
+        folder = folder_of(folder, storage)
         if copy is not None:
             _copy(folder_or_url(folder, url), copy, _named(as_of))
             return

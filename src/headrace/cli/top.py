@@ -16,7 +16,7 @@ from rich.live import Live
 
 from headrace.cli.errors import reported
 from headrace.cli.glances import OperatorOrder, StatusGlance, picture
-from headrace.cli.remote import Url, client_of, folder_or_url
+from headrace.cli.remote import StorageOption, Url, client_of, folder_of, folder_or_url
 from headrace.cli.seen import Seen, seen_in_status, seen_in_store
 from headrace.errors import UserError
 from headrace.runtime.journal.inspect import glance
@@ -35,6 +35,7 @@ def top(
         Path | None, typer.Argument(metavar="DIR", help="The folder of --storage.", show_default=False)
     ] = None,
     url: Url = None,
+    storage: StorageOption = None,
     interval: Annotated[float, typer.Option(metavar="S", help="Seconds between two looks.")] = 1.0,
     rows: Annotated[int, typer.Option(metavar="N", help="So many streams, queries and operators each.")] = 12,
     by: Annotated[
@@ -50,7 +51,7 @@ def top(
     with reported():
         if interval <= 0 or rows <= 0:
             raise UserError("--interval and --rows must be above 0")
-        with _looking_at(folder, url) as look:
+        with _looking_at(folder_of(folder, storage), url) as look:
             first = look()
             if once or not sys.stdout.isatty():
                 width = None if sys.stdout.isatty() else _PLAIN_WIDTH

@@ -37,7 +37,7 @@ from headrace.engine.statements.restore import make
 from headrace.engine.statements.show import listing
 from headrace.engine.statements.statements import carry_out, move_of, register, register_text
 from headrace.engine.why.why import Why
-from headrace.errors import LanguageError, UserError
+from headrace.errors import DeadLetterWarning, LanguageError, UserError, warn
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
@@ -473,6 +473,8 @@ class Database(UserCode):
     def run(self, progress: Watcher = None) -> Summary:
         """Read all streams that a query uses to their end, and answer all queries.
 
+        Rows that could not take part are told by a `DeadLetterWarning`; `dead_letters` has them.
+
         Args:
             progress: called after every epoch. If None, a notebook shows a line when this takes more than a
                 second; with False it does not.
@@ -484,7 +486,11 @@ class Database(UserCode):
             UserError: there is no query, a stream never ends, an input is damaged, or a run is going on.
         """
         with progress_line(progress) as show:
-            return self._core.new_execution(adapt=False).complete(show)
+            summary = self._core.new_execution(adapt=False).complete(show)
+        for stream in summary.streams:
+            if stream.set_apart is not None:
+                warn(f"{stream.set_apart}; dead_letters() has the rows", DeadLetterWarning)
+        return summary
 
     def start(self, progress: Callable[[Progress], None] | None = None) -> None:
         """Answer all queries in the background, as input comes, until `stop`.

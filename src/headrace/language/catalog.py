@@ -14,7 +14,7 @@ from headrace.algebra.letters import letters_name, letters_schema, noted_at, str
 from headrace.algebra.nodes import Plan
 from headrace.algebra.one_row import ONE_ROW, SCHEMA
 from headrace.algebra.system_streams import NOTED_AT, SystemStream, system_stream
-from headrace.errors import LanguageError, Position
+from headrace.errors import NOWHERE, LanguageError, Position
 from headrace.expressions.aggregates.aggregates import is_aggregate
 from headrace.expressions.coercion import is_numeric
 from headrace.expressions.functions import functions
@@ -381,7 +381,7 @@ def describe_stream(statement: CreateStream, columns: Schema) -> StreamInfo:
         raise LanguageError(
             f"the timestamp column {column.name} is {sql_type(column.type)}",
             position=position,
-            hint=_timed_by(column, in_python=position is None),
+            hint=_timed_by(column, in_python=position in (None, NOWHERE)),
         )
     domain = TimeDomain.TIMESTAMP if column.type == TIMESTAMP else TimeDomain.INTEGER
     time = statement.time
@@ -400,6 +400,8 @@ def _timed_by(column: Field, in_python: bool) -> str:
         written = f"TIMESTAMP BY CAST({name} AS TIMESTAMP)"
     else:
         return "a stream is timed by a TIMESTAMP or a BIGINT"
+    if in_python and column.type in (STRING, DATE):
+        return f"in pandas: df['{column.name}'] = pd.to_datetime(df['{column.name}']); in SQL: {written}"
     if in_python:
         return f"make it a TIMESTAMP, or write CREATE STREAM ... {written}"
     reads_text = f", or TO_TIMESTAMP({name}, 'dd/MM/yyyy HH:mm:ss') for other forms"

@@ -73,7 +73,11 @@ class _Server(uvicorn.Server):
 
 
 def serve(
-    session: Session, door: Door, address: Address, listening: Callable[[str], None] | None = None
+    session: Session,
+    door: Door,
+    address: Address,
+    listening: Callable[[str], None] | None = None,
+    bound: socket.socket | None = None,
 ) -> None:
     """Serve a database until SIGINT or SIGTERM; the run then ends between two epochs.
 
@@ -82,13 +86,14 @@ def serve(
         door: which requests are let in.
         address: where to listen.
         listening: called with the server's URL before the first request is taken.
+        bound: what `listener` has made of the address, if it was called before; it is closed at the end.
 
     Raises:
         UserError: the address cannot be used.
     """
     address.check(has_keys=bool(door.keys.keys))
     server = make_server(session, door, address)
-    with listener(address) as made:
+    with bound or listener(address) as made:
         if listening is not None:
             listening(url_of(made, address))
         # What there is now stays; looking through it for garbage would hold up requests and epochs.

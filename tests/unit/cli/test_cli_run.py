@@ -152,6 +152,28 @@ def test_a_strict_run_ends_at_dead_letters(folder: Path, options: list[str]) -> 
     assert run(STREAM + DEAR, "--max-dead-letters", "2", "--output", "dear.csv").exit_code == 0
 
 
+@pytest.mark.parametrize(("share", "code"), [("40%", 0), ("39.5 %", 2), ("0%", 2), ("100%", 0)])
+def test_a_share_of_dead_letters_ends_a_run_with_an_error_once_all_is_answered(
+    folder: Path, share: str, code: int
+) -> None:
+    (folder / "bids.csv").write_text("\n".join(BIDS.splitlines()[:4]) + "\nx,7,1\n10,7,dear\n")
+    done = run(STREAM + DEAR, "--max-dead-letters", share, "--output", "dear.csv")
+    assert done.exit_code == code, done.stderr
+    assert Path("dear.csv").exists()
+    assert ("40.0% of the rows could not take part" in done.stderr) == (code == 2)
+    assert "\nwarning: bid: 0 late rows, 2 rejected\n" in done.stderr
+
+
+@pytest.mark.parametrize("value", ["x", "-1", "101%", "%", "1e3"])
+def test_a_share_that_is_none_is_refused(folder: Path, value: str) -> None:
+    done = run(STREAM + DEAR, f"--max-dead-letters={value}")
+    assert (done.exit_code, done.stderr) == (
+        2,
+        f"headrace: --max-dead-letters {value} is neither\n"
+        "hint: write a number of rows, or a share of them such as 5%\n",
+    )
+
+
 def test_a_strict_run_that_goes_on_is_still_refused(folder: Path) -> None:
     (folder / "bids.csv").write_text(BIDS + "x,7,1\n")
     for _ in range(2):

@@ -19,7 +19,7 @@ def answered(done: Future[bool], seconds: float) -> bool:
 
 
 def test_an_epoch_that_takes_longer_is_said() -> None:
-    with pytest.raises(RequestError, match="takes longer than 0.01 seconds"):
+    with pytest.raises(RequestError, match="takes longer than"):
         answered(Future(), 0.01)
 
 

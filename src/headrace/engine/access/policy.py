@@ -205,8 +205,13 @@ class Policy:
         return {**options, "path": real}
 
     def visible(self, catalog: Catalog) -> Catalog:
-        """The catalog as it may be seen: without functions and streams that are not allowed."""
+        """The catalog as it may be seen: without functions and streams that are not allowed.
+
+        Who reads a query by its name could see in a plan how it is written.
+        """
         catalog = replace(catalog, shows_itself=self.may_change)
+        if not self.may_change:
+            catalog = replace(catalog, queries=MappingProxyType({}))
         if self.functions is None:
             return catalog
         seen = {name: user for name, user in catalog.functions.items() if name in self.functions}

@@ -101,6 +101,7 @@ class Core:
         self._replaced: dict[str, Callable[[Definitions], Definitions]] = {}
         self.lock = threading.RLock()
         self._gathering = False
+        self._closed = False
         self._promised: set[str] = set()
         self.settings = settings
         # Before anything else: nothing of a store that is not whole is served.
@@ -109,8 +110,18 @@ class Core:
         self.folders = TemporaryFolders()
         self.execution: Execution | None = None
 
+    def check_open(self) -> None:
+        """See that the database has not been closed.
+
+        Raises:
+            UserError: it has.
+        """
+        if self._closed:
+            raise UserError("the database is closed", hint="connect once more: headrace.connect(...)")
+
     def close(self) -> None:
         """Stop everything and remove all temporary files; a durable store stays."""
+        self._closed = True
         self._forget()
         if self._made is not None:
             self._made.close()
@@ -173,6 +184,7 @@ class Core:
         Raises:
             LanguageError: the name is taken, or the store has another one of it.
         """
+        self.check_open()
         with self.lock:
             known = self.definitions
             if self.is_stored(given):
@@ -193,6 +205,7 @@ class Core:
         Raises:
             LanguageError: the text is malformed.
         """
+        self.check_open()
         return self.compiler.statements(with_backticks(text, self.definitions.catalog.quotes_names))
 
     def check_new_name(self, given: Definition, position: Position | None) -> None:
@@ -267,6 +280,7 @@ class Core:
             EndedError: a run is not there for now, such as between two tries to start it.
             UserError: nothing has been started, and there is nothing to answer.
         """
+        self.check_open()
         if self.execution is None:
             kind = EndedError if self.definitions.queries else UserError
             raise kind("the database is not started", hint="call start() first")
@@ -716,6 +730,7 @@ class Core:
         Raises:
             UserError: no query is defined, or an endless run is going on.
         """
+        self.check_open()
         if self.running:
             raise UserError("the database is running already", hint="call stop() first")
         if not adapt and (waiting := self.definitions.records.queries()):
@@ -885,6 +900,7 @@ class Core:
         return self._stored
 
     def _answers_of(self, query: Query) -> Answers:
+        self.check_open()
         if self.execution is None:
             raise UserError(f"{query.name} has no answer yet", hint="call run() first")
         return self.execution.answers

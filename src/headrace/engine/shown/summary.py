@@ -54,6 +54,22 @@ class StreamSummary:
     needed_disorder: str | None
     leap: Leap | None
 
+    @property
+    def share_apart(self) -> float:
+        """The share of its rows that could not take part, from 0 to 1."""
+        apart = self.late + self.rejected
+        return apart / (self.rows + apart) if apart else 0.0
+
+    @property
+    def set_apart(self) -> str | None:
+        """The rows that could not take part, and what would have let the late ones; None if all took part."""
+        if not self.late and not self.rejected:
+            return None
+        line = f"{self.name}: {count(self.late, 'late row')}, {self.rejected:,} rejected"
+        if self.needed_disorder is None:
+            return line
+        return f"{line}; with DISORDER {self.needed_disorder} none would be late"
+
 
 @dataclass(frozen=True, repr=False)
 class Summary:

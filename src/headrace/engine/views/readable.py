@@ -281,17 +281,22 @@ class Readable(ABC):
         it is the last final instant. A row that comes later may change the answer at its own instant, so that
         while a run goes on this is a moment behind the newest row.
 
+        Before anything is said it has no rows.
+
         Raises:
-            UserError: nothing is final yet, or the query has no answer.
+            UserError: the query has no answer.
         """
         # Asked first: what is read in between moves the heartbeat on, too.
         newest = self._newest()
         newest = INFINITY if newest == BEGINNING else newest
-        return self._read(
-            lambda reader: reader.snapshot(
-                max(reader.boundary, min(newest, max(reader.heartbeat, reader.horizon, BEGINNING + 1) - 1))
-            )
-        )
+
+        def newest_of(reader: ResultReader) -> pa.Table:
+            said = max(reader.heartbeat, reader.horizon)
+            if said == BEGINNING:
+                return reader.nothing()
+            return reader.snapshot(max(reader.boundary, min(newest, said - 1)))
+
+        return self._read(newest_of)
 
     def to_pandas(self, view: View = "history") -> Any:
         """The answer as a pandas data frame; BIGINTs with NULLs among them are pandas' `Int64`.

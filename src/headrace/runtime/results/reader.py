@@ -229,10 +229,15 @@ class ResultReader:
             places = [key.expression.index for key in order if isinstance(key.expression, Column)]
             ranks = rank_rows([rows.column(place) for place in places], order)
             rows = rows.take(pa.array(np.argsort(ranks, kind="stable")))
-        final = b"true" if instant < self.heartbeat else b"false"
-        return pa.Table.from_batches([rows], schema=self.form.schema.arrow()).replace_schema_metadata(
-            {b"final": final}
-        )
+        return self._content([rows], final=instant < self.heartbeat)
+
+    def nothing(self) -> pa.Table:
+        """A snapshot without rows, as long as nothing is said."""
+        return self._content([], final=False)
+
+    def _content(self, rows: list[pa.RecordBatch], *, final: bool) -> pa.Table:
+        table = pa.Table.from_batches(rows, schema=self.form.schema.arrow())
+        return table.replace_schema_metadata({b"final": b"true" if final else b"false"})
 
     def check_said(self, instant: int) -> None:
         """See that the content at an instant is said, final or not, and kept.

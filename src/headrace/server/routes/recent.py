@@ -15,6 +15,7 @@ from headrace.errors import UserError
 from headrace.server.context import By, Ctx, ServerContext
 from headrace.server.events import ClientPlace
 from headrace.server.formats import JSON_LINES, written
+from headrace.time import BEGINNING
 
 router: Final = APIRouter(tags=["answers"])
 
@@ -46,6 +47,8 @@ def _recent(context: ServerContext, query: Answer, rows: int, past: int) -> byte
     note = None
     try:
         now = query.latest()
+        if not now.num_rows and query.heartbeat == BEGINNING:
+            note = f"nothing of the answer of {query.name} is final yet (hint: wait for rows)"
     except UserError as error:
         now, note = None, str(error)
     parts = {

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from headrace import connect
-from headrace.algebra.nodes import Plan
 from headrace.engine.planning.compiler import Compiler
 from headrace.errors import LanguageError
-from headrace.language.binding.binder import bind
-from headrace.language.catalog import Catalog
+from headrace.language.binding.binder import derive
+from headrace.language.catalog import Catalog, DerivedStream
 from headrace.language.dialect import RESERVED, Headrace
 from headrace.language.parsing.parser import parse
 from headrace.language.parsing.pieces import Piece, pieces_of
@@ -24,11 +23,11 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The queries that are bound."""
     queries: list[object] = []
 
-    def noted(query: QuerySyntax, catalog: Catalog) -> Plan:
+    def noted(name: str, query: QuerySyntax, catalog: Catalog) -> DerivedStream:
         queries.append(query)
-        return bind(query, catalog)
+        return derive(name, query, catalog)
 
-    monkeypatch.setattr("headrace.engine.planning.compiler.bind", noted)
+    monkeypatch.setattr("headrace.engine.planning.compiler.derive", noted)
     return queries
 
 

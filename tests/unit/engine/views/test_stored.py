@@ -37,8 +37,7 @@ def test_a_store_is_read_while_a_run_is_at_work_on_it(tmp_path: Path) -> None:
     with live(tmp_path) as db:
         db.start()
         store = hr.open(tmp_path)
-        with pytest.raises(UserError, match="nothing of the answer"):
-            store["counts"].latest()
+        assert store["counts"].latest().num_rows == 0
         for row in ROWS:
             db.push("s", row)
             for query in db.queries:

@@ -43,6 +43,9 @@ MICROSECONDS: Final[dict[str, int]] = {
 }
 """The length of each unit in microseconds; months and years have no fixed length and are refused."""
 
+UNITS: Final = tuple(word for unit in MICROSECONDS for word in (f"{unit}S", unit))
+"""The units of fixed lengths, as they are written out."""
+
 CALENDAR: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 """The months of the units that differ in length."""
 

@@ -13,6 +13,7 @@ from headrace.algebra.properties import sources_of
 from headrace.cli.shell.json_rows import rows_of_json
 from headrace.cli.shell.target import Made, Ran, Result, Told
 from headrace.engine import Database, Query
+from headrace.engine.inputs.options import FORMATS, SINKS
 from headrace.errors import UserError
 from headrace.language.catalog import DerivedStream, StreamInfo
 from headrace.language.completion.candidates import KnownNames
@@ -44,6 +45,8 @@ class LocalTarget:
             {entry.name: tuple(entry.schema.names) for entry in db.relations.values()},
             {query.name: tuple(query.schema.names) for query in db.queries},
             sinks=tuple(sink.name for sink in db.served.sinks),
+            formats=FORMATS,
+            kinds_of_sinks=SINKS,
         )
 
     def answer(self, query: str, view: str) -> pa.Table:

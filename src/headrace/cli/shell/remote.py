@@ -14,6 +14,7 @@ from headrace.cli.glances import OperatorOrder, StatusGlance, picture
 from headrace.cli.seen import seen_in_status
 from headrace.cli.shell.target import Made, Ran, Result, Told
 from headrace.client import Client, Columns
+from headrace.engine.inputs.options import FORMATS, SINKS
 from headrace.errors import HeadraceError, UserError
 from headrace.language.completion.candidates import KnownNames
 from headrace.language.named_values import ParameterValue
@@ -48,6 +49,8 @@ class RemoteTarget:
             return KnownNames(
                 *(_columns(quick.streams), _columns(quick.relations), _columns(quick.queries)),
                 sinks=tuple(sink["name"] for sink in quick.sinks),
+                formats=FORMATS,
+                kinds_of_sinks=SINKS,
             )
         except HeadraceError:
             return KnownNames()

@@ -41,7 +41,10 @@ PUSH: Final = "push"
 """The format of a stream whose rows are pushed."""
 
 
-_LIMIT: Final = "max_rows_per_epoch"
+LIMIT: Final = "max_rows_per_epoch"
+"""The option that every format has."""
+PUSHED_OPTIONS: Final = ("signature", "secret", "unknown")
+"""The options of pushed streams besides."""
 
 _ASKED: Final = 2.0
 """Seconds that brokers have to say which topics there are when a stream of them is created."""
@@ -344,7 +347,7 @@ def _pushed(statement: CreateStream, options: Mapping[str, str], max_rows: int |
         hint = "write 'refuse', or 'ignore' to leave such columns out"
         raise LanguageError(f"the option unknown is '{unknown}'", hint=hint)
     if given:
-        hint = f"it has {_LIMIT}, signature, secret and unknown"
+        hint = f"it has {LIMIT}, {', '.join(PUSHED_OPTIONS[:-1])} and {PUSHED_OPTIONS[-1]}"
         raise LanguageError(f"push has no option {next(iter(given))}", hint=hint)
     columns = _with_computed(statement, statement.columns)
     info = describe_stream(statement, columns.schema)
@@ -368,9 +371,9 @@ def _spark_origin(format: str, options: Mapping[str, str]) -> str:
 
 
 def _row_limit(options: dict[str, str]) -> int | None:
-    text = options.pop(_LIMIT, None)
+    text = options.pop(LIMIT, None)
     if text is None:
         return None
     if not text.isdigit() or int(text) < 1:
-        raise UserError(f"{_LIMIT} must be a positive number, not '{text}'")
+        raise UserError(f"{LIMIT} must be a positive number, not '{text}'")
     return int(text)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Final
 
 from headrace.expressions.aggregates.aggregates import AGGREGATES, COMPOSED
 from headrace.expressions.functions.functions import FUNCTIONS
+from headrace.language.completion.expected import Place
 from headrace.language.completion.tokens import Token, TokenKind, tokens_of
+from headrace.language.dialect import RESERVED
 from headrace.language.names import quoted_name
+from headrace.language.parsing.statements.settings import OPTIONS as SETTINGS
+from headrace.language.types import DECIMALS, TYPES
+from headrace.time import UNITS
 
 ColumnNames = Mapping[str, tuple[str, ...]]
 """The names of columns by the name of what has them."""
@@ -24,6 +31,8 @@ class KnownNames:
         streams, relations, queries: each with its columns.
         functions: those of users.
         sinks: the names of sinks.
+        formats: what streams and relations are read from, each with its options.
+        kinds_of_sinks: where sinks deliver to, each with its options.
     """
 
     streams: ColumnNames = field(default_factory=lambda: MappingProxyType({}))
@@ -31,6 +40,8 @@ class KnownNames:
     queries: ColumnNames = field(default_factory=lambda: MappingProxyType({}))
     functions: tuple[str, ...] = ()
     sinks: tuple[str, ...] = ()
+    formats: ColumnNames = field(default_factory=lambda: MappingProxyType({}))
+    kinds_of_sinks: ColumnNames = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def tables(self) -> ColumnNames:
@@ -78,10 +89,33 @@ WORDS: Final = frozenset(_WORDS.split())
 """The words of the language, as far as they are offered and coloured."""
 
 _VIEWS_OF_QUERIES: Final = ("HISTORY", "CHANGES", "STREAM", "EPOCHS")
-_CLAUSES: Final = (
-    *("SELECT", "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "BY", "ON", "USING", "WINDOW", "LIMIT"),
-    *("SET", "OPTIONS"),
+_VIEWS: Final = {
+    **dict.fromkeys(_VIEWS_OF_QUERIES, "query"), "ROWS": "stream", "LETTERS": "stream",
+}  # fmt: skip
+"""What a question can name besides, and what it is of."""
+_OPERANDS: Final = (
+    *("CASE", "CAST", "DATE", "DISTINCT", "EXISTS", "FALSE", "INTERVAL", "NOT", "NULL", "ORDER BY"),
+    *("PARTITION BY", "SELECT", "TIMESTAMP", "TRUE", "TRY_CAST", "END", "ELSE", "WHEN"),
 )
+_CONTINUING: Final = (
+    *("AND", "OR", "AS", "IN", "IS", "NOT", "BETWEEN", "LIKE", "ILIKE", "RLIKE"),
+    *("WHEN", "THEN", "ELSE", "END", "FROM", "FOR", "OVER", "FILTER", "WITHIN GROUP", "DISTINCT FROM"),
+    *("PARTITION BY", "ORDER BY", "ASC", "DESC", "NULLS FIRST", "NULLS LAST", "ROWS", "RANGE", "UNBOUNDED"),
+    *("PRECEDING", "FOLLOWING", "CURRENT ROW", "TO", "WHERE", "NOT IN", "NOT LIKE", "NOT BETWEEN"),
+    *(*UNITS, *TYPES, *DECIMALS),
+)
+_FRAMES: Final = ("BETWEEN", "UNBOUNDED", "CURRENT ROW")
+_TRUTHS: Final = ("NULL", "TRUE", "FALSE")
+_AFTER: Final = {
+    **dict.fromkeys(("ROWS", "RANGE", "BETWEEN"), _FRAMES), **dict.fromkeys(("IS", "NOT"), _TRUTHS),
+}  # fmt: skip
+"""The words that come in expressions after some words only."""
+"""The words that come in expressions, at the place of an operand and elsewhere."""
+_BEHIND: Final = ((), ("(",), ("JOIN",), ("1",), ("PRECEDING",))
+"""What words may need behind them, so that they are what they are."""
+_SECOND: Final = {"GROUP": "BY", "ORDER": "BY", "PARTITION": "BY", "WITHIN": "GROUP", "CURRENT": "ROW"}
+"""The words that the grammar knows with another one behind alone."""
+_WRITTEN: Final = re.compile(r"\w|'")
 _NAMED_IN: Final = ("FROM", "JOIN")
 
 
@@ -107,7 +141,7 @@ def candidates(text: str, at: int, known: KnownNames) -> tuple[int, list[Candida
     prefix = text[start:at]
     statement = _statement(tokens, start)
     before = [token for token in statement if token.end <= start]
-    found = _fitting(before, statement, word, known)
+    found = _fitting(before, statement, word, known, prefix)
     return start, matching(found, prefix)
 
 
@@ -132,55 +166,171 @@ def _statement(tokens: Sequence[Token], at: int) -> list[Token]:
 
 
 def _fitting(
-    before: Sequence[Token], statement: Sequence[Token], word: Token | None, known: KnownNames
+    before: Sequence[Token], statement: Sequence[Token], word: Token | None, known: KnownNames, prefix: str
 ) -> Iterator[Candidate]:
-    """All that fits after the pieces before a place, whatever the letters that are there already."""
+    """All that fits after the pieces before a place; of the words, those that begin with a prefix."""
     words = [token.word for token in before]
     if not words:
         yield from (Candidate(text, "statement") for text in STATEMENTS)
         return
     named = _named(statement, word, known)
-    last = words[-1]
-    if last == ".":
+    if words[-1] == ".":
         owner = _name_of(before[-2]) if len(before) > 1 else ""
-        yield from _columns({owner: named[owner]} if owner in named else {})
+        columns_of = named if "FROM" in words else {**_by_name(known), **named}
+        yield from _columns({owner: columns_of[owner]} if owner in columns_of else {})
         return
-    kinds = _after(words, known)
-    if kinds is not None:
-        yield from kinds
+    if words[-1] == "OF" and len(words) > 1 and words[-2] in _VIEWS:
+        of = known.queries if words[-2] in _VIEWS_OF_QUERIES else known.streams
+        yield from named_as(of, _VIEWS[words[-2]])
         return
-    yield from _columns(named or ({} if "FROM" in words else known.tables))
-    yield from (Candidate(quoted_name(alias), "name") for alias in named)
+    if (second := _SECOND.get(words[-1])) is not None:
+        yield Candidate(second, "word")
+        return
+    place = Place(_text_of(before))
+    columns = list(_columns(_readable(named, statement, before, known)))
+    operands = [
+        *columns,
+        *(Candidate(quoted_name(alias), "name") for alias in named),
+        *_functions(known),
+    ]
+    if not place.is_reached:
+        # The grammar does not know what is before the place: a question for DuckDB, or a text with a mistake.
+        yield from operands
+        yield from (Candidate(text, "word") for text in sorted(WORDS))
+        return
+    for what in place.names:
+        yield from _of_name(what, before, statement, known, columns)
+    after = _AFTER.get(words[-1], ())
+    if place.is_in_expression and not _ends_operand(before) and place.takes_operand():
+        yield from operands
+        yield from _words(place, prefix, (*after, *_OPERANDS))
+    else:
+        yield from _words(place, prefix, (*after, *_CONTINUING))
+
+
+def _text_of(before: Sequence[Token]) -> str:
+    """The text of pieces, each at its place."""
+    start, text = before[0].start, ""
+    for token in before:
+        text = text.ljust(token.start - start) + token.text
+    return text
+
+
+def _ends_operand(before: Sequence[Token]) -> bool:
+    """Whether the pieces of an expression end with an operand."""
+    token = before[-1]
+    if token.kind is TokenKind.WORD:
+        return token.word == "END" or not (token.text.isupper() and token.text in WORDS)
+    if token.word == "*":
+        return before[-2].word in ("SELECT", ",", "(", "DISTINCT", "ALL", ".")
+    return token.kind is not TokenKind.SYMBOL or token.word in (")", "]")
+
+
+def _words(place: Place, prefix: str, in_expressions: Iterable[str]) -> Iterator[Candidate]:
+    """The words of the language that go on with a prefix at a place; and those of expressions, in one."""
+    asked = [*place.words, *((word,) for word in in_expressions if place.is_in_expression)]
+    seen = set[str]()
+    for sequence in asked:
+        shown = " ".join(sequence).rstrip("( ")
+        if not shown or shown in seen or not shown.startswith(prefix.upper()) or not _WRITTEN.match(shown):
+            continue
+        seen.add(shown)
+        if any(place.takes(shown, *more) for more in _BEHIND):
+            yield Candidate(shown, "value" if shown.startswith("'") else "word")
+
+
+def _functions(known: KnownNames) -> Iterator[Candidate]:
     functions = (*FUNCTIONS, *AGGREGATES, *COMPOSED, *known.functions)
-    yield from (Candidate(f"{name}(", "function") for name in functions if name.isidentifier())
-    yield from (Candidate(text, "word") for text in sorted(WORDS))
+    return (Candidate(f"{name}(", "function") for name in functions if name.isidentifier())
 
 
-def _after(words: Sequence[str], known: KnownNames) -> Iterable[Candidate] | None:
-    """The names that must come after these words; None where other things may come."""
-    last, earlier = words[-1], words[-2] if len(words) > 1 else ""
-    if last in _NAMED_IN or (last == "," and _clause(words) == "FROM"):
-        views = (f"{view} OF" for view in (*_VIEWS_OF_QUERIES, "ROWS", "DEAD LETTERS"))
-        return [*names(known), *(Candidate(text, "view") for text in views)]
-    if last == "OF":
-        if earlier in _VIEWS_OF_QUERIES:
-            return named_as(known.queries, "query")
-        return named_as(known.streams, "stream")
-    if last == "QUERY" or (last == "WHY" and len(words) == 1):
-        return named_as(known.queries, "query")
-    if earlier in ("ALTER", "DROP", "ON", "REFRESH", "CREATE", "DESCRIBE") and words[0] != "CREATE":
-        if last == "STREAM":
+def _of_name(
+    what: str,
+    before: Sequence[Token],
+    statement: Sequence[Token],
+    known: KnownNames,
+    columns: list[Candidate],
+) -> Iterable[Candidate]:
+    """The names of what the grammar asks for, in the words of its errors."""
+    is_new = before[0].word == "CREATE" and len(before) == 2
+    every: Mapping[str, Iterable[str]] = {
+        "stream": known.streams, "relation": known.relations, "query": known.queries, "sink": known.sinks,
+    }  # fmt: skip
+    match what.removesuffix("'s name").removeprefix("the ").split():
+        case [("stream" | "relation" | "query" | "sink") as kind]:
+            return () if is_new else named_as(every[kind], kind)
+        case ["a", "name"] | ["name", "of", "a", "stream,", *_]:
+            return [*names(known), *named_as(known.queries, "query")]
+        case ["name", "of", "a", "stream"]:
+            views = (f"{view} OF" for view in _VIEWS if view != "LETTERS")
+            defined = named_as(_defined(before), "name")
+            return [*names(known), *defined, *(Candidate(text, "view") for text in views)]
+        case ["a", "stream"] | ["first", "stream"]:
             return named_as(known.streams, "stream")
-        if last == "RELATION":
+        case ["a", "list", "of", "values", *_]:
             return named_as(known.relations, "relation")
-        if last == "SINK":
-            return named_as(known.sinks, "sink")
-    if last == "FOR" and list(words[:2]) == ["CREATE", "SINK"]:
-        return named_as(known.queries, "query")
-    if words in (["DESCRIBE"], ["SHOW", "CREATE"]):
-        kinds = (Candidate(kind, "word") for kind in ("QUERY", "RELATION", "SINK", "STREAM"))
-        return [*names(known), *named_as(known.queries, "query"), *kinds]
-    return None
+        case ["a", "format"]:
+            return _plain(known.formats, "format")
+        case ["what", "the", "sink", "is"]:
+            return _plain(known.kinds_of_sinks, "kind")
+        case ["an", "option"]:
+            given = {token.text.lower() for token in before}
+            return (one for one in _options(statement, known) if one.text not in given)
+        case ["name", "of", "an", "option"]:
+            return [Candidate(name, "option") for name in SETTINGS]
+        case ["a", "column"] if before[0].word == "CREATE" and "(" in (before[-1].word, before[-2].word):
+            return ()
+        case described if {"column", "timestamp", "start:"} & set(described):
+            return columns
+        case _:
+            return ()
+
+
+def _options(statement: Sequence[Token], known: KnownNames) -> Iterable[Candidate]:
+    """The options of what a CREATE reads from, or delivers to."""
+    is_sink = [token.word for token in statement[:2]] == ["CREATE", "SINK"]
+    of = known.kinds_of_sinks if is_sink else known.formats
+    for introducing, token in pairwise(statement):
+        if introducing.word in ("FROM", "SOURCE", "TO") and token.text.lower() in of:
+            return _plain(of[token.text.lower()], "option")
+    return ()
+
+
+def _plain(found: Iterable[str], what: str) -> Iterator[Candidate]:
+    """Names that need quotes only where they are reserved."""
+    return (Candidate(quoted_name(name) if name.upper() in RESERVED else name, what) for name in found)
+
+
+def _defined(before: Sequence[Token]) -> Iterator[str]:
+    """The names of the queries of WITH before a place."""
+    for earlier, token, following in zip(before, before[1:], before[2:], strict=False):
+        if earlier.word in ("WITH", ",") and following.word == "AS" and before[0].word in ("WITH", "CREATE"):
+            yield _name_of(token)
+
+
+def _readable(
+    named: ColumnNames, statement: Sequence[Token], before: Sequence[Token], known: KnownNames
+) -> ColumnNames:
+    """The columns that a statement can use, by what has them."""
+    if named:
+        return named
+    words = [token.word for token in before]
+    if words[:2] in (["CREATE", "STREAM"], ["CREATE", "RELATION"]) and "AS" not in words[2:4]:
+        return {"": tuple(_declared(before))}
+    every = _by_name(known)
+    about = {name: every[name] for token in before if (name := _name_of(token)) in every}
+    return about or ({} if "FROM" in words else known.tables)
+
+
+def _declared(before: Sequence[Token]) -> Iterator[str]:
+    """The names of the columns that a CREATE declares in parentheses."""
+    depth = 0
+    for earlier, token in pairwise(before):
+        depth += (earlier.word in ("(", "<")) - (earlier.word in (")", ">"))
+        if depth == 1 and earlier.word in ("(", ",") and (name := _name_of(token)):
+            yield name
+        if depth == 0 and earlier.word == ")":
+            return
 
 
 def names(known: KnownNames) -> list[Candidate]:
@@ -191,11 +341,6 @@ def names(known: KnownNames) -> list[Candidate]:
 def named_as(found: Iterable[str], what: str) -> list[Candidate]:
     """Names as they are written, and what they are."""
     return [Candidate(quoted_name(name), what) for name in found]
-
-
-def _clause(words: Sequence[str]) -> str:
-    """The word that begins the clause at the end of these words."""
-    return next((word for word in reversed(words) if word in _CLAUSES), "")
 
 
 def _columns(named: ColumnNames) -> Iterator[Candidate]:
@@ -211,7 +356,7 @@ def _named(statement: Sequence[Token], word: Token | None, known: KnownNames) ->
         word: the one that is being written, which names nothing yet.
         known: all names.
     """
-    every = {name.lower(): columns for name, columns in {**known.queries, **known.tables}.items()}
+    every = _by_name(known)
     pieces = [token for token in statement if token is not word]
     found: dict[str, tuple[str, ...]] = {}
     for index, token in enumerate(pieces):
@@ -229,9 +374,14 @@ def _alias(pieces: Sequence[Token], index: int) -> str | None:
         index = next(closing, len(pieces)) + 1
     if index < len(pieces) and pieces[index].word == "AS":
         index += 1
-    if index == len(pieces) or pieces[index].word in WORDS:
+    if index >= len(pieces) or pieces[index].word in WORDS:
         return None
     return _name_of(pieces[index]) or None
+
+
+def _by_name(known: KnownNames) -> dict[str, tuple[str, ...]]:
+    """The columns of everything that has some, by its name in lower case."""
+    return {name.lower(): columns for name, columns in {**known.queries, **known.tables}.items()}
 
 
 def _name_of(token: Token) -> str:

@@ -97,13 +97,24 @@ def parse(text: str, begin: Position = BEGIN) -> list[Statement]:
             continue
         start = cursor.position
         try:
-            statements.append(_statement(cursor))
+            statements.append(read_statement(cursor))
         except RecursionError:
             hint = "define the inner queries with CREATE STREAM name AS SELECT ..."
             raise LanguageError("the query is nested too deeply", position=start, hint=hint) from None
-        if cursor.peek() is not None and not cursor.at(";"):
-            raise _unexpected(cursor)
     return statements
+
+
+def read_statement(cursor: Cursor) -> Statement:
+    """Read one statement, up to the semicolon or the end.
+
+    Raises:
+        LanguageError: it is malformed, or followed by something else.
+        RecursionError: it is nested too deeply.
+    """
+    statement = _statement(cursor)
+    if cursor.peek() is not None and not cursor.at(";"):
+        raise _unexpected(cursor)
+    return statement
 
 
 def _unexpected(cursor: Cursor) -> LanguageError:

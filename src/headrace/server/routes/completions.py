@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request
 
+from headrace.engine.inputs.options import FORMATS, SINKS
 from headrace.language.catalog import DerivedStream, StreamInfo
 from headrace.language.completion.candidates import KnownNames, candidates
 from headrace.schema import Schema
@@ -58,6 +59,8 @@ def _known(context: ServerContext, caller: Caller) -> KnownNames:
         {one.name: _names(one.schema) for one in db.relations.values() if caller.sees(one.name)},
         {one.name: _names(one.schema) for one in db.queries if caller.sees(one.name)},
         sinks=tuple(one.name for one in db.served.sinks if caller.sees(one.query)),
+        formats=FORMATS,
+        kinds_of_sinks=SINKS,
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from headrace.cli.shell.colours import coloured
 from headrace.cli.shell.completion import COMMANDS, candidates
+from headrace.engine.inputs.options import FORMATS, SINKS
 from headrace.language.completion.candidates import STATEMENTS, WORDS, Candidate, KnownNames
 from headrace.language.dialect import RESERVED
 
@@ -15,6 +16,8 @@ KNOWN = KnownNames(
     {"dear": ("item", "top"), "bids": ("n",)},
     ("pretty",),
     ("archive",),
+    FORMATS,
+    SINKS,
 )
 
 
@@ -36,7 +39,8 @@ def test_after_from_come_streams_and_relations(text: str) -> None:
         "person",
         "shop",
     }
-    assert not {"column", "query", "word", "function"} & set(found.values())
+    assert not {"column", "query", "function"} & set(found.values())
+    assert "TUMBLE" in found
 
 
 def test_columns_are_those_of_what_the_statement_names() -> None:
@@ -78,7 +82,7 @@ def test_after_a_point_come_the_columns_of_what_is_before_it(text: str, columns:
         ("\\ask SELECT * FROM HISTORY OF b|", {"bids": "query"}),
         ("SELECT pric| FROM bid", {"price": "column"}),
         ("SELECT regexp_l| FROM bid", {"regexp_like(": "function"}),
-        ("SELECT PRE| FROM bid", {"PRECEDING": "word", "pretty(": "function"}),
+        ("SELECT PRE| FROM bid", {"pretty(": "function"}),
         (
             "dro|",
             {
@@ -97,6 +101,41 @@ def test_after_a_point_come_the_columns_of_what_is_before_it(text: str, columns:
 )
 def test_what_fits(text: str, expected: dict[str, str]) -> None:
     assert offered(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("SELECT * FROM bid [|", ["PARTITION BY", "NOW", "UNBOUNDED", "RANGE", "ROWS"]),
+        ("SELECT * FROM bid WINDOW(R|", ["RANGE", "ROWS"]),
+        ("SELECT * FROM bid [PARTITION BY |", ["ts", "item", "price"]),
+        (
+            "SELECT * FROM bid [RANGE 5 M|",
+            ["MICROSECONDS", "MICROSECOND", "MILLISECONDS", "MILLISECOND", "MINUTES"],
+        ),
+        ("CREATE STREAM s (at BIGINT) FROM p|", ["push", "parquet"]),
+        ("CREATE STREAM s FROM csv OPTIONS (path 'x', p|", ["poll"]),
+        ("CREATE STREAM s FROM csv OPTIONS (n|", ["`null`"]),
+        ("CREATE STREAM s (at BIGINT, v STRING) FROM push TIMESTAMP BY |", ["at", "v", "ARRIVAL"]),
+        ("CREATE STREAM s (at BIGINT) FROM push TIMESTAMP BY at DIS|", ["DISORDER"]),
+        ("WITH top AS (SELECT 1 AS x) SELECT * FROM to|", ["top"]),
+        ("CREATE SINK s FOR dear TO |", ["parquet", "json", "csv", "arrow", "kafka", "webhook", "table"]),
+        ("CREATE SINK s FOR dear TO webhook OPTIONS (|", ["url", "authorization", "timeout"]),
+        ("ALTER QUERY dear |", ["REOPTIMIZE", "SET", "PAUSE", "RESUME", "RENAME TO"]),
+        ("ALTER QUERY dear SET CONSISTENCY |", ["STRONG", "MIDDLE", "WEAK"]),
+        ("DROP RELATION |", ["shop"]),
+        ("DROP |", ["SKEW", "STREAM", "RELATION", "QUERY", "SINK"]),
+        ("SET |", ["dialect", "epoch_rows"]),
+        ("SET dialect = |", ["'sql'", "'pipes'", "'cql'", "'ansi'"]),
+        ("COMMENT ON COLUMN shop.|", ["item", "city"]),
+        ("CREATE STREAM |", []),
+        ("SELECT item AS |", []),
+        ("SELECT CASE WHEN price > 5 T|", ["THEN"]),
+        ("SELECT 5 * p| FROM bid", ["price"]),
+    ],
+)
+def test_what_comes_first(text: str, first: list[str]) -> None:
+    assert list(offered(text))[: max(1, len(first))] == first
 
 
 def test_commands_come_with_what_they_do() -> None:

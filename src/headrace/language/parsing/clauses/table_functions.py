@@ -38,7 +38,7 @@ WRITTEN: Final[dict[str, str]] = {
 
 def at_table_function(cursor: Cursor) -> bool:
     """Whether `TABLE(...)` or a window function comes next."""
-    return cursor.word(1) == "(" and (cursor.at("TABLE") or cursor.word() in DURATIONS)
+    return (cursor.at("TABLE") or cursor.word() in tuple(DURATIONS)) and cursor.word(1) == "("
 
 
 def parse_table_function(cursor: Cursor, table: Callable[[Cursor], FromItem]) -> WindowFunction:

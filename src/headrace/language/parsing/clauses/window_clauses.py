@@ -26,6 +26,7 @@ from headrace.time import (
     INFINITY,
     MAX_INSTANT,
     MICROSECONDS,
+    UNITS,
     Duration,
     make_duration,
     parse_duration,
@@ -285,6 +286,7 @@ _AFTER_NUMBERS: Final = (
 
 def _unit(cursor: Cursor) -> str | None:
     """Step over a unit, if one follows."""
+    cursor.offer(*UNITS)
     word = cursor.word()
     if not word.isalpha() or word in _AFTER_NUMBERS:
         return None

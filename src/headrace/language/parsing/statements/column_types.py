@@ -23,6 +23,7 @@ def parse_type(cursor: Cursor, column: Name) -> pa.DataType:
         LanguageError: there is none, or it is malformed.
     """
     position = cursor.position
+    cursor.offer(*TYPES, *DECIMALS, "ARRAY", "MAP", *_STRUCTS)
     word = cursor.word().removesuffix(" PRECISION")
     if not word.isidentifier() and column.text.upper() in (*TYPES, *DECIMALS):
         hint = f"write name {column.text}"

@@ -21,7 +21,8 @@ _FOREIGN: Final = {
 }
 """What other systems show, and what to write instead."""
 
-_OPTIONS: Final = ("dialect", *(option.value for option in Option))
+OPTIONS: Final = ("dialect", *(option.value for option in Option))
+"""What SET sets."""
 _RUN: Final = "options of a stream go into its OPTIONS (...), all others of a run onto the command line"
 
 _SYNONYMS: Final = {
@@ -59,21 +60,22 @@ def parse_set(cursor: Cursor, position: Position) -> SetDialect | SetOption:
         if (reason := _FIXED.get(name.lower())) is not None:
             raise cursor.error(f"{name} cannot be set while a database is open", reason)
         other = _SYNONYMS.get(name.lower())
-        meant = did_you_mean(name, _OPTIONS) if other is None else f"it is called {other.value} here"
+        meant = did_you_mean(name, OPTIONS) if other is None else f"it is called {other.value} here"
         raise cursor.error(
-            f"there is no option {name}", meant or f"the options are {', '.join(_OPTIONS)}; {_RUN}"
+            f"there is no option {name}", meant or f"the options are {', '.join(OPTIONS)}; {_RUN}"
         )
     cursor.expect("=", f"after SET {name}")
     return _dialect(cursor, position) if option is None else _number(cursor, option, position)
 
 
 def _dialect(cursor: Cursor, position: Position) -> SetDialect:
+    known = {defaults.value: defaults for defaults in Defaults} | {DIALECT: INITIAL}
+    cursor.offer(*(f"'{name}'" for name in known))
     token = cursor.peek()
     written = "write SET dialect = 'sql', 'pipes', 'cql' or 'ansi'"
     if token is None:
         raise cursor.error(f"a dialect is missing, before {cursor.shown()}", written)
     text = str(token.text).lower()
-    known = {defaults.value: defaults for defaults in Defaults} | {DIALECT: INITIAL}
     if text not in known:
         raise cursor.error(f"there is no dialect {cursor.shown()}", did_you_mean(text, known) or written)
     cursor.index += 1

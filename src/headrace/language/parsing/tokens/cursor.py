@@ -93,6 +93,9 @@ class Cursor:
             self.index += len(words)
         return found
 
+    def offer(self, *words: str) -> None:
+        """Name words that may come next where no word is asked for, for those who complete a text."""
+
     def expect(self, word: str, where: str) -> None:
         """Step over a word that must come next.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Final, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -19,6 +19,9 @@ from headrace.runtime.sources.rows.options import check_known, missing_of, requi
 from headrace.runtime.sources.rows.rows import gather, typed_rows, with_nulls
 from headrace.runtime.sources.rows.widening import Lacking, check_columns, readable_schema, widened_by
 from headrace.schema import Schema
+
+OPTIONS: Final = ("path", "missing", *ACCOUNT_OPTIONS)
+"""All options of the formats of typed files."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,7 @@ def open_parts(
     Raises:
         SourceError: a file is missing or damaged, or lacks a declared column.
     """
-    check_known(format, options, ("path", "missing", *ACCOUNT_OPTIONS))
+    check_known(format, options, OPTIONS)
     schema, probed = declared or Schema(()), []
     for path, label in list_files(required(options, "path"), base, allowed, account_of(options)):
         with reading(label, kind):

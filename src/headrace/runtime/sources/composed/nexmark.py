@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from headrace.errors import SourceError, UserError
 from headrace.runtime.sources.files.remote import Place
@@ -15,7 +16,8 @@ from headrace.suggestions import did_you_mean
 from headrace.time import parse_duration
 from headrace.workloads.nexmark import TABLES, Nexmark, counts, generate
 
-_OPTIONS = ("events", "seed", "rate", "disorder", "table")
+OPTIONS: Final = ("events", "seed", "rate", "disorder", "table")
+"""All options of the format."""
 _ROW_BYTES = 100
 
 
@@ -82,7 +84,7 @@ def open_nexmark(options: Mapping[str, str], declared: Schema | None, stream_nam
     Raises:
         SourceError: an option is wrong, or a declared column is not the table's.
     """
-    check_known("nexmark", options, _OPTIONS)
+    check_known("nexmark", options, OPTIONS)
     table = options.get("table", stream_name).lower()
     if table not in TABLES:
         hint = f"call the stream by one of {', '.join(TABLES)}, or add the option table 'bid'"

@@ -57,7 +57,9 @@ from headrace.schema import BIGINT, DOUBLE, STRING, Field, Schema, places_named
 _KIND: Final = "CSV file"
 FORM_OPTIONS: Final = ("delimiter", "quote", "escape", "comment", "null")
 """How rows are written."""
-_OPTIONS: Final = ("path", "header", "skip", "multiline", "missing", *FORM_OPTIONS)
+_OWN: Final = ("path", "header", "skip", "multiline", "missing", *FORM_OPTIONS)
+OPTIONS: Final = (*_OWN, *written_times.OPTIONS, *coding.OPTIONS, *ACCOUNT_OPTIONS)
+"""All options of the format."""
 SYNONYMS: Final[Mapping[str, str]] = MappingProxyType(
     {"sep": "delimiter", "nullvalue": "null", **written_times.SYNONYMS}
 )
@@ -190,7 +192,7 @@ def open_csv(
         SourceError: a file is missing or no text, or lacks a declared column.
     """
     options = renamed(options, SYNONYMS)
-    check_known("csv", options, (*_OPTIONS, *written_times.OPTIONS, *coding.OPTIONS, *ACCOUNT_OPTIONS))
+    check_known("csv", options, OPTIONS)
     codings = coding.codings_of(options)
     times = times_of(options, declared)
     form = csv_format(options, times, multiline=flag(options, "multiline", False))

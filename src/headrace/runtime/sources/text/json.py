@@ -23,13 +23,14 @@ from headrace.runtime.sources.rows.contract import Places, Read
 from headrace.runtime.sources.rows.options import check_known, missing_of, renamed, required
 from headrace.runtime.sources.rows.widening import warn_left_out
 from headrace.runtime.sources.rows.written_times import ISO, SYNONYMS, WrittenTimes, times_of
+from headrace.runtime.sources.text import coding
 from headrace.runtime.sources.text.blocks import (
     Block,
     TextPart,
     is_utf8,
     line_blocks,
 )
-from headrace.runtime.sources.text.coding import OPTIONS, Coding, codings_of
+from headrace.runtime.sources.text.coding import Coding, codings_of
 from headrace.runtime.sources.text.json_keys import judge_keys
 from headrace.runtime.sources.text.json_types import infer_json_type
 from headrace.runtime.sources.text.json_values import Object, decode, pick, spans_lines, texts_of
@@ -48,6 +49,9 @@ from headrace.schema import BINARY, Field, Schema, places_named
 from headrace.suggestions import did_you_mean
 
 _KIND: Final = "file of JSON lines"
+_OF_FILES: Final = ("path", "missing", *coding.OPTIONS, *ACCOUNT_OPTIONS)
+OPTIONS: Final = (*_OF_FILES, *written_times.OPTIONS)
+"""All options of the format."""
 _SHOWN_KEYS: Final = 10
 """So many keys of an object are shown that has no column."""
 _FEW_LINES: Final = 256
@@ -141,7 +145,7 @@ class JsonFiles:
         Raises:
             SourceError: a file is missing or no text, or an option is wrong.
         """
-        check_known("json", options, ("path", "missing", *OPTIONS, *ACCOUNT_OPTIONS))
+        check_known("json", options, _OF_FILES)
         codings = codings_of(options)
         missing = missing_of(options)
         first: FileSample | None = None

@@ -17,13 +17,16 @@ from headrace.runtime.sources.files.files import list_files
 from headrace.runtime.sources.files.remote import ACCOUNT_OPTIONS, account_of
 from headrace.runtime.sources.rows.contract import Places, Read, Rejected
 from headrace.runtime.sources.rows.options import check_known, required
+from headrace.runtime.sources.text import coding
 from headrace.runtime.sources.text.blocks import Block, is_utf8
-from headrace.runtime.sources.text.coding import OPTIONS, codings_of
+from headrace.runtime.sources.text.coding import codings_of
 from headrace.runtime.sources.text.line_source import LineSource
 from headrace.runtime.sources.text.lines import BlockRecords
 from headrace.runtime.sources.text.samples import FileSample, estimate_rows, take_sample
 from headrace.schema import STRING, Field, Schema, sql_type
 
+OPTIONS: Final = ("path", "missing", *coding.OPTIONS, *ACCOUNT_OPTIONS)
+"""All options of the format."""
 _NEWLINE: Final = ord("\n")
 LINE: Final = Schema((Field("line", STRING),))
 """The column of a text whose columns are not declared."""
@@ -65,7 +68,7 @@ def open_text(
     Raises:
         SourceError: a file is missing or no text, or other columns are declared.
     """
-    check_known("text", options, ("path", "missing", *OPTIONS, *ACCOUNT_OPTIONS))
+    check_known("text", options, OPTIONS)
     schema = declared or LINE
     if len(schema) != 1 or schema[0].type != STRING:
         listed = ", ".join(f"{field.name} {sql_type(field.type)}" for field in schema)

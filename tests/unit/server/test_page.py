@@ -170,7 +170,7 @@ def test_a_query_from_its_first_error_until_it_is_dropped(opened: Callable[..., 
     page = opened(f"{server}/#/editor")
     text = "CREATE QUERY cold AS SELECT room, MIN(celcius) AS celsius FROM reading [RANGE 10] GROUP BY room"
     write(page, f"-- the coldest\n{text}")
-    page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name="Run", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("line 2, column 39: there is no column celcius")
     expect(page.get_by_role("alert")).to_contain_text("did you mean celsius?")
     expect(page.locator("#paint mark")).to_have_text("celcius")
@@ -204,7 +204,7 @@ def _pause_replace_and_drop(page: Page, server: str) -> None:
     expect(page.locator(".results pre")).to_contain_text("the new answer")
     # Nothing has happened yet.
     assert "MIN(" in httpx.get(f"{server}/explain", params={"query": "cold"}).json()["text"]
-    page.get_by_role("button", name="Replace").click()
+    page.get_by_role("button", name="Replace", exact=True).click()
     expect(page.locator(".results")).to_contain_text("cold is defined")
     assert "MAX(" in httpx.get(f"{server}/explain", params={"query": "cold"}).json()["text"]
     page.locator(".results").get_by_role("link", name="cold").click()

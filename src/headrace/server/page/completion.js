@@ -70,6 +70,7 @@ export function completion(area, list, changed) {
 
   const moves = { ArrowDown: 1, ArrowUp: -1 };
   return {
+    close,
     key(event) {
       if (event.ctrlKey && event.code === "Space") {
         event.preventDefault();

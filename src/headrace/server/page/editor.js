@@ -2,13 +2,15 @@
 
 import { carryOut, rows } from "./api.js";
 import { completion } from "./completion.js";
+import { beside, past, tabRow, tabs } from "./desk.js";
 import { h, table } from "./dom.js";
-import { value } from "./format.js";
-import { say } from "./notices.js";
+import { quoted, value } from "./format.js";
+import { ask, say } from "./notices.js";
 import { change, refresh } from "./state.js";
-import { endOfPiece, explaining, offset, pieces, replaces, statements } from "./sql.js";
+import { endOfPiece, explaining, isQuestion, offset, pieces, placed, replaces, selects, statements } from "./sql.js";
+import * as trial from "./trial.js";
 
-const TEXT = "headrace-text";
+const TEXT = "headrace-text"; // what another part of the page wants to be opened here
 let error = null; // {message, hint, at, end} of the text as it is
 let results = () => []; // what was answered, as elements
 let pending = null; // the text of statements that wait to be confirmed
@@ -17,6 +19,13 @@ let busy = false;
 export function render() {
   return [
     h("h1", { tabindex: -1 }, "Editor"),
+    h("div", { class: "split desk" }, beside(), h("div", {}, written())),
+  ];
+}
+
+function written() {
+  return [
+    tabRow(),
     h("div", { class: "editor", "data-own": "", id: "editor" },
       h("pre", { "aria-hidden": "true", id: "paint" }),
       h("textarea", { id: "text", "aria-label": "Statements", "aria-describedby": "editor-help", "aria-autocomplete": "list",
@@ -31,6 +40,7 @@ export function render() {
       h("span", { class: "text" }, error.place, error.message, error.hint ? h("div", { class: "hint" }, "hint: ", error.hint) : null),
       error.at === null ? null : h("button", { type: "button", "data-do": "goToError" }, "Go to it")),
     h("div", { role: "status", class: "results" }, results()),
+    trial.answer(),
     pending === null ? null : h("div", { class: "buttons" },
       h("button", { type: "button", class: "main", "data-do": "confirm" }, "Replace"),
       h("button", { type: "button", "data-do": "cancel" }, "Keep the old one")),
@@ -45,13 +55,16 @@ export function shown([is]) {
     history.replaceState(null, "", "#/editor");
     forget();
   }
-  area.value = sessionStorage.getItem(TEXT) ?? "";
+  const wanted = sessionStorage.getItem(TEXT);
+  sessionStorage.removeItem(TEXT);
+  if (wanted !== null) tabs.open(wanted);
+  area.value = tabs.text;
   paint();
   if (area.dataset.ready) return;
   area.dataset.ready = "yes";
   const offered = completion(area, document.getElementById("completions"), paint);
   area.addEventListener("input", () => {
-    sessionStorage.setItem(TEXT, area.value);
+    tabs.text = area.value;
     if (error !== null || pending !== null) forget();
     paint();
   });
@@ -60,10 +73,33 @@ export function shown([is]) {
     if (offered.key(event)) return;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
+      offered.close();
       (event.shiftKey ? actions.explain : actions.run)().catch(say);
     }
   });
 }
+
+/** Leave a text for another one. */
+function turn(move) {
+  move();
+  document.getElementById("text").value = tabs.text;
+  forget();
+  paint();
+}
+
+/** Put a text in place of the one that is there. */
+function write(text) {
+  document.getElementById("text").value = text;
+  tabs.text = text;
+  forget();
+  paint();
+}
+
+window.addEventListener("hashchange", () => {
+  if (!location.hash.startsWith("#/editor")) trial.stop().catch(() => {});
+});
+// What a reload has left.
+trial.stop().catch(() => {});
 
 function forget() {
   [error, pending, results] = [null, null, () => []];
@@ -127,14 +163,49 @@ async function attempt(sent, text, linesBefore = 0) {
   }
 }
 
+/** Carry statements out in their order; a SELECT shows its rows, and defines nothing. */
 async function run(text) {
-  const found = await attempt(text, text);
+  past.add(text);
+  await trial.stop();
+  const done = [];
+  results = () => done.map((one) => one());
+  const all = statements(text);
+  for (const [index, statement] of all.entries()) {
+    const at = placed(text, statement);
+    if (selects(statement) && isQuestion(statement)) done.push(await question(at, text));
+    else if (selects(statement)) {
+      const isShown = all.slice(index + 1).every((later) => !selects(later) || isQuestion(later));
+      if (isShown) await trial.look(at, (sent) => attempt(sent, text, 1));
+      else done.push(() => h("p", { class: "notice warn" }, `Not shown: ${statement.text.slice(0, 60)}. Of several SELECTs the last one is.`));
+    } else {
+      const found = await attempt(at, text);
+      if (found !== null) done.push(() => told(found));
+    }
+    if (error !== null) break;
+  }
   await refresh();
-  if (found === null) return;
-  results = () => found.map((one) => {
+}
+
+function told(found) {
+  return found.map((one) => {
     if (one.kind === "query") return h("p", { class: "notice good" }, "The query ", h("a", { href: `#/queries/${encodeURIComponent(one.name)}` }, one.name), " is defined.");
     return one.kind === "text" ? h("pre", { tabindex: 0 }, one.text) : h("p", { class: "notice good" }, "Done.");
   });
+}
+
+/** What shows the answer of a question that is asked once. */
+async function question(sent, text) {
+  try {
+    const found = await rows("/ask", { sql: sent });
+    const names = Object.keys(found[0] ?? {});
+    const cells = found.slice(0, 500).map((row) => names.map((name) => value(row[name])));
+    const columns = names.map((name) => ({ title: name, number: typeof found[0][name] === "number" }));
+    return () => (found.length ? table("The answer", columns, cells) : h("p", {}, "No row."));
+  } catch (wrong) {
+    if (!wrong.kind) throw wrong;
+    fail(wrong, text);
+    return () => null;
+  }
 }
 
 /** What statements would do: plans, and the effect of replacing. False where there is nothing to show. */
@@ -162,17 +233,37 @@ export const actions = {
     if (!(await explain(text, statements(text))) && error === null) results = () => [h("p", {}, "There is no plan to show: queries and SELECTs have one.")];
   }),
   ask: () => work(async (text) => {
-    try {
-      const found = await rows("/ask", { sql: text });
-      const names = Object.keys(found[0] ?? {});
-      const cells = found.slice(0, 500).map((row) => names.map((name) => value(row[name])));
-      const columns = names.map((name) => ({ title: name, number: typeof found[0][name] === "number" }));
-      results = () => [found.length ? table("The answer", columns, cells) : h("p", {}, "No row.")];
-    } catch (wrong) {
-      if (!wrong.kind) throw wrong;
-      fail(wrong, text);
-    }
+    past.add(text);
+    const shown = await question(text, text);
+    results = () => [shown()];
   }),
+  /** Make a definition of the SELECT; it is carried out when its user runs it. */
+  async define() {
+    const area = document.getElementById("text");
+    const last = statements(area.value).findLast((one) => selects(one) && !isQuestion(one));
+    const name = await ask({ title: "Define as a query", text: "It is answered from then on, for everybody, until it is dropped.", field: "Name", isShown: true, yes: "Write the statement" });
+    if (!name || last === undefined) return;
+    await trial.stop();
+    write(`${area.value.slice(0, last.start)}CREATE QUERY ${quoted(name.trim())} AS\n${area.value.slice(last.start)}`);
+  },
+  async endLook() {
+    await trial.stop();
+    change();
+  },
+  insertName({ name }) {
+    const area = document.getElementById("text");
+    area.focus();
+    area.setRangeText(name, area.selectionStart, area.selectionEnd, "end");
+    area.dispatchEvent(new Event("input", { bubbles: true }));
+  },
+  chooseTab: ({ index }) => turn(() => tabs.choose(Number(index))),
+  closeTab: ({ index }) => turn(() => tabs.close(Number(index))),
+  openTab: () => turn(() => tabs.open("")),
+  openPast: ({ index }) => turn(() => tabs.open(past.all[Number(index)])),
+  forgetPast() {
+    past.forget();
+    change();
+  },
   confirm: () => {
     const text = pending;
     return work(() => run(text));

@@ -13,11 +13,17 @@ export const notice = {
   },
 };
 
+// What has happened on one part of the page is no news on another.
+window.addEventListener("hashchange", () => {
+  all = all.filter((one) => one.isError || performance.now() - one.at < 1_000);
+  change();
+});
+
 /** Say something that has happened: a text, or an error. */
 export function say(found) {
   const isError = found instanceof Error;
   const text = isError && found.hint ? `${found.message} (hint: ${found.hint})` : found.message ?? found;
-  all = [...all.slice(-2), { id: next, text, isError }];
+  all = [...all.slice(-2), { id: next, text, isError, at: performance.now() }];
   next += 1;
   change();
 }
@@ -38,11 +44,11 @@ export function notices() {
 }
 
 /** Ask with a dialog; what was entered, true where nothing is to be entered, null where it was left. */
-export function ask({ title, text, yes, field = null, danger = false }) {
+export function ask({ title, text, yes, field = null, isShown = false, danger = false }) {
   const dialog = document.getElementById("dialog");
   const form = h("form", { method: "dialog" },
     h("h2", { id: "dialog-title" }, title), h("p", {}, text),
-    field ? h("label", {}, field, h("input", { type: "password", name: "found", autocomplete: "off", required: true })) : null,
+    field ? h("label", {}, field, h("input", { type: isShown ? "text" : "password", name: "found", autocomplete: "off", required: true })) : null,
     h("div", { class: "buttons" },
       h("button", { type: "button", name: "no" }, "Cancel"),
       h("button", { type: "submit", class: danger ? "danger" : "main" }, yes)));

@@ -2,12 +2,14 @@
 
 import { carryOut, remove } from "./api.js";
 import { h, table } from "./dom.js";
+import { filterBox, fits } from "./filter.js";
 import { behind, count, instant, isNumeric, number, quoted, rate, value } from "./format.js";
 import { Live } from "./live.js";
 import { ask, say } from "./notices.js";
 import { bars, drawable, labelText, steps } from "./plots.js";
 import { sinksOf } from "./sinks.js";
 import { change, refresh, state, statusOf } from "./state.js";
+import { isTrial } from "./trial.js";
 import { whyPanel } from "./why.js";
 
 let live = null;
@@ -47,7 +49,7 @@ window.addEventListener("hashchange", () => {
 });
 
 function list(chosen) {
-  const entries = state.queries.map((query) => {
+  const entries = state.queries.filter((query) => fits("queries", query.name) && !isTrial(query.name)).map((query) => {
     const status = statusOf("queries", query.name);
     return h("li", { "data-key": query.name }, h("a", { href: address(query.name), "aria-current": query.name === chosen ? "true" : null },
       h("span", { class: "name" }, query.name), mark(query, status),
@@ -55,8 +57,9 @@ function list(chosen) {
   });
   const waiting = Object.entries(state.waiting);
   return [
-    h("h2", { id: "queries-title" }, "Queries"),
-    entries.length ? h("ul", {}, entries) : h("p", { class: "faint" }, state.connection === "connected" ? "None is defined." : ""),
+    h("details", { class: "foldable", open: !matchMedia("(max-width: 800px)").matches }, h("summary", { id: "queries-title" }, "Queries", h("small", {}, ` ${state.queries.length}`)),
+      filterBox("queries", "Find a query", state.queries.length),
+      entries.length ? h("ul", {}, entries) : h("p", { class: "faint" }, state.connection === "connected" ? state.queries.length ? "None fits." : "None is defined." : "")),
     h("p", {}, h("a", { class: "button", href: "#/editor" }, "New query")),
     waiting.length ? [h("h3", {}, "Waiting"), h("dl", {}, waiting.map(([what, why]) => [h("dt", {}, what), h("dd", {}, why)]))] : null,
   ];
@@ -69,7 +72,7 @@ function mark(query, status) {
 }
 
 function overview() {
-  const rows = state.queries.map((query) => {
+  const rows = state.queries.filter((query) => fits("queries", query.name) && !isTrial(query.name)).map((query) => {
     const status = statusOf("queries", query.name);
     return [
       h("a", { href: address(query.name) }, query.name),

@@ -40,6 +40,19 @@ export function statements(text) {
 
 const begins = (statement, ...words) => words.every((word, index) => statement.words[index]?.text.toUpperCase() === word);
 
+/** Whether a statement is a query without a name. */
+export const selects = (statement) => ["SELECT", "WITH", "VALUES", "(", "ISTREAM", "DSTREAM", "RSTREAM"].some((word) => begins(statement, word));
+
+/** Whether a SELECT is asked once: it reads no stream at all, or what is kept of an answer or a stream. */
+export function isQuestion(statement) {
+  const words = statement.words.filter((word) => word.kind !== "string").map((word) => word.text.toUpperCase());
+  const reads = words.map((word, index) => (word === "FROM" || word === "JOIN" ? index : -1)).filter((index) => index >= 0);
+  return reads.length === 0 || reads.some((at) => ["HISTORY", "CHANGES", "STREAM", "EPOCHS", "ROWS"].includes(words[at + 1]) && words[at + 2] === "OF");
+}
+
+/** A statement at its place in a text, in which all before it is blank. */
+export const placed = (text, statement) => blank(text.slice(0, statement.start)) + statement.text;
+
 /** Whether a statement replaces a query. */
 export const replaces = (statement) => begins(statement, "CREATE", "OR", "REPLACE", "QUERY");
 

@@ -1,6 +1,7 @@
 // Streams: rate, lag, lateness, and what is kept of each.
 
 import { h, table } from "./dom.js";
+import { filterBox, fits } from "./filter.js";
 import { behind, bytes, count, instant, length, number, rate, seconds } from "./format.js";
 import { age, state, statusOf } from "./state.js";
 
@@ -14,6 +15,7 @@ export function render([name]) {
     h("h1", { tabindex: -1 }, name === undefined ? "Streams" : name),
     name === undefined ? null : stream === null ? h("p", {}, `There is no stream ${name}.`) : detail(stream),
     name === undefined ? null : h("h2", {}, "All streams"),
+    filterBox("streams", "Find a stream", state.streams.length),
     state.streams.length ? overview(name) : h("p", { class: "faint" }, "None is defined."),
   ];
 }
@@ -24,7 +26,7 @@ function overview(chosen) {
     { title: "Lag", number: true }, { title: "Moved", number: true }, { title: "Late", number: true }, { title: "Rejected", number: true },
     { title: "Disorder", number: true }, { title: "Retained", number: true }, { title: "State" },
   ];
-  const rows = state.streams.map((stream) => {
+  const rows = state.streams.filter((stream) => fits("streams", stream.name)).map((stream) => {
     const status = statusOf("streams", stream.name);
     const link = h("a", { href: address(stream.name), "aria-current": stream.name === chosen ? "true" : null }, stream.name);
     if (status === null) return [link, "", "", "", "", "", "", "", "", "", "no query reads it"];

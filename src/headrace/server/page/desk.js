@@ -6,6 +6,7 @@ import { quoted } from "./format.js";
 import { state } from "./state.js";
 import { isTrial } from "./trial.js";
 
+const MANY = 30; // of more names of a kind the list is folded at first
 const [TABS, PAST] = ["headrace-tabs", "headrace-past"];
 const [MOST_TABS, MOST_PAST, LONGEST] = [12, 50, 20_000];
 
@@ -86,7 +87,7 @@ export function beside() {
 
 function group(title, found) {
   if (found.length === 0) return null;
-  return h("details", { open: true, "data-key": title }, h("summary", {}, title, h("small", {}, ` ${found.length}`)),
+  return h("details", { open: found.length <= MANY || looked("names") !== "", "data-key": title }, h("summary", {}, title, h("small", {}, ` ${found.length}`)),
     h("ul", {}, found.map((one) => h("li", { "data-key": one.name }, insertion(one.name), h("details", { open: looked("names") !== "" && !fits("names", one.name) },
       h("summary", { "aria-label": `Columns of ${one.name}` }),
       h("ul", {}, one.columns.map((column) => h("li", {}, insertion(column.name), h("small", {}, ` ${column.type}`)))))))));

@@ -14,9 +14,7 @@ export function filterBox(name, label, size = Infinity) {
 
 /** Whether some of the texts of an entry have what is looked for in a list. */
 export function fits(name, ...texts) {
-  const words = (wanted.get(name) ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-  const text = texts.join(" ").toLowerCase();
-  return words.every((word) => text.includes(word));
+  return texts.join(" ").toLowerCase().includes(looked(name).trim().toLowerCase());
 }
 
 /** What is looked for in a list. */

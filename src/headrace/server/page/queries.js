@@ -88,7 +88,7 @@ function overview() {
     { title: "Query", heads: true }, { title: "State" }, { title: "Changes", number: true }, { title: "Changes/s", number: true },
     { title: "Final below", number: true }, { title: "Lag", number: true }, { title: "Held by" },
   ];
-  return [h("h1", { tabindex: -1 }, "All queries"), rows.length ? table("All queries", columns, rows)
+  return [h("h1", { tabindex: -1 }, "All queries"), rows.length ? table("All queries", columns, rows, { class: "scroll long" })
     : h("p", {}, "A query is defined in the ", h("a", { href: "#/editor" }, "editor"), ", and answered from then on.")];
 }
 

@@ -36,7 +36,7 @@ function overview(chosen) {
       retained(status), condition(status),
     ];
   });
-  return table("All streams", columns, rows);
+  return table("All streams", columns, rows, { class: "scroll long" });
 }
 
 const moved = (status) => (status.heartbeat === "end" ? "" : `${seconds(age(status))} ago`);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import shutil
 import sys
 from importlib.metadata import version
 from typing import Annotated, Any, Final
@@ -39,8 +40,18 @@ COMMANDS: Final = {
 """By the commands' names, the modules that have them, and what they do in one line."""
 
 
+_WIDE: Final = 110
+"""So many columns a terminal has in which the tables of a command's help cut no names."""
+
+
 class _Command(TyperCommand):
-    """A command whose usage shows arguments as its page does, without Typer's braces."""
+    """A command whose help is plain where tables would cut names; its usage has no braces of Typer's."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help as tables, or in a narrow terminal as names with their texts below."""
+        if (ctx.terminal_width or shutil.get_terminal_size().columns) < _WIDE:
+            self.rich_markup_mode = None
+        super().format_help(ctx, formatter)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """The words after the command's name."""

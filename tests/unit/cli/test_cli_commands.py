@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import signal
 import subprocess
@@ -54,6 +55,18 @@ def test_each_command_has_a_page(name: str) -> None:
     done = CliRunner().invoke(app, [name, "-h"], env={"COLUMNS": "200"})
     assert done.exit_code == 0
     assert f" {name} " in done.stdout.splitlines()[1]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_cuts_nothing_in_80_columns(name: str) -> None:
+    wide, narrow = (
+        CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": columns}).stdout
+        for columns in ("240", "80")
+    )
+    assert "…" not in narrow
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert set(re.findall(r"--[a-z-]+", wide)) == set(re.findall(r"--[a-z-]+", narrow))
+    assert set(re.findall(r"<\w+\|[^<> ]+>", wide)) == set(re.findall(r"<\w+\|[^<> ]+>", narrow))
 
 
 def test_the_list_of_commands_loads_none() -> None:

@@ -11,7 +11,7 @@ from typing import Final
 
 from headrace.expressions.aggregates.aggregates import AGGREGATES, COMPOSED
 from headrace.expressions.functions.functions import FUNCTIONS
-from headrace.language.completion.expected import Place
+from headrace.language.completion.expected import TextEnd
 from headrace.language.completion.tokens import Token, TokenKind, tokens_of
 from headrace.language.dialect import RESERVED
 from headrace.language.names import quoted_name
@@ -186,7 +186,7 @@ def _fitting(
     if (second := _SECOND.get(words[-1])) is not None:
         yield Candidate(second, "word")
         return
-    place = Place(_text_of(before))
+    place = TextEnd(_text_of(before))
     columns = list(_columns(_readable(named, statement, before, known)))
     operands = [
         *columns,
@@ -226,7 +226,7 @@ def _ends_operand(before: Sequence[Token]) -> bool:
     return token.kind is not TokenKind.SYMBOL or token.word in (")", "]")
 
 
-def _words(place: Place, prefix: str, in_expressions: Iterable[str]) -> Iterator[Candidate]:
+def _words(place: TextEnd, prefix: str, in_expressions: Iterable[str]) -> Iterator[Candidate]:
     """The words of the language that go on with a prefix at a place; and those of expressions, in one."""
     asked = [*place.words, *((word,) for word in in_expressions if place.is_in_expression)]
     seen = set[str]()

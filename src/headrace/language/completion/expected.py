@@ -15,7 +15,7 @@ from headrace.language.text import SourceText
 _NO_WORD: Final = "no_word_of_the_language"
 
 
-class Place:
+class TextEnd:
     """The end of a text: a statement up to a place between two of its words.
 
     Args:

@@ -57,7 +57,7 @@ function list(chosen) {
   });
   const waiting = Object.entries(state.waiting);
   return [
-    h("details", { class: "foldable", open: !matchMedia("(max-width: 800px)").matches }, h("summary", { id: "queries-title" }, "Queries", h("small", {}, ` ${state.queries.length}`)),
+    h("details", { class: "foldable", open: !matchMedia("(max-width: 800px)").matches }, h("summary", { id: "queries-title" }, "Queries", h("small", {}, ` ${state.queries.filter((query) => !isTrial(query.name)).length}`)),
       filterBox("queries", "Find a query", state.queries.length),
       entries.length ? h("ul", {}, entries) : h("p", { class: "faint" }, state.connection === "connected" ? state.queries.length ? "None fits." : "None is defined." : "")),
     h("p", {}, h("a", { class: "button", href: "#/editor" }, "New query")),

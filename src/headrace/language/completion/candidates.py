@@ -252,7 +252,7 @@ def _of_name(
     columns: list[Candidate],
 ) -> Iterable[Candidate]:
     """The names of what the grammar asks for, in the words of its errors."""
-    is_new = before[0].word == "CREATE" and len(before) == 2
+    is_new = before[0].word == "CREATE" and before[-1].word != "FOR"
     every: Mapping[str, Iterable[str]] = {
         "stream": known.streams, "relation": known.relations, "query": known.queries, "sink": known.sinks,
     }  # fmt: skip
@@ -264,7 +264,8 @@ def _of_name(
         case ["name", "of", "a", "stream"]:
             views = (f"{view} OF" for view in _VIEWS if view != "LETTERS")
             defined = named_as(_defined(before), "name")
-            return [*names(known), *defined, *(Candidate(text, "view") for text in views)]
+            queries = named_as(known.queries, "query")
+            return [*names(known), *queries, *defined, *(Candidate(text, "view") for text in views)]
         case ["a", "stream"] | ["first", "stream"]:
             return named_as(known.streams, "stream")
         case ["a", "list", "of", "values", *_]:

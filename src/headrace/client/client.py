@@ -220,6 +220,10 @@ class Client:
         """What ISTREAM, DSTREAM or RSTREAM yields; see `Query.stream`."""
         return self._view(query, "stream", as_of=as_of)
 
+    def tail(self, query: str, rows: int = 10, as_of: int | str | None = None) -> pa.Table:
+        """The newest rows, the newest one last; see `Query.tail`."""
+        return self._view(query, "tail", rows=rows, as_of=as_of)
+
     def snapshot(
         self, query: str, at: int | str | datetime | None = None, as_of: int | str | None = None
     ) -> pa.Table:

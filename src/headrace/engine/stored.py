@@ -157,6 +157,11 @@ class StoredQuery(Readable):
         carried = epochs[-1].carried.get(self.name) if epochs else None
         return ResultReader(self.name, form, found.store, epochs, carried, start)
 
+    @property
+    def is_events(self) -> bool:
+        """Whether the answer is a stream of events, whose rows are of an instant each."""
+        return self._form.is_events
+
     def _gaps(self) -> tuple[Gap, ...]:
         return committed(self._folder).description.gaps_of(self.name)
 

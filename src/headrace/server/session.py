@@ -276,6 +276,7 @@ def described_query(query: Query, db: Database, caller: Caller) -> dict[str, Any
         "time": query.domain.name,
         "columns": columns_of(query.schema),
         "answer": answer,
+        "events": query.is_events,
         "paused": db.served.paused(query.name),
         "notes": [
             {"message": note.message, "line": note.position.line, "column": note.position.column,

@@ -71,6 +71,21 @@ def test_what_is_recent_is_the_answer_and_the_end_of_the_history(
     assert Counter({point: times for point, times in known.items() if point[1] <= final}) == history
 
 
+def test_the_past_of_events_is_the_newest_of_them(served: tuple[httpx.Client, httpx.Client]) -> None:
+    client, only = served
+    made = {"text": "CREATE QUERY big AS SELECT v FROM r WHERE v > 150"}
+    assert client.post("/statements", json=made).is_success
+    send(client, *range(14, 20))
+    assert client.get("/queries/big").json()["events"] is True
+    found = client.get("/queries/big/recent?past=2").json()
+    assert found["past"] == [{"v": at * 10, "valid_from": at, "valid_to": at + 1} for at in (17, 18)]
+    assert rows_of(client, "/queries/big/tail?rows=2") == [{"v": 170, "ts": 17}, {"v": 180, "ts": 18}]
+    assert rows_of(client, "/queries/q/tail?rows=1")[0].keys() == {"v", "valid_from", "valid_to"}
+    assert only.get("/queries/big/tail").status_code in (403, 404)
+    assert client.get("/queries/big/tail?rows=-1").status_code in (400, 422)
+    assert client.delete("/queries/big").is_success
+
+
 def contents(rows: list[dict[str, Any]]) -> Counter[tuple[int, int]]:
     """How often each value is there at each instant: a row may come in several pieces."""
     found: Counter[tuple[int, int]] = Counter()

@@ -10,7 +10,7 @@ from headrace.language.completion.tokens import tokens_of
 
 COMMANDS: Final = {
     "\\?": "what can be typed here",
-    "\\answer": "QUERY [VIEW]: its answer; VIEW is history, changes, stream or latest",
+    "\\answer": "QUERY [VIEW]: its answer; VIEW is history, changes, stream, latest or tail",
     "\\ask": "SQL: a question that is asked once, answered by DuckDB",
     "\\d": "[NAME]: what is defined, or how one thing is",
     "\\i": "FILE: the statements of a file",

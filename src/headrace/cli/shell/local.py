@@ -62,7 +62,17 @@ class LocalTarget:
             case "latest":
                 return found.latest()
             case _:
-                raise UserError(f"there is no view {view}", hint="ask for history, changes, stream or latest")
+                raise UserError(
+                    f"there is no view {view}", hint="ask for history, changes, stream, latest or tail"
+                )
+
+    def tail(self, query: str, rows: int) -> pa.Table:
+        """The newest rows of a query's answer, the newest one last."""
+        return self._db[query].tail(rows)
+
+    def is_events(self, query: str) -> bool:
+        """Whether a query's answer is a stream of events."""
+        return self._db[query].is_events
 
     def moment(self, query: str) -> tuple[object, str]:
         """The last epoch, and how far the query's answer is."""

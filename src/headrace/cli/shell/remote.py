@@ -67,7 +67,17 @@ class RemoteTarget:
             case "latest":
                 return self._client.snapshot(query)
             case _:
-                raise UserError(f"there is no view {view}", hint="ask for history, changes, stream or latest")
+                raise UserError(
+                    f"there is no view {view}", hint="ask for history, changes, stream, latest or tail"
+                )
+
+    def tail(self, query: str, rows: int) -> pa.Table:
+        """The newest rows of a query's answer, the newest one last."""
+        return self._client.tail(query, rows)
+
+    def is_events(self, query: str) -> bool:
+        """Whether a query's answer is a stream of events."""
+        return bool(self._client.query(query).more.get("events"))
 
     def moment(self, query: str) -> tuple[object, str]:
         """The last epoch, and how far the query's answer is."""

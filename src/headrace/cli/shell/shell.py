@@ -184,9 +184,10 @@ class Shell:
         for note in made.notes:
             self._screen.say(note, "yellow")
 
-    def _show(self, table: pa.Table) -> None:
-        width = self._screen.width
-        self._screen.show(text_of_table(table, most=self._most, width=width, expanded=self._expanded))
+    def _show(self, table: pa.Table, hint: str = "") -> None:
+        text = text_of_table(table, most=self._most, width=self._screen.width, expanded=self._expanded)
+        is_cut = table.num_rows > self._most
+        self._screen.show(f"{text}\n{hint}" if is_cut and hint else text)
 
     # --- commands ----------------------------------------------------------------------------------------
 
@@ -220,7 +221,13 @@ class Shell:
 
     def _answer(self, argument: str) -> None:
         query, _, view = argument.partition(" ")
-        self._show(self._target.answer(_required(query, "\\answer QUERY"), view.strip() or "history"))
+        view = view.strip() or "history"
+        _required(query, "\\answer QUERY")
+        if view == "tail":
+            self._show(self._target.tail(query, self._most))
+            return
+        hint = "" if view == "latest" else f"\\answer {query} tail shows the newest"
+        self._show(self._target.answer(query, view), hint)
 
     def _ask(self, question: str) -> None:
         asked = _required(question, "\\ask SELECT ...").rstrip("; ")
@@ -281,7 +288,7 @@ class Shell:
     def _watch(self, query: str) -> None:
         _required(query, "\\watch QUERY")
         if not self._screen.is_terminal:
-            raise UserError("\\watch needs a terminal", hint=f"write \\answer {query} latest")
+            raise UserError("\\watch needs a terminal", hint=f"write \\answer {query} latest, or tail")
         watch(self._target, query, self._screen, self._most, expanded=self._expanded)
 
     def _limit(self, argument: str) -> None:

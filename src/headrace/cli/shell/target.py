@@ -67,6 +67,14 @@ class Target(Protocol):
         """A view of a query's answer: history, changes, stream or latest."""
         ...
 
+    def tail(self, query: str, rows: int) -> pa.Table:
+        """The newest rows of a query's answer, the newest one last; see `headrace.Query.tail`."""
+        ...
+
+    def is_events(self, query: str) -> bool:
+        """Whether a query's answer is a stream of events, whose rows are of an instant each."""
+        ...
+
     def moment(self, query: str) -> tuple[object, str]:
         """What changes with every commit, and how far the query's answer is, as text."""
         ...

@@ -1,4 +1,4 @@
-"""`\\watch`: a query's answer as it is now, again and again."""
+"""`\\watch`: a query's answer as it is now, or its newest events, again and again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LINES_AROUND: Final = 6
 
 
 def watch(target: Target, query: str, screen: Screen, most: int, *, expanded: bool) -> None:
-    """Show what a query's answer is now until Ctrl-C, which ends nothing but this.
+    """Show what a query's answer is now, of events the newest, until Ctrl-C, which ends nothing but this.
 
     Args:
         target: has the query.
@@ -53,10 +53,14 @@ def watch(target: Target, query: str, screen: Screen, most: int, *, expanded: bo
 
 def _now(target: Target, query: str, how_far: str, most: int, width: int | None, expanded: bool) -> Text:
     try:
-        answer = text_of_table(target.answer(query, "latest"), most=most, width=width, expanded=expanded)
+        if target.is_events(query):
+            what, table = "the newest, ", target.tail(query, most)
+        else:
+            what, table = "", target.answer(query, "latest")
+        answer = text_of_table(table, most=most, width=width, expanded=expanded)
     except UserError as error:
-        answer = error.message
-    return Text.assemble((f"{query}: {how_far}", "bold"), "\n\n", answer)
+        what, answer = "", error.message
+    return Text.assemble((f"{query}: {what}{how_far}", "bold"), "\n\n", answer)
 
 
 @contextmanager

@@ -29,6 +29,7 @@ from headrace.runtime.driver.beside.starting_at import AnswerStart
 from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.results.changes import Change
+from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.past import as_of_epoch
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.results.release import Finals, Settled
@@ -174,6 +175,11 @@ class Query(Readable):
     def domain(self) -> TimeDomain:
         """What the answer's instants count."""
         return self.plan.domain
+
+    @property
+    def is_events(self) -> bool:
+        """Whether the answer is a stream of events, whose rows are of an instant each."""
+        return form_of(self.plan).is_events
 
     def to_spark(self, view: View = "history") -> Any:
         """The answer as a Spark data frame of the session that the queries run on.

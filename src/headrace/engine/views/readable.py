@@ -16,6 +16,7 @@ from headrace.engine.views.frames import to_pandas, to_polars
 from headrace.engine.views.plot import chart_of
 from headrace.errors import StoreError, UserError
 from headrace.runtime.journal.gap import Gap
+from headrace.runtime.results.newest import newest_rows
 from headrace.runtime.results.past import as_of_epoch, differences, differences_at, epoch_at, epochs_of
 from headrace.runtime.results.reader import ResultReader
 from headrace.schema import Schema
@@ -47,6 +48,11 @@ class Readable(ABC):
     @abstractmethod
     def domain(self) -> TimeDomain:
         """What the answer's instants count."""
+
+    @property
+    @abstractmethod
+    def is_events(self) -> bool:
+        """Whether the answer is a stream of events, whose rows are of an instant each."""
 
     @abstractmethod
     def _reader(self) -> ResultReader:
@@ -212,6 +218,28 @@ class Readable(ABC):
             UserError: the query yields no stream of instants; or as `history` does.
         """
         return self._read(ResultReader.stream, as_of)
+
+    def tail(self, rows: int = 10, as_of: object = None) -> pa.Table:
+        """The newest rows, the newest one last.
+
+        Of events only the newest epochs are read. Rows are as far as the answer is said, as its changes are:
+        of a query that says what is not final yet the last ones may be taken back.
+
+        Args:
+            rows: so many of them at most.
+            as_of: after which epoch, as of `history`.
+
+        Returns:
+            Where the answer is a stream of events (`is_events`), those of the last instants: the payload and
+            `ts`, as `stream` has them. Else the rows that began last: the payload, `valid_from` and
+            `valid_to`, as `history` has them; one that still holds ends where the answer is said.
+
+        Raises:
+            UserError: the number is below zero; or as `history` does.
+        """
+        if rows < 0:
+            raise UserError(f"there are no {rows} rows", hint="ask for 0 rows or more")
+        return self._read(lambda reader: newest_rows(reader, rows), as_of)
 
     def snapshot(self, at: object, as_of: object = None) -> pa.Table:
         """The content at an instant: an integer, an aware or naive (UTC) datetime, or ISO 8601 text.

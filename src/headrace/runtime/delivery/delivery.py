@@ -173,7 +173,7 @@ class Delivery:
         origin = Origin(
             *(self.attachment.query, self._reader.domain, position.delivery, position.first, position.epoch),
             *(self._start, self._reader.form.schema, self._key, self._reader.change_schema()),
-            is_stream=self._reader.form.steps == (1, 0),
+            is_stream=self._reader.form.is_events,
             most=position.most,
             branch=branch,
         )

@@ -35,6 +35,11 @@ class Form:
     order: tuple[SortKey, ...]
     reads: tuple[str, ...]
 
+    @property
+    def is_events(self) -> bool:
+        """Whether the answer is a stream of events, whose rows are of an instant each."""
+        return self.steps == (1, 0)
+
     def is_like(self, other: Form) -> bool:
         """Whether an answer of one form can go on in the other: with the same columns and instants."""
         return self.unlike(other) is None

@@ -211,8 +211,11 @@ class ResultReader:
         final = self.final()
         rows, times = expanded(final, step, phase)
         order = np.argsort(times, kind="stable")
-        chosen = final.take(rows[order])
-        return self._table(chosen, {"ts": times[order]})
+        return self.stream_table(final.take(rows[order]), times[order])
+
+    def stream_table(self, rows: Batch, instants: Int64Array) -> pa.Table:
+        """Rows and their instants in the form of `stream`."""
+        return self._table(rows, {"ts": instants})
 
     def snapshot(self, instant: int) -> pa.Table:
         """The content at an instant, sorted by the query's ORDER BY, then by payload.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from typing import Final
+from typing import Annotated, Final
 
 import pyarrow as pa
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from headrace.engine import Query
+from headrace.engine import Query as Answer
 from headrace.server.context import By, Ctx
 from headrace.server.errors import RequestError
 from headrace.server.formats import preferred
@@ -56,6 +56,23 @@ async def difference(
     return await context.answered(lambda: query.difference(_number(since), later, instant), form)
 
 
+@router.get("/queries/{name}/tail")
+async def tail(
+    name: str,
+    request: Request,
+    context: Ctx,
+    caller: By,
+    rows: Annotated[int, Query(ge=0)] = 10,
+    as_of: str | None = None,
+) -> Response:
+    """The newest rows, the newest one last: events with their instants, or the rows that began last."""
+    form = preferred(request.headers.get("accept"))
+    query = context.session.query(name, caller)
+    known = None if as_of is None else _number(as_of)
+
+    return await context.answered(lambda: query.tail(rows, known), form)
+
+
 @router.get("/queries/{name}/{view}")
 async def answer(
     name: str, view: ViewName, request: Request, context: Ctx, caller: By, as_of: str | None = None
@@ -68,7 +85,7 @@ async def answer(
     return await context.answered(lambda: _view(query, view, known), form)
 
 
-def _view(query: Query, view: ViewName, as_of: int | str | None) -> pa.Table:
+def _view(query: Answer, view: ViewName, as_of: int | str | None) -> pa.Table:
     match view:
         case ViewName.HISTORY:
             return query.history(as_of)
@@ -80,7 +97,7 @@ def _view(query: Query, view: ViewName, as_of: int | str | None) -> pa.Table:
             return query.epochs()
 
 
-def _snapshot(query: Query, at: str | None, as_of: str | None) -> pa.Table:
+def _snapshot(query: Answer, at: str | None, as_of: str | None) -> pa.Table:
     if at is None and as_of is None:
         return query.latest()
     if at is None:

@@ -7,11 +7,13 @@ from collections import Counter
 from typing import Annotated, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from headrace.engine import Query as Answer
 from headrace.errors import UserError
+from headrace.schema import unique_names
 from headrace.server.context import By, Ctx, ServerContext
 from headrace.server.events import ClientPlace
 from headrace.server.formats import JSON_LINES, written
@@ -43,7 +45,7 @@ async def recent(name: str, context: Ctx, caller: By, rows: RowLimit = 500, past
 def _recent(context: ServerContext, query: Answer, rows: int, past: int) -> bytes:
     kept = context.session.db.served.kept(query)
     place = ClientPlace(kept.start, kept.last, 0, True)
-    history = _newest(query.changes(kept.last), past) if past and kept.last >= kept.start else []
+    history = _past(query, kept.last, past) if past and kept.last >= kept.start else []
     note = None
     try:
         now = query.latest()
@@ -59,6 +61,19 @@ def _recent(context: ServerContext, query: Answer, rows: int, past: int) -> byte
         "past": _list(history),
     }
     return ("{" + ", ".join(f'"{name}": {value}' for name, value in parts.items()) + "}").encode()
+
+
+def _past(query: Answer, epoch: int, most: int) -> list[str]:
+    """The newest rows that were said up to an epoch, as JSON."""
+    if not query.is_events:
+        return _newest(query.changes(epoch), most)
+    rows = query.tail(most, epoch)
+    instants = rows.column(rows.num_columns - 1)
+    payload = rows.select(range(rows.num_columns - 1))
+    unit = pa.scalar(1, instants.type if pa.types.is_integer(instants.type) else pa.duration("us"))
+    *names, begin, end = unique_names([*payload.column_names, "valid_from", "valid_to"])
+    table = pa.table([*payload.columns, instants, pc.add(instants, unit)], [*names, begin, end])
+    return written(table, JSON_LINES).decode().splitlines()
 
 
 def _newest(changes: pa.Table, most: int) -> list[str]:

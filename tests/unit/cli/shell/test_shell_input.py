@@ -42,6 +42,19 @@ def test_answers_while_the_run_goes_on() -> None:
     assert lines[-5:] == ["item t", "---- -", "pen 3", "cup 4", "(2 rows)"]
 
 
+def test_what_is_cut_says_where_the_newest_rows_are() -> None:
+    code, lines, errors = typed(
+        PUSHED + '\\push s [{"ts": 7, "item": "pen", "v": 1}, {"ts": 9, "item": "cup", "v": 2}]\n'
+        "CREATE QUERY pens AS SELECT v FROM s WHERE item = 'pen';\n"
+        '\\push s [{"ts": 10, "item": "pen", "v": 5}, {"ts": 11, "item": "pen", "v": 6}, {"ts": 12}]\n'
+        "\\rows 1\n\\answer pens stream\n\\answer pens tail\n\\answer pens latest\n"
+    )
+    assert (code, errors) == (0, "")
+    first = ["v ts", "- --", "5 10", "(2 rows)", "... and 1 row more: \\rows 2 shows them all"]
+    newest = ["v ts", "- --", "6 11", "(1 row)"]
+    assert lines[:10] == [*first, "\\answer pens tail shows the newest", *newest]
+
+
 def test_parameters_have_values_until_they_are_unset() -> None:
     code, lines, errors = typed(
         "\\set item pen\n\\set least 1.5\n\\set\n"
@@ -105,8 +118,8 @@ def test_ends_with_the_first_error_and_its_place(tmp_path: Path) -> None:
         ("\\set 1 2", "'1=2' is not a parameter with its value", ""),
         ("\\unset x", "the parameter :x has no value", "\\set lists all values"),
         ("\\rows 0", "0 is not a number of rows", "write \\rows 100"),
-        ("\\watch q", "\\watch needs a terminal", "write \\answer q latest"),
-        ("\\answer q lately", "there is no view lately", "ask for history, changes, stream or latest"),
+        ("\\watch q", "\\watch needs a terminal", "write \\answer q latest, or tail"),
+        ("\\answer q lately", "there is no view lately", "ask for history, changes, stream, latest or tail"),
         ("\\answer r", "there is no query r", ""),
         ("\\push s {1}", "the row is not JSON", "write \\push stream"),
         ("\\push s 1", "1 is not a row", ""),

@@ -77,6 +77,14 @@ def test_a_session(typist: Typist, tmp_path: Path) -> None:
     assert "committed" in typist.type('\\push s {"ts": 7, "item": "pen", "v": 1}\r')
     assert "final below 7" in typist.type("\\d q\r")
 
+    # Of a stream of events the newest rows are watched.
+    typist.type("CREATE QUERY pens AS SELECT v FROM s WHERE item = 'pen';\r")
+    typist.type('\\push s [{"ts": 8, "item": "pen", "v": 7}, {"ts": 9, "item": "pen", "v": 8}]\r')
+    typist.process.send("\\watch pens\r")
+    typist.process.expect(r"pens: the newest, .*final below 9")
+    typist.process.sendintr()
+    assert re.search(r"\n7 +8\r\n\(1 row\)", typist.ready())
+
     wrong = typist.type("SELECT item\r FROM nothing;\r")
     assert "2 |  FROM nothing;\r\n          ^" in wrong
     assert "error: there is no stream nothing" in wrong

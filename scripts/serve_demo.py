@@ -46,7 +46,7 @@ def main() -> int:
         storage = options.storage or Path(folder, "store")
         with serving(storage, options.port, options.runner) as server:
             log: deque[str] = deque(maxlen=LINES)
-            url = _url_of(server, log)
+            url = url_of(server, log)
             if url is None:
                 return server.wait(PATIENCE)
             print(f"serving {url}, with {options.rate} bids per second; Ctrl-C stops it", flush=True)
@@ -96,12 +96,13 @@ def serving(storage: Path, port: int, runner: str) -> Iterator[subprocess.Popen[
             server.wait()
 
 
-def _url_of(server: subprocess.Popen[str], log: deque[str]) -> str | None:
+def url_of(server: subprocess.Popen[str], log: deque[str] | None = None) -> str | None:
     """The server's URL, once it takes requests; None where it has ended before. Its log goes on to `log`."""
+    kept: deque[str] = deque(maxlen=LINES) if log is None else log
     assert server.stderr is not None
     for line in server.stderr:
         if found := SERVING.search(line):
-            threading.Thread(target=log.extend, args=[server.stderr], daemon=True).start()
+            threading.Thread(target=kept.extend, args=[server.stderr], daemon=True).start()
             return found[1]
         print(line, end="", file=sys.stderr)
     return None

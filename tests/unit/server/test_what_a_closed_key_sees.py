@@ -68,6 +68,7 @@ ROUTES: Final[dict[str, list[str]]] = {
     "/streams/{name}/rows": [],
     "/streams/{name}/heartbeat": [],
     "/queries/{name}/snapshot": ["/queries/theirs/snapshot?at=1", "/queries/failing/snapshot"],
+    "/queries/{name}/tail": [f"/queries/{one}/tail" for one in QUERIES],
     "/queries/{name}/difference": ["/queries/theirs/difference?since=1"],
     "/queries/{name}/{view}": [
         f"/queries/{one}/{view}"

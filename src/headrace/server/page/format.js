@@ -23,14 +23,20 @@ export function value(found) {
 /** For JSON.stringify: numbers beyond 2**53 with all their digits. */
 export const plain = (_, found) => (typeof found === "bigint" ? String(found) : found);
 
-/** An instant in short: of today the time alone; `end` and numbers unchanged. */
+const LAST = /\.999999Z?$/;
+
+/** An instant in short: of today the time alone; the last one of a window by the one after it; `end` and numbers unchanged. */
 export function instant(found) {
   if (found === null || found === undefined) return "—";
-  if (typeof found !== "string" || !found.endsWith("Z")) return String(found);
-  const [date, time] = found.slice(0, -1).split("T");
+  if (typeof found !== "string" || position(found) === null) return String(found);
+  if (LAST.test(found)) return `just before ${instant(next(found))}`;
+  const [date, time] = found.replace(" ", "T").replace(/Z$/, "").split("T");
   const short = time.replace(/(\.\d{3})\d+$/, "$1");
   return date === new Date().toISOString().slice(0, 10) ? short : `${date} ${short}`;
 }
+
+/** The instant after one that is a microsecond before a second. */
+const next = (found) => new Date(Math.floor(position(found) / 1e3) * 1e3 + 1e3).toISOString().replace(/\.000Z$/, "Z");
 
 /** Where an instant is on an axis: milliseconds of a TIMESTAMP, else the number; null for none and `end`. */
 export function position(found) {

@@ -1,7 +1,7 @@
-// One query's answer, followed: its rows now, and the newest part of its history.
+// One query's answer, followed: its rows now, and the newest part of its history; of events the newest.
 
 import { ServerError, events, get } from "./api.js";
-import { plain } from "./format.js";
+import { plain, position } from "./format.js";
 
 const SHOWN = 200;
 const PAST = 3_000;
@@ -9,8 +9,11 @@ const EVERY = 500;
 
 /** Follow a query's answer until `stop` is called; `changed` is called whenever it has changed. */
 export class Live {
-  constructor(name, changed) {
+  constructor(name, isEvents, changed) {
     this.name = name;
+    this.isEvents = isEvents;
+    this.isLoaded = false;
+    this.isCut = false;
     this.rows = [];
     this.total = 0;
     this.note = "";
@@ -60,6 +63,7 @@ export class Live {
   async start() {
     const found = await get(this.path(`recent?rows=${SHOWN}&past=${PAST}`), this.stopping.signal);
     this.past = new Map();
+    this.isCut = found.past.length >= PAST;
     this.until = null;
     this.problem = null;
     found.past.forEach((row) => this.add(row, 1));
@@ -68,14 +72,14 @@ export class Live {
   }
 
   show(found) {
-    Object.assign(this, { rows: found.rows, total: found.total, note: found.note });
+    Object.assign(this, { rows: found.rows, total: found.total, note: found.note, isLoaded: true });
     this.changed();
   }
 
   take({ final_below: until, rows }) {
     this.until = until ?? this.until;
     for (const { epoch: _, change, ...row } of rows) this.add(row, change);
-    while (this.past.size > PAST) this.past.delete(this.past.keys().next().value);
+    for (; this.past.size > PAST; this.isCut = true) this.past.delete(this.past.keys().next().value);
     this.due ??= setTimeout(() => this.look(), EVERY);
   }
 
@@ -88,12 +92,19 @@ export class Live {
 
   async look() {
     try {
-      this.show(await get(this.path(`recent?rows=${SHOWN}`), this.stopping.signal));
+      if (this.isEvents) this.changed();
+      else this.show(await get(this.path(`recent?rows=${SHOWN}`), this.stopping.signal));
     } catch {
       // The events will say what is wrong.
     } finally {
       this.due = null;
     }
+  }
+
+  /** The events that are here with how often each is there, the newest first. */
+  get newest() {
+    const at = ({ row }) => position(row.valid_from) ?? Infinity;
+    return [...this.past.values()].map((one) => [at(one), one]).sort((a, b) => b[0] - a[0]).map(([, one]) => one);
   }
 
   /** The rows of the history that are here. */

@@ -28,7 +28,7 @@ export const labelText = (found) => (typeof found === "number" || typeof found =
 const labelOf = (row, labels) => labels.map((name) => labelText(row[name])).join(" · ");
 
 /** About `count` round numbers from the first between two numbers on, the last one not below the upper. */
-function roundTicks(low, high, count) {
+export function roundTicks(low, high, count) {
   const rough = (high - low || 1) / count;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough);
@@ -40,7 +40,7 @@ function roundTicks(low, high, count) {
 const TIME_STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 9e5, 18e5, 36e5,
   72e5, 216e5, 432e5, 864e5];
 
-function timeTicks(low, high, count) {
+export function timeTicks(low, high, count) {
   const rough = (high - low) / count;
   const step = TIME_STEPS.find((one) => one >= rough) ?? 864e5 * Math.ceil(rough / 864e5);
   const found = [];
@@ -48,7 +48,7 @@ function timeTicks(low, high, count) {
   return found;
 }
 
-function timeText(at, span) {
+export function timeText(at, span) {
   const iso = new Date(at).toISOString();
   if (span > 2 * 864e5) return iso.slice(5, 10);
   return iso.slice(11, span < 5e3 ? 23 : 19);

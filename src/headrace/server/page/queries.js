@@ -3,17 +3,19 @@
 import { carryOut, remove } from "./api.js";
 import { h, table } from "./dom.js";
 import { filterBox, fits } from "./filter.js";
+import { newestTable } from "./newest.js";
 import { behind, count, instant, isNumeric, number, quoted, rate, value } from "./format.js";
 import { Live } from "./live.js";
 import { ask, say } from "./notices.js";
 import { bars, drawable, labelText, steps } from "./plots.js";
+import { rateFigure } from "./rates.js";
 import { sinksOf } from "./sinks.js";
 import { change, refresh, state, statusOf } from "./state.js";
 import { isTrial } from "./trial.js";
 import { whyPanel } from "./why.js";
 
 let live = null;
-let picked = { form: null, measure: null };
+let picked = { form: null, measure: null, by: null };
 const definitions = new Map();
 
 const address = (name, ...rest) => `#/queries/${[name, ...rest].map(encodeURIComponent).join("/")}`;
@@ -27,14 +29,15 @@ export function render([name, view]) {
 
 /** What is done once a query is shown: its answer is followed, and no other. */
 export function shown([name]) {
-  const exists = state.queries.some((one) => one.name === name);
-  if (live !== null && (live.name !== name || !exists)) {
+  const query = state.queries.find((one) => one.name === name);
+  const exists = query !== undefined;
+  if (live !== null && (live.name !== name || !exists || live.isEvents !== query.events)) {
     live.stop();
     live = null;
-    picked = { form: null, measure: null };
+    picked = { form: null, measure: null, by: null };
   }
   if (exists && live === null) {
-    live = new Live(name, change);
+    live = new Live(name, query.events, change);
     definitions.delete(name);
     carryOut(`SHOW CREATE QUERY ${quoted(name)}`)
       .then(([found]) => definitions.set(name, found.text), () => {}).then(() => change());
@@ -53,7 +56,7 @@ function list(chosen) {
     const status = statusOf("queries", query.name);
     return h("li", { "data-key": query.name }, h("a", { href: address(query.name), "aria-current": query.name === chosen ? "true" : null },
       h("span", { class: "name" }, query.name), mark(query, status),
-      h("small", {}, status === null ? "not running" : `${rate(status.rate)} changes/s`)));
+      h("small", {}, status === null ? "not running" : status.rate === null ? "no rate yet" : `${rate(status.rate)} changes/s`)));
   });
   const waiting = Object.entries(state.waiting);
   return [
@@ -113,7 +116,7 @@ function facts(query, status) {
   const lag = behind(status.heartbeat, status.latest);
   return [
     fact("final below", instant(status.heartbeat)), lag ? fact("lag", lag) : null, fact("changes", number(status.changes)),
-    fact("per second", rate(status.rate)),
+    status.rate === null ? null : fact("per second", rate(status.rate)),
     status.held_by ? fact("held by", h("a", { href: `#/streams/${encodeURIComponent(status.held_by)}` }, status.held_by)) : null,
     status.gaps.length ? fact("gaps", number(status.gaps.length)) : null,
     sinksOf(query.name).length ? fact("goes to", h("a", { href: "#/sinks" }, sinksOf(query.name).join(", "))) : null,
@@ -134,6 +137,13 @@ function buttons(query, view) {
 function answer(query) {
   if (live === null || live.name !== query.name) return null;
   if (live.problem) return h("p", { class: "notice bad" }, live.problem);
+  if (!live.isLoaded) return h("p", { class: "faint", role: "status" }, "The answer is being read.");
+  if (live.isEvents) {
+    return [
+      rateFigure(query.name, live.newest, query.columns, picked.by, live),
+      newestTable(query.name, live.newest, query.columns, live.isCut),
+    ];
+  }
   const { labels } = drawable(query.columns, live.rows);
   const columns = query.columns.map(({ name, type }) => ({ title: name, number: isNumeric(type) && !labels.includes(name) }));
   const text = (name, found) => (found === null ? h("span", { class: "faint" }, "NULL") : labels.includes(name) ? labelText(found) : value(found));
@@ -196,6 +206,10 @@ export const actions = {
   },
   form({ form }) {
     picked.form = form;
+    change();
+  },
+  by(_, select) {
+    picked.by = select.value || null;
     change();
   },
   measure(_, select) {

@@ -70,7 +70,7 @@ function detail(stream) {
       ["Disorder", `${length(status.disorder, isTime)}${status.estimated ? ", estimated" : ""}`],
       ["Set apart", `${count(status.late, "late row")}, ${number(status.rejected)} rejected`],
       ["Retained", status.retained === null ? "nothing" : `${count(status.retained.rows, "row")}, ${bytes(status.retained.size)}, since ${instant(status.retained.since)}`],
-      ["Holds back", held.length ? held.map((query) => h("a", { href: `#/queries/${encodeURIComponent(query.name)}/why` }, `${query.name} `)) : "no query"],
+      ["Holds back", held.length ? held.map((query, place) => [place ? ", " : "", h("a", { href: `#/queries/${encodeURIComponent(query.name)}/why` }, query.name)]) : "no query"],
     );
   }
   return h("section", { class: "panel", "aria-label": `The stream ${stream.name}` },

@@ -22,12 +22,14 @@ from headrace.server.errors import RequestError, response_of
 from headrace.server.guard import App, RequestGuard
 from headrace.server.looks import Looks
 from headrace.server.metrics import Metrics
+from headrace.server.past import Past
 from headrace.server.routes import (
     answers,
     completions,
     events,
     health,
     page,
+    past,
     recent,
     resources,
     rows,
@@ -52,6 +54,7 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
     metrics = Metrics(session.status)
     tails = Tails(session.db, session.limits)
     workshop = Workshop()
+    numbers = Past(session.status)
     supervisor = Supervisor(session, lambda: tails.closing)
     metrics.subscribers.set_function(lambda: tails.clients)
     metrics.busy.set_function(lambda: workshop.busy)
@@ -60,6 +63,7 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with anyio.create_task_group() as group:
             group.start_soon(supervisor.keep_running)
+            group.start_soon(numbers.keep_sampling)
             yield
             group.cancel_scope.cancel()
         tails.close()
@@ -81,10 +85,10 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
     )
     app.state.context = ServerContext(
         session, session.limits, metrics, tails, workshop, Looks(STATUS_SECONDS), supervisor,
-        Shares(THREADS, THREADS // 4, "thread"),
+        numbers, Shares(THREADS, THREADS // 4, "thread"),
     )  # fmt: skip
     # What is asked of a query by a word of its own comes before its views, which have the same form of path.
-    for part in (page, health, statements, completions, events, recent, rows, answers, resources):
+    for part in (page, health, statements, completions, events, past, recent, rows, answers, resources):
         app.include_router(part.router)
     app.add_exception_handler(UserError, _refused)
     app.add_exception_handler(Exception, _refused)

@@ -15,6 +15,7 @@ from headrace.server.formats import check_size, written
 from headrace.server.limits import RequestLimits
 from headrace.server.looks import Looks
 from headrace.server.metrics import Metrics
+from headrace.server.past import Past
 from headrace.server.session import Session
 from headrace.server.supervisor import Supervisor
 from headrace.server.tails import Tails
@@ -42,6 +43,7 @@ class ServerContext:
         workshop: the threads in which requests are carried out.
         looks: at the status, for those who watch it.
         supervisor: begins the run again where it has ended.
+        past: the numbers of the last hour.
         threads: the turns of the keys in the workshop.
     """
 
@@ -52,6 +54,7 @@ class ServerContext:
     workshop: Workshop
     looks: Looks
     supervisor: Supervisor
+    past: Past
     threads: Shares
 
     async def blocking(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

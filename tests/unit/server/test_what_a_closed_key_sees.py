@@ -64,6 +64,7 @@ ROUTES: Final[dict[str, list[str]]] = {
     "/ask": [],
     "/queries/{name}/events": [],
     "/status/events": [],
+    "/status/hour": ["/status/hour"],
     "/queries/{name}/recent": [f"/queries/{one}/recent?past=5" for one in QUERIES],
     "/streams/{name}/rows": [],
     "/streams/{name}/heartbeat": [],

@@ -5,6 +5,7 @@ import { h, table } from "./dom.js";
 import { filterBox, fits } from "./filter.js";
 import { newestTable } from "./newest.js";
 import { behind, count, instant, isNumeric, number, quoted, rate, value } from "./format.js";
+import { hourOf, wholeHour } from "./hour.js";
 import { Live } from "./live.js";
 import { ask, say } from "./notices.js";
 import { bars, drawable, labelText, steps } from "./plots.js";
@@ -91,7 +92,8 @@ function overview() {
     { title: "Query", heads: true }, { title: "State" }, { title: "Changes", number: true }, { title: "Changes/s", number: true },
     { title: "Final below", number: true }, { title: "Lag", number: true }, { title: "Held by" },
   ];
-  return [h("h1", { tabindex: -1 }, "All queries"), rows.length ? table("All queries", columns, rows, { class: "scroll long" })
+  return [h("h1", { tabindex: -1 }, "All queries"), wholeHour(),
+    rows.length ? table("All queries", columns, rows, { class: "scroll long" })
     : h("p", {}, "A query is defined in the ", h("a", { href: "#/editor" }, "editor"), ", and answered from then on.")];
 }
 
@@ -107,6 +109,7 @@ function detail(query, view) {
     query.notes.map((note) => h("p", { class: "notice warn" }, `${note.message}${note.hint ? ` (hint: ${note.hint})` : ""}`)),
     view === "why" ? whyPanel(query.name, status) : null,
     answer(query),
+    hourOf(...(status?.reads ?? []).map((name) => [`In from ${name}`, "streams", name]), ["Changes out", "queries", query.name]),
     definition(query.name),
   ];
 }

@@ -22,7 +22,7 @@ from headrace.server.errors import RequestError, response_of
 from headrace.server.guard import App, RequestGuard
 from headrace.server.looks import Looks
 from headrace.server.metrics import Metrics
-from headrace.server.past import Past
+from headrace.server.past import PastHour
 from headrace.server.routes import (
     answers,
     completions,
@@ -54,7 +54,7 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
     metrics = Metrics(session.status)
     tails = Tails(session.db, session.limits)
     workshop = Workshop()
-    numbers = Past(session.status)
+    numbers = PastHour(session.status)
     supervisor = Supervisor(session, lambda: tails.closing)
     metrics.subscribers.set_function(lambda: tails.clients)
     metrics.busy.set_function(lambda: workshop.busy)

@@ -15,7 +15,7 @@ from headrace.server.formats import check_size, written
 from headrace.server.limits import RequestLimits
 from headrace.server.looks import Looks
 from headrace.server.metrics import Metrics
-from headrace.server.past import Past
+from headrace.server.past import PastHour
 from headrace.server.session import Session
 from headrace.server.supervisor import Supervisor
 from headrace.server.tails import Tails
@@ -54,7 +54,7 @@ class ServerContext:
     workshop: Workshop
     looks: Looks
     supervisor: Supervisor
-    past: Past
+    past: PastHour
     threads: Shares
 
     async def blocking(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -15,7 +15,7 @@ import pytest
 
 from headrace.server import past
 from headrace.server.keys import KeyFile, Role
-from headrace.server.past import SAMPLES, Past, PastRates, by_name
+from headrace.server.past import SAMPLES, PastHour, PastRates, by_name
 from headrace.time import TimeDomain
 from unit.server.serving_for_tests import running
 
@@ -33,10 +33,10 @@ def status(rows: int, changes: int, epoch: int = 0, lag: int | None = None, stre
     )
 
 
-def taken(*found: Any) -> Past:
+def taken(*found: Any) -> PastHour:
     """A past of these statuses, ten seconds apart."""
     left, clock = list(found), count(0, 10)
-    kept = Past(lambda: left.pop(0), lambda: next(clock))
+    kept = PastHour(lambda: left.pop(0), lambda: next(clock))
     for _ in found:
         kept.take()
     return kept
@@ -91,5 +91,5 @@ def test_a_key_sees_the_rates_of_its_names(tmp_path: Path, monkeypatch: pytest.M
             assert seen["rows"] == seen["memory"] == seen["epoch"] == seen["lag"] == []
             schema = every.get("/openapi.json").json()
             described = schema["paths"]["/status/hour"]["get"]["responses"]["200"]["content"]
-            assert described["application/json"]["schema"]["$ref"].endswith("/LastHour")
-            assert schema["components"]["schemas"]["LastHour"]["properties"].keys() == found.keys()
+            assert described["application/json"]["schema"]["$ref"].endswith("/PastHour")
+            assert schema["components"]["schemas"]["PastHour"]["properties"].keys() == found.keys()

@@ -13,7 +13,7 @@ CHECKED = NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/checked-kernels
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve-demo kafka-demo kernels test runs kills check docs docs-serve bench bench-peers spectrum golden soak clean
+.PHONY: help setup demo serve-demo kafka-demo kernels test runs kills newest check docs docs-serve bench bench-peers spectrum golden soak clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -51,6 +51,16 @@ runs: kernels  ## the properties that take long again, with all of their example
 
 kills: kernels  ## the tests that end whole runs at every step, without a JVM and on Spark
 	@$(WITH_JAVA); export JAVA_HOME PATH; pytest -n 3 --dist worksteal -m kills
+
+# Tests in which data frames of pandas come or go.
+FRAMES = tests/unit/engine/test_told_in_python.py tests/unit/test_conversion.py tests/unit/test_first_hour.py \
+	tests/unit/engine/inputs/test_relations.py tests/unit/engine/inputs/test_refreshed_relations.py \
+	tests/unit/engine/views/test_answers_elsewhere.py tests/unit/engine/views/test_stored.py \
+	tests/unit/runtime/sources/test_foreign_types.py tests/unit/runtime/sources/test_tables.py
+
+newest: kernels  ## the tests of data frames with the newest pandas, of which PySpark warns
+	@$(BIN)/python -m pip --disable-pip-version-check install --quiet --no-deps --upgrade --target build/newest 'pandas>=3,<4'
+	PYTHONPATH=build/newest $(BIN)/pytest -n 2 -p no:cacheprovider -m "not spark and not slow" $(FRAMES)
 
 check: setup  ## style, types, import layers, every example of the documentation, and its links
 	$(BIN)/ruff check .

@@ -36,9 +36,10 @@ PARTS: Final = (
     "sinks",
     "editor",
 )
-DEAR: Final = (
-    "CREATE QUERY IF NOT EXISTS dear AS SELECT auction, price, channel FROM bid WHERE price > 1000000"
-)
+EVENTS: Final = """
+CREATE QUERY IF NOT EXISTS dear AS SELECT auction, price, channel FROM bid WHERE price > 1000000;
+ALTER STREAM bid RETAIN 10 MINUTES
+"""
 PATIENCE: Final = 120.0
 """Seconds that a first epoch has, which compiles."""
 
@@ -68,7 +69,7 @@ def main() -> int:
 
 @contextmanager
 def server(url: str | None) -> Iterator[str]:
-    """The server of a URL, or one of the demo's with a stream of events beside."""
+    """The server of a URL, or one of the demo's, with a query of events and rows that are retained."""
     if url is not None:
         yield url
         return
@@ -79,7 +80,7 @@ def server(url: str | None) -> Iterator[str]:
     ):
         found = serve_demo.url_of(process)
         assert found is not None, "the demo is not served"
-        hr.Client(found, timeout=PATIENCE).execute(DEAR)
+        hr.Client(found, timeout=PATIENCE).execute(EVENTS)
         sender = threading.Thread(
             target=serve_demo.send_bids, args=(hr.Client(found, timeout=PATIENCE), 100, stopped)
         )

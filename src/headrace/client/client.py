@@ -224,6 +224,11 @@ class Client:
         """The newest rows, the newest one last; see `Query.tail`."""
         return self._view(query, "tail", rows=rows, as_of=as_of)
 
+    def rows(self, stream: str, newest: int = 10) -> pa.Table:
+        """The newest rows of a stream that are kept by `RETAIN`, the newest one last; see `Database.rows`."""
+        path = f"/streams/{_quoted(stream)}/tail"
+        return _table(self._server.call("GET", path, headers={"Accept": _ARROW}, query={"rows": newest}))
+
     def snapshot(
         self, query: str, at: int | str | datetime | None = None, as_of: int | str | None = None
     ) -> pa.Table:

@@ -545,19 +545,23 @@ class Database(UserCode):
         known = self._core.definitions.catalog.find(stream)
         return self._core.execution.kept_letters(stream if known is None else known.name)
 
-    def rows(self, stream: str) -> pa.Table:
+    def rows(self, stream: str, newest: int | None = None) -> pa.Table:
         """The rows of a stream that are kept by `RETAIN`, in the order of the epochs that took them.
 
         Args:
             stream: its name.
+            newest: so many rows at most, those that came last; all if None.
 
         Raises:
-            UserError: nothing has been run yet, or no rows of such a stream are kept.
+            UserError: nothing has been run yet, or no rows of such a stream are kept; or the number is below
+                zero.
         """
+        if newest is not None and newest < 0:
+            raise UserError(f"there are no {newest} rows", hint="ask for 0 rows or more")
         if self._core.execution is None:
             raise UserError("nothing has been run yet", hint="call run() or start() first")
         known = self._core.definitions.catalog.find(stream)
-        return self._core.execution.rows(stream if known is None else known.name)
+        return self._core.execution.rows(stream if known is None else known.name, newest)
 
     def ask(
         self,

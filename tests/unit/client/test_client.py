@@ -92,6 +92,8 @@ def test_answers_are_arrow_tables(client: hr.Client) -> None:
     assert client.snapshot("q", 4, as_of=1).num_rows == 1
     assert client.tail("q", 1).to_pydict() == expected
     assert client.tail("q", 0).num_rows == 0
+    client.execute("ALTER STREAM s RETAIN ALL")
+    assert client.rows("s").num_rows == 0
     assert client.query("q").more["events"] is False
     assert client.epochs("q")["epoch"].to_pylist()[0] == 1
     assert client.ask("SELECT t + 1 AS u FROM HISTORY OF q").to_pydict() == {"u": [4]}

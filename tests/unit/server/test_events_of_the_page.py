@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
 
+from headrace.server import past
 from unit.server import test_page as pages
 from unit.server.serving_for_tests import running
 from unit.server.test_page import PATIENT, carry_out, needs_browser, push
@@ -29,9 +31,11 @@ INSTANTS = """async (given) => {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running(tmp_path_factory.mktemp("events"), PATIENT) as url:
-        carry_out(url, TEXT)
-        yield url
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(past, "SECONDS", 0.2)
+        with running(tmp_path_factory.mktemp("events"), PATIENT) as url:
+            carry_out(url, TEXT)
+            yield url
 
 
 def measure(url: str, minutes: list[int], room: str = "hall") -> None:
@@ -58,7 +62,7 @@ def test_the_newest_events_are_shown_as_they_come(opened: Callable[..., Page], s
     measure(server, [4, 5], "attic")
     expect(rows).to_have_count(5)
     expect(rows.first).to_have_text("2024-05-01 09:04:00attic35")
-    picture = page.get_by_role("img")
+    picture = page.locator("svg.plot")
     expect(picture).to_have_attribute("aria-label", "Rows of hot per 5 s: 5 rows, at most 1")
     page.get_by_label("by").select_option("room")
     expect(picture).to_have_attribute("aria-label", "Rows of hot per 5 s: 5 rows, at most 1; by hall, attic")
@@ -93,3 +97,24 @@ def test_the_last_instant_of_a_window_is_named_by_its_end(opened: Callable[..., 
         *("just before 2024-05-01 10:00:00", "2024-05-01 09:59:59.999", "just before 2025-01-01 00:00:00"),
         *("999999", "end"),
     ]
+
+
+@needs_browser
+@pytest.mark.slow("drives a browser")
+def test_a_stream_has_its_statement_and_the_rows_that_are_retained(
+    opened: Callable[..., Page], server: str
+) -> None:
+    page = opened(f"{server}/#/streams/reading")
+    expect(page.locator("main")).to_contain_text("the rows of reading are not kept")
+    carry_out(server, "ALTER STREAM reading RETAIN ALL")
+    measure(server, [90, 91], "cellar")
+    rows = page.get_by_role("region", name="Newest rows of reading").locator("tbody tr")
+    expect(rows.first).to_have_text("2024-05-01T10:31:00Zcellar122")
+    page.get_by_text("Definition").click()
+    expect(page.locator("details pre")).to_contain_text("CREATE STREAM reading")
+    # Those that an hour's numbers have are seen there and on the first page.
+    expect(page.get_by_role("img", name=re.compile("Rows in over the last"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("Out by hot over the last"))).to_be_visible()
+    page.goto(f"{server}/#/queries")
+    expect(page.get_by_role("img", name=re.compile("Rows over the last .*: now"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("Memory over the last .*: now .* MB"))).to_be_visible()

@@ -68,6 +68,7 @@ ROUTES: Final[dict[str, list[str]]] = {
     "/queries/{name}/recent": [f"/queries/{one}/recent?past=5" for one in QUERIES],
     "/streams/{name}/rows": [],
     "/streams/{name}/heartbeat": [],
+    "/streams/{name}/tail": ["/streams/r/tail"],
     "/queries/{name}/snapshot": ["/queries/theirs/snapshot?at=1", "/queries/failing/snapshot"],
     "/queries/{name}/tail": [f"/queries/{one}/tail" for one in QUERIES],
     "/queries/{name}/difference": ["/queries/theirs/difference?since=1"],

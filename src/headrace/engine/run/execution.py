@@ -672,8 +672,8 @@ class Execution:
         clock = self._settings.run.clock.now()
         return kept_letters(stream, known, self.run.point(stream), self.store, clock)
 
-    def rows(self, stream: str) -> pa.Table:
-        """The rows of a stream that are kept, in the order in which they came.
+    def rows(self, stream: str, newest: int | None = None) -> pa.Table:
+        """The rows of a stream that are kept, or the newest of them, in the order in which they came.
 
         Raises:
             UserError: nothing says that they are to be kept.
@@ -684,7 +684,7 @@ class Execution:
         while True:
             kept = self.run.point(stream).retained
             try:
-                return all_retained(self.store, kept, all_columns(known))
+                return all_retained(self.store, kept, all_columns(known), newest)
             except StoreError:
                 # Meanwhile an epoch may have let go of a file, or put it together with others.
                 if self.run.point(stream).retained == kept:

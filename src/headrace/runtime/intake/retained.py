@@ -85,18 +85,28 @@ def not_kept(stream: str) -> UserError:
     return UserError(f"the rows of {stream} are not kept", hint=hint)
 
 
-def all_retained(store: Store, retained: Retained | None, schema: Schema) -> pa.Table:
-    """All rows of a stream that are kept, in the order of the epochs that took them.
+def all_retained(
+    store: Store, retained: Retained | None, schema: Schema, newest: int | None = None
+) -> pa.Table:
+    """The rows of a stream that are kept, in the order of the epochs that took them.
 
     Args:
         store: where they are.
         retained: what is kept; None for nothing.
         schema: the columns of the stream.
+        newest: so many of them at most, the last ones, for which no others are read; None for all.
 
     Raises:
         StoreError: a file is missing or damaged.
     """
     files = () if retained is None else retained.files
+    if newest is not None:
+        read, first = 0, len(files)
+        while first and read < newest:
+            first -= 1
+            read += files[first].rows
+        rows = all_retained(store, Retained(files[first:]), schema)
+        return rows.slice(max(0, rows.num_rows - newest))
     tables = [read_retained(store, file, schema.arrow()) for file in files]
     return pa.concat_tables([schema.arrow().empty_table(), *tables])
 

@@ -73,6 +73,17 @@ async def tail(
     return await context.answered(lambda: query.tail(rows, known), form)
 
 
+@router.get("/streams/{name}/tail")
+async def rows_of_stream(
+    name: str, request: Request, context: Ctx, caller: By, rows: Annotated[int, Query(ge=0)] = 10
+) -> Response:
+    """The newest rows of a stream that are kept by RETAIN, the newest one last."""
+    form = preferred(request.headers.get("accept"))
+    stream = context.session.stream(name, caller)
+
+    return await context.answered(lambda: context.session.db.rows(stream.name, rows), form)
+
+
 @router.get("/queries/{name}/{view}")
 async def answer(
     name: str, view: ViewName, request: Request, context: Ctx, caller: By, as_of: str | None = None

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
+from headrace.runtime.intake import retained
 from headrace.runtime.results import newest
 from headrace.runtime.results.reader import ResultReader
 from how_many import examples
@@ -112,3 +114,26 @@ def test_of_long_ago_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(hr.UserError, match="there are no -1 rows"):
             query.tail(-1)
         assert query.tail(2, as_of=50)["v"].to_pylist() == [44, 45]
+
+
+def test_the_newest_rows_of_a_stream_are_the_last_that_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute(f"{STREAM} ALTER STREAM s RETAIN ALL")
+        db.query("SELECT v FROM s")
+        db.start()
+        for ts in range(7):
+            db.push("s", [{"v": 1, "ts": ts}, {"v": 2, "ts": ts}])
+        every = db.rows("s")
+        read: list[int] = []
+        before = retained.read_retained
+
+        def counted(*given: Any) -> pa.Table:
+            read.append(1)
+            return before(*given)
+
+        monkeypatch.setattr(retained, "read_retained", counted)
+        for newest in (0, 1, 3, 14, 20):
+            assert db.rows("s", newest) == every.slice(max(0, 14 - newest))
+        assert len(read) == 0 + 1 + 2 + 7 + 7
+        with pytest.raises(hr.UserError, match="there are no -1 rows"):
+            db.rows("s", -1)

@@ -199,6 +199,21 @@ def format_instant(instant: int, domain: TimeDomain) -> str:
     return f"{text}.{moment.microsecond:06d}Z" if moment.microsecond else f"{text}Z"
 
 
+def in_words(text: str) -> str:
+    """The text of an instant as people say it: the last one before a second by that second.
+
+    Windows end a microsecond before a round instant, which is the first one of the next window:
+    `2024-05-01T09:59:59.999999Z` is `just before 2024-05-01T10:00:00Z`.
+    """
+    if not text.endswith(".999999Z"):
+        return text
+    try:
+        after = datetime.fromisoformat(text) + timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        return text
+    return f"just before {after.replace(tzinfo=None).isoformat()}Z"
+
+
 def format_length(length: int, domain: TimeDomain) -> str:
     """A length of time as text, in the largest unit that divides it: `5 SECONDS`; `5` for integers."""
     if domain is TimeDomain.INTEGER:

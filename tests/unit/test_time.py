@@ -13,6 +13,7 @@ from headrace.time import (
     SystemClock,
     TimeDomain,
     format_instant,
+    in_words,
     make_duration,
     parse_duration,
 )
@@ -121,3 +122,20 @@ def test_clocks() -> None:
     before = datetime.now(UTC)
     now = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=SystemClock().now())
     assert before <= now <= datetime.now(UTC), "microseconds since 1970 in UTC"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("2024-05-01T09:59:59.999999Z", "just before 2024-05-01T10:00:00Z"),
+        ("2024-12-31T23:59:59.999999Z", "just before 2025-01-01T00:00:00Z"),
+        ("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999Z"),
+        ("2024-05-01T09:59:59.999998Z", "2024-05-01T09:59:59.999998Z"),
+        ("2024-05-01T10:00:00Z", "2024-05-01T10:00:00Z"),
+        ("999999", "999999"),
+        ("end", "end"),
+        ("", ""),
+    ],
+)
+def test_the_last_instant_before_a_second_is_said_by_that_second(text: str, said: str) -> None:
+    assert in_words(text) == said

@@ -12,7 +12,7 @@ from headrace.engine.shown.status import instant_text
 from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.journal.inspect import Glance
 from headrace.runtime.writing.texts import count
-from headrace.time import BEGINNING, INFINITY, TimeDomain, format_length
+from headrace.time import BEGINNING, INFINITY, TimeDomain, format_length, in_words
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _operator(one: Mapping[str, Any]) -> OperatorSeen:
 
 
 def _text(instant: object) -> str:
-    return "" if instant is None else str(instant)
+    return "" if instant is None else in_words(str(instant))
 
 
 def _lag(one: Mapping[str, Any]) -> str:
@@ -216,7 +216,7 @@ def _stream_in(seen: Glance, name: str) -> StreamSeen:
     known = BEGINNING not in (found.latest, heartbeat) and heartbeat != INFINITY
     lag = format_length(max(0, found.latest - heartbeat), domain) if known else ""
     return StreamSeen(
-        name, found.rows, found.late, found.rejected, instant_text(heartbeat, domain), lag
+        name, found.rows, found.late, found.rejected, _text(instant_text(heartbeat, domain)), lag
     )  # fmt: skip
 
 
@@ -226,8 +226,8 @@ def _queries_in(seen: Glance) -> Iterator[QuerySeen]:
         domain = seen.description.query_domains.get(name, TimeDomain.INTEGER)
         heartbeat = seen.heartbeats.get(name, BEGINNING)
         horizon = seen.horizons.get(name, heartbeat)
-        said = instant_text(horizon, domain) if horizon > heartbeat else ""
+        said = _text(instant_text(horizon, domain)) if horizon > heartbeat else ""
         note = f"failed: {seen.failed[name][0]}" if name in seen.failed else ""
-        yield QuerySeen(name, emitted.get(name, 0), instant_text(heartbeat, domain), said, "", note)
+        yield QuerySeen(name, emitted.get(name, 0), _text(instant_text(heartbeat, domain)), said, "", note)
     for name, one in sorted(seen.description.paused.items()):
-        yield _paused(name, instant_text(one.heartbeat, one.form.domain), emitted.get(name, 0))
+        yield _paused(name, _text(instant_text(one.heartbeat, one.form.domain)), emitted.get(name, 0))

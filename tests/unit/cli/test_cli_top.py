@@ -195,3 +195,17 @@ def test_mistakes(
     code, _, said = top(*arguments)
     assert code == 2
     assert message in said
+
+
+def test_the_last_instant_of_a_window_is_said_by_its_end(tmp_path: Path) -> None:
+    with hr.connect(runner="inline", storage=tmp_path / "hours") as db:
+        db.execute(
+            "CREATE STREAM s (ts TIMESTAMP) FROM push TIMESTAMP BY ts;"
+            "CREATE QUERY hourly AS SELECT COUNT(*) AS n FROM s [RANGE 1 HOUR SLIDE 1 HOUR]"
+        )
+        db.start()
+        db.push("s", [{"ts": "2024-05-01T09:30:00Z"}, {"ts": "2024-05-01T11:30:00Z"}])
+        said = "just before 2024-05-01T12:00:00Z"
+        assert f"final below {said}" in db["hourly"].described()[2]
+        _, shown, _ = top(tmp_path / "hours", "--once")
+        assert any(line[0] == "hourly" and said in line for line in words(shown))

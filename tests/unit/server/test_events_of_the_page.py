@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from headrace.server import past
 from unit.server import test_page as pages
@@ -118,3 +118,20 @@ def test_a_stream_has_its_statement_and_the_rows_that_are_retained(
     page.goto(f"{server}/#/queries")
     expect(page.get_by_role("img", name=re.compile("Rows over the last .*: now"))).to_be_visible()
     expect(page.get_by_role("img", name=re.compile("Memory over the last .*: now .* MB"))).to_be_visible()
+
+
+@needs_browser
+@pytest.mark.slow("drives a browser")
+def test_what_has_not_been_read_yet_is_not_shown_as_empty(opened: Callable[..., Page], server: str) -> None:
+    page = opened(server)
+    held: list[Route] = []
+    page.route("**/recent*", lambda route: held.append(route))
+    page.goto(f"{server}/#/queries/hourly")
+    main = page.locator("main")
+    expect(main).to_contain_text("The answer is being read.")
+    expect(main).not_to_contain_text("0 rows")
+    expect(main).not_to_contain_text("nothing to draw")
+    for one in held:
+        one.continue_()
+    expect(page.get_by_role("heading", name="Answer")).to_be_visible()
+    expect(main).not_to_contain_text("The answer is being read.")

@@ -20,7 +20,7 @@ from headrace.runtime.results.newest import newest_rows
 from headrace.runtime.results.past import as_of_epoch, differences, differences_at, epoch_at, epochs_of
 from headrace.runtime.results.reader import ResultReader
 from headrace.schema import Schema
-from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
+from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant, in_words
 
 View = Literal["history", "changes", "stream", "latest"]
 """A view of an answer that needs no instant."""
@@ -379,8 +379,10 @@ def _how_far(reader: ResultReader, domain: TimeDomain) -> str:
         return "final"
     final = "nothing is final yet"
     if heartbeat > BEGINNING:
-        final = f"final below {format_instant(heartbeat, domain)}"
-    return f"{final}, said below {format_instant(horizon, domain)}" if horizon > heartbeat else final
+        final = f"final below {in_words(format_instant(heartbeat, domain))}"
+    return (
+        f"{final}, said below {in_words(format_instant(horizon, domain))}" if horizon > heartbeat else final
+    )
 
 
 def check_output(output: str) -> None:

@@ -85,6 +85,18 @@ def test_a_session(typist: Typist, tmp_path: Path) -> None:
     typist.process.sendintr()
     assert re.search(r"\n7 +8\r\n\(1 row\)", typist.ready())
 
+    # The last instant of a window is said by its end, and columns of users are what they are.
+    typist.type(
+        "CREATE STREAM t (at TIMESTAMP) FROM push TIMESTAMP BY at; CREATE QUERY w AS SELECT MAX(at) AS m,\r"
+        " COUNT(*) AS n FROM TUMBLE(TABLE t, DESCRIPTOR(at), INTERVAL '1' HOUR)\r"
+        " GROUP BY window_start, window_end;\r"
+    )
+    typist.type('\\push t [{"at": "2024-05-01T09:59:59.999999Z"}, {"at": "2024-05-01T11:30:00Z"}]\r')
+    typist.process.send("\\watch w\r")
+    typist.process.expect(r"2024-05-01T09:59:59.999999Z +1 +just before 2024-05-01T10:00:00Z")
+    typist.process.sendintr()
+    typist.ready()
+
     wrong = typist.type("SELECT item\r FROM nothing;\r")
     assert "2 |  FROM nothing;\r\n          ^" in wrong
     assert "error: there is no stream nothing" in wrong

@@ -7,17 +7,22 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
+import pyarrow as pa
 import typer
 from rich.console import Console, Group
 from rich.live import Live
+from rich.text import Text
 
 from headrace.cli.errors import reported
 from headrace.cli.glances import OperatorOrder, StatusGlance, picture
 from headrace.cli.remote import StorageOption, Url, client_of, folder_of, folder_or_url
 from headrace.cli.seen import Seen, seen_in_status, seen_in_store
+from headrace.cli.shell.tables import text_of_table, with_instants_in_words
+from headrace.engine.stored import open_store
 from headrace.errors import UserError
 from headrace.runtime.journal.inspect import glance
 from headrace.runtime.journal.look import Version, left, mark, unmark
@@ -26,6 +31,8 @@ _PLAIN_WIDTH: Final = 160
 """So many characters a line has where no terminal says how many fit."""
 _PATIENCE: Final = 1.5
 """So many seconds a process has to answer, or to leave another look."""
+Newest = Callable[[str, int], pa.Table]
+"""Gives so many of the newest rows of the answer of a query of a name."""
 _AROUND: Final = 5
 """So many lines of a table are not rows of it."""
 
@@ -41,6 +48,9 @@ def top(
     by: Annotated[
         OperatorOrder, typer.Option(help="What operators are in order of.")
     ] = OperatorOrder.SECONDS,
+    tail: Annotated[
+        str | None, typer.Option(metavar="QUERY", help="Show the newest rows of its answer, too.")
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Look once, print it, and exit.")] = False,
 ) -> None:
     """Show the streams, queries and operators of a durable store or a server, again and again until Ctrl-C.
@@ -51,18 +61,43 @@ def top(
     with reported():
         if interval <= 0 or rows <= 0:
             raise UserError("--interval and --rows must be above 0")
-        with _looking_at(folder_of(folder, storage), url) as look:
-            first = look()
+        with _looking_at(folder_of(folder, storage), url) as (look, newest):
+            first, followed = look(), None if tail is None else FollowedAnswer(tail, newest)
             if once or not sys.stdout.isatty():
-                width = None if sys.stdout.isatty() else _PLAIN_WIDTH
-                Console(width=width, highlight=False).print(picture(None, first, rows, by))
+                console = Console(width=None if sys.stdout.isatty() else _PLAIN_WIDTH, highlight=False)
+                console.print(picture(None, first, rows, by))
+                if followed is not None:
+                    console.print(followed.picture(rows, console.width))
                 return
-            _watch(first, look, interval, rows, by)
+            _watch(first, look, interval, rows, by, followed)
+
+
+@dataclass(frozen=True)
+class FollowedAnswer:
+    """A query whose newest rows are shown.
+
+    Attributes:
+        query: its name.
+        newest: gives so many rows of a query's answer.
+    """
+
+    query: str
+    newest: Newest
+
+    def picture(self, rows: int, width: int) -> Text:
+        """The rows, or why there are none.
+
+        Raises:
+            UserError: there is no such query.
+        """
+        found = with_instants_in_words(self.newest(self.query, rows))
+        text = text_of_table(found, most=rows, width=width, expanded=False)
+        return Text.assemble((f"the newest rows of {self.query}", "bold"), "\n", text)
 
 
 @contextmanager
-def _looking_at(folder: Path | None, url: str | None) -> Iterator[Callable[[], StatusGlance]]:
-    """What looks each time.
+def _looking_at(folder: Path | None, url: str | None) -> Iterator[tuple[Callable[[], StatusGlance], Newest]]:
+    """What looks each time, and what gives the newest rows of an answer.
 
     Raises:
         UserError: neither a folder nor a URL is given, or both.
@@ -70,10 +105,13 @@ def _looking_at(folder: Path | None, url: str | None) -> Iterator[Callable[[], S
     place = folder_or_url(folder, url)
     if isinstance(place, str):
         client = client_of(place)
-        yield lambda: StatusGlance(seen_in_status(client.url, client.status()), time.monotonic())
+        yield lambda: StatusGlance(seen_in_status(client.url, client.status()), time.monotonic()), client.tail
         return
     with closing(StoreWatcher(place)) as store:
-        yield lambda: StatusGlance(store.look(), time.monotonic())
+        yield (
+            lambda: StatusGlance(store.look(), time.monotonic()),
+            lambda query, rows: open_store(place)[query].tail(rows),
+        )
 
 
 class StoreWatcher:
@@ -135,25 +173,37 @@ def _has_process(folder: Path) -> bool:
 
 
 def _watch(
-    first: StatusGlance, look: Callable[[], StatusGlance], interval: float, rows: int, by: OperatorOrder
+    first: StatusGlance,
+    look: Callable[[], StatusGlance],
+    interval: float,
+    rows: int,
+    by: OperatorOrder,
+    followed: FollowedAnswer | None,
 ) -> None:
     before: StatusGlance | None = None
     now, console = first, Console()
     with Live(
-        _fitting(None, first, rows, by, console), console=console, screen=True, auto_refresh=False
+        _fitting(None, first, rows, by, console, followed), console=console, screen=True, auto_refresh=False
     ) as live:
         try:
             while True:
                 time.sleep(interval)
                 before, now = now, look()
-                live.update(_fitting(before, now, rows, by, console), refresh=True)
+                live.update(_fitting(before, now, rows, by, console, followed), refresh=True)
         except KeyboardInterrupt:
             return
 
 
 def _fitting(
-    before: StatusGlance | None, now: StatusGlance, rows: int, by: OperatorOrder, console: Console
+    before: StatusGlance | None,
+    now: StatusGlance,
+    rows: int,
+    by: OperatorOrder,
+    console: Console,
+    followed: FollowedAnswer | None,
 ) -> Group:
     """A picture that is no higher than the terminal."""
-    room = (console.height - 1 - len(now.seen.notes)) // 3 - _AROUND
-    return picture(before, now, max(1, min(rows, room)), by, fills=True)
+    room = (console.height - 1 - len(now.seen.notes)) // (3 if followed is None else 4) - _AROUND
+    most = max(1, min(rows, room))
+    found = picture(before, now, most, by, fills=True)
+    return found if followed is None else Group(found, followed.picture(most, console.width))

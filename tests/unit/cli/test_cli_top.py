@@ -209,3 +209,17 @@ def test_the_last_instant_of_a_window_is_said_by_its_end(tmp_path: Path) -> None
         assert f"final below {said}" in db["hourly"].described()[2]
         _, shown, _ = top(tmp_path / "hours", "--once")
         assert any(line[0] == "hourly" and said in line for line in words(shown))
+        code, shown, _ = top(tmp_path / "hours", "--once", "--tail", "hourly", "--rows", 1)
+        newest = ["1", "just before 2024-05-01T10:00:00Z", "just before 2024-05-01T11:00:00Z"]
+        assert (code, words(shown)[-5:]) == (
+            0,
+            [
+                ["the newest rows of hourly"],
+                ["n", "valid_from", "valid_to"],
+                words(shown)[-3],
+                newest,
+                ["(1 row)"],
+            ],
+        )
+        code, _, errors = top(tmp_path / "hours", "--once", "--tail", "nothing")
+        assert (code, "there is no query nothing" in errors) == (2, True)

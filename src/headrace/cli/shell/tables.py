@@ -10,6 +10,8 @@ import pyarrow as pa
 from headrace.cli.output import with_open_ends
 from headrace.runtime.writing.tables import write_table
 from headrace.runtime.writing.texts import count, shown_texts
+from headrace.schema import STRING
+from headrace.time import in_words
 
 
 def text_of_table(table: pa.Table, *, most: int, width: int | None, expanded: bool) -> str:
@@ -39,6 +41,18 @@ def with_empty_ends(table: pa.Table) -> pa.Table:
     if "valid_to" not in table.column_names:
         return table
     return with_open_ends(table, table.column_names.index("valid_to") - table.num_columns)
+
+
+def with_instants_in_words(rows: pa.Table) -> pa.Table:
+    """The newest rows of an answer with their instants as people say them, which are no column of users."""
+    own = 2 if rows.column_names[-1].startswith("valid_to") else 1
+    for place in range(rows.num_columns - own, rows.num_columns):
+        instants = rows.column(place)
+        if pa.types.is_timestamp(instants.type):
+            shown = zip(shown_texts(instants.combine_chunks()).to_pylist(), instants.is_valid(), strict=True)
+            texts = [in_words(text) if known.as_py() else None for text, known in shown]
+            rows = rows.set_column(place, rows.column_names[place], pa.array(texts, STRING))
+    return rows
 
 
 def _expanded(table: pa.Table) -> Iterator[str]:

@@ -8,18 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-import pyarrow as pa
 from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
 from headrace.cli.shell.screen import Screen
-from headrace.cli.shell.tables import text_of_table
+from headrace.cli.shell.tables import text_of_table, with_instants_in_words
 from headrace.cli.shell.target import Target
 from headrace.errors import UserError
-from headrace.runtime.writing.texts import shown_texts
-from headrace.schema import STRING
-from headrace.time import in_words
 
 _SECONDS: Final = 0.1
 """How often it is asked whether there is something new."""
@@ -58,23 +54,13 @@ def watch(target: Target, query: str, screen: Screen, most: int, *, expanded: bo
 def _now(target: Target, query: str, how_far: str, most: int, width: int | None, expanded: bool) -> Text:
     try:
         if target.is_events(query):
-            what, table = "the newest, ", _with_instants_in_words(target.tail(query, most))
+            what, table = "the newest, ", with_instants_in_words(target.tail(query, most))
         else:
             what, table = "", target.answer(query, "latest")
         answer = text_of_table(table, most=most, width=width, expanded=expanded)
     except UserError as error:
         what, answer = "", error.message
     return Text.assemble((f"{query}: {what}{how_far}", "bold"), "\n\n", answer)
-
-
-def _with_instants_in_words(events: pa.Table) -> pa.Table:
-    """Events with their instants, which are the last column, as people say them."""
-    place = events.num_columns - 1
-    instants = events.column(place)
-    if not pa.types.is_timestamp(instants.type):
-        return events
-    texts = [in_words(text) for text in shown_texts(instants.combine_chunks()).to_pylist()]
-    return events.set_column(place, events.column_names[place], pa.array(texts, STRING))
 
 
 @contextmanager

@@ -86,7 +86,7 @@ def test_top_of_a_server_has_rates(tmp_path: Path) -> None:
     """What two looks differ in is that of streams, queries and operators in so many seconds."""
     with running(tmp_path) as url:
         assert called("shell", "--url", url, typed=TEXT)[0] == 0
-        with _looking_at(None, url) as look:
+        with _looking_at(None, url) as (look, _):
             before = look()
             rows = ", ".join(f'{{"ts": {ts}, "item": "ink", "v": 1}}' for ts in range(20, 60))
             assert called("shell", "--url", url, typed=f"\\push s [{rows}]\n")[0] == 0

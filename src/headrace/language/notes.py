@@ -21,6 +21,7 @@ from headrace.errors import Position
 from headrace.language.binding.scalars.aggregate_calls import aggregate_parts
 from headrace.language.binding.scalars.clock_calls import asks_clock
 from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo, StreamInfo
+from headrace.language.compared_texts import compared_texts
 from headrace.language.defaults import Defaults
 from headrace.language.dialect import Nested, position_of
 from headrace.language.references import tables_named
@@ -74,7 +75,14 @@ def notes_of(query: QuerySyntax, catalog: Catalog, plan: Plan) -> tuple[Note, ..
     """
     reader = _Reader(catalog)
     reader.query(query, {})
-    return (*reader.notes, *_growing(query, catalog, plan))
+    return (*reader.notes, *_growing(query, catalog, plan), *_of_texts(query, catalog))
+
+
+def _of_texts(query: QuerySyntax, catalog: Catalog) -> Iterator[Note]:
+    """Notes on columns of texts that are compared with numbers."""
+    for node, name, number in compared_texts(query, catalog):
+        message = f"{name} is a STRING: rows in which it is no number cannot take part"
+        yield Note(message, position_of(node), f"write '{number}' to compare texts")
 
 
 def _growing(query: QuerySyntax, catalog: Catalog, plan: Plan) -> Iterator[Note]:

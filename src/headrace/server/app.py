@@ -20,16 +20,16 @@ from headrace.server.access import Door
 from headrace.server.context import STATUS_SECONDS, ServerContext
 from headrace.server.errors import RequestError, response_of
 from headrace.server.guard import App, RequestGuard
+from headrace.server.hour import SampledHour
 from headrace.server.looks import Looks
 from headrace.server.metrics import Metrics
-from headrace.server.past import PastHour
 from headrace.server.routes import (
     answers,
     completions,
     events,
     health,
+    hour,
     page,
-    past,
     recent,
     resources,
     rows,
@@ -54,7 +54,7 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
     metrics = Metrics(session.status)
     tails = Tails(session.db, session.limits)
     workshop = Workshop()
-    numbers = PastHour(session.status)
+    numbers = SampledHour(session.status)
     supervisor = Supervisor(session, lambda: tails.closing)
     metrics.subscribers.set_function(lambda: tails.clients)
     metrics.busy.set_function(lambda: workshop.busy)
@@ -88,7 +88,7 @@ def create_app(session: Session, door: Door) -> tuple[App, Tails]:
         numbers, Shares(THREADS, THREADS // 4, "thread"),
     )  # fmt: skip
     # What is asked of a query by a word of its own comes before its views, which have the same form of path.
-    for part in (page, health, statements, completions, events, past, recent, rows, answers, resources):
+    for part in (page, health, statements, completions, events, hour, recent, rows, answers, resources):
         app.include_router(part.router)
     app.add_exception_handler(UserError, _refused)
     app.add_exception_handler(Exception, _refused)

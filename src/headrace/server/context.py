@@ -12,10 +12,10 @@ from starlette.responses import Response
 
 from headrace.server.access import Caller, unauthorized
 from headrace.server.formats import check_size, written
+from headrace.server.hour import SampledHour
 from headrace.server.limits import RequestLimits
 from headrace.server.looks import Looks
 from headrace.server.metrics import Metrics
-from headrace.server.past import PastHour
 from headrace.server.session import Session
 from headrace.server.supervisor import Supervisor
 from headrace.server.tails import Tails
@@ -43,7 +43,7 @@ class ServerContext:
         workshop: the threads in which requests are carried out.
         looks: at the status, for those who watch it.
         supervisor: begins the run again where it has ended.
-        past: the numbers of the last hour.
+        hour: the numbers of the last hour.
         threads: the turns of the keys in the workshop.
     """
 
@@ -54,7 +54,7 @@ class ServerContext:
     workshop: Workshop
     looks: Looks
     supervisor: Supervisor
-    past: PastHour
+    hour: SampledHour
     threads: Shares
 
     async def blocking(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from headrace.server import past
+from headrace.server import hour
 from unit.server import test_page as pages
 from unit.server.serving_for_tests import running
 from unit.server.test_page import PATIENT, carry_out, needs_browser, push
@@ -32,7 +32,7 @@ INSTANTS = """async (given) => {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(past, "SECONDS", 0.2)
+        patched.setattr(hour, "SECONDS", 0.2)
         with running(tmp_path_factory.mktemp("events"), PATIENT) as url:
             carry_out(url, TEXT)
             yield url

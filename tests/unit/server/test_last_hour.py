@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
-from headrace.server import past
+from headrace.server import hour
+from headrace.server.hour import SAMPLES, PastRates, SampledHour, by_name
 from headrace.server.keys import KeyFile, Role
-from headrace.server.past import SAMPLES, PastHour, PastRates, by_name
 from headrace.time import TimeDomain
 from unit.server.serving_for_tests import running
 
@@ -33,10 +33,10 @@ def status(rows: int, changes: int, epoch: int = 0, lag: int | None = None, stre
     )
 
 
-def taken(*found: Any) -> PastHour:
-    """A past of these statuses, ten seconds apart."""
+def taken(*found: Any) -> SampledHour:
+    """An hour of these statuses, ten seconds apart."""
     left, clock = list(found), count(0, 10)
-    kept = PastHour(lambda: left.pop(0), lambda: next(clock))
+    kept = SampledHour(lambda: left.pop(0), lambda: next(clock))
     for _ in found:
         kept.take()
     return kept
@@ -68,7 +68,7 @@ def test_an_hour_of_many_names_is_small() -> None:
 
 
 def test_a_key_sees_the_rates_of_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(past, "SECONDS", 0.05)
+    monkeypatch.setattr(hour, "SECONDS", 0.05)
     file = KeyFile(tmp_path / "keys.json")
     keys = file.add("ann", Role.ADMIN), file.add("only", Role.READ, ("r", "q"))
     text = """CREATE STREAM r (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts;
@@ -91,5 +91,5 @@ def test_a_key_sees_the_rates_of_its_names(tmp_path: Path, monkeypatch: pytest.M
             assert seen["rows"] == seen["memory"] == seen["epoch"] == seen["lag"] == []
             schema = every.get("/openapi.json").json()
             described = schema["paths"]["/status/hour"]["get"]["responses"]["200"]["content"]
-            assert described["application/json"]["schema"]["$ref"].endswith("/PastHour")
-            assert schema["components"]["schemas"]["PastHour"]["properties"].keys() == found.keys()
+            assert described["application/json"]["schema"]["$ref"].endswith("/LastHour")
+            assert schema["components"]["schemas"]["LastHour"]["properties"].keys() == found.keys()

@@ -128,7 +128,8 @@ function frame(name, measure, { all, shown, pieces, low, high, isTime }) {
   const along = (isTime ? timeTicks(low, high, 6) : roundTicks(low, high, 6).filter((at) => at <= high)).map((at) => s("text",
     { class: "tick", x: x(at), y: height - 8, "text-anchor": "middle" }, isTime ? timeText(at, high - low) : number(at)));
   const colours = coloursOf(name, shown.map(([label]) => label));
-  const lines = shown.map(([label, found]) => s("path", { class: `series c${colours.get(label)}`, d: pathOf(found, x, y) }));
+  const lines = shown.map(([label, found]) => s("path", { class: `series c${colours.get(label)}`, d: pathOf(found, x, y) },
+    s("title", {}, `${label || measure}: ${number(found[found.length - 1].y)} at the end`)));
   const legend = shown.length > 1 ? shown.map(([label], index) => [
     s("rect", { class: `key c${colours.get(label)}`, x: WIDTH - right + 12, y: top + index * 18, width: 10, height: 10 }),
     s("text", { class: "tick", x: WIDTH - right + 28, y: top + 9 + index * 18 }, cut(label, 16)),

@@ -69,7 +69,7 @@ class _Counts:
     queries: Mapping[str, int]
 
 
-class PastHour:
+class SampledHour:
     """The samples of the last hour: some hundred kB, whatever is defined.
 
     Args:

@@ -9,7 +9,7 @@ from typing import Final
 from fastapi import APIRouter
 
 from headrace.server.context import By, Ctx
-from headrace.server.past import SECONDS, by_name
+from headrace.server.hour import SECONDS, by_name
 
 router: Final = APIRouter(tags=["status"])
 
@@ -42,7 +42,7 @@ class LastHour:
 @router.get("/status/hour")
 async def hour(context: Ctx, caller: By) -> LastHour:
     """The numbers of the last hour; for a key of some names those of its streams and queries alone."""
-    samples = context.past.samples
+    samples = context.hour.samples
     whole = samples if caller.only is None else ()
     return LastHour(
         SECONDS,

@@ -151,7 +151,7 @@ _UNTIMED: Final = _Untimed()
 
 
 def untimed_seconds() -> float:
-    """How long `untimed` work has taken in this process so far, that of several threads added."""
+    """The seconds that `untimed` work has taken in this process so far, those of several threads added."""
     return _UNTIMED.seconds()
 
 

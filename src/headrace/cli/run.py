@@ -56,14 +56,14 @@ class RunnerChoice(StrEnum):
 
 @dataclass(frozen=True)
 class _MostLetters:
-    """How many rows may be unable to take part: a number, or a share in percent; None for any number."""
+    """The rows that may be unable to take part: a number, or a share in percent; None for any number."""
 
     rows: int | None = None
     percent: float | None = None
 
     @classmethod
     def of(cls, text: str | None) -> _MostLetters:
-        """What the option says: `5` or `2.5%`.
+        """The meaning of the option: `5` or `2.5%`.
 
         Raises:
             UserError: it is neither a number of rows nor a share.

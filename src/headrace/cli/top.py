@@ -97,7 +97,7 @@ class FollowedAnswer:
 
 @contextmanager
 def _looking_at(folder: Path | None, url: str | None) -> Iterator[tuple[Callable[[], StatusGlance], Newest]]:
-    """What looks each time, and what gives the newest rows of an answer.
+    """A function that looks each time, and one that gives the newest rows of an answer.
 
     Raises:
         UserError: neither a folder nor a URL is given, or both.

@@ -67,7 +67,7 @@ def loaded(module: str) -> Any:
 
 @cache
 def compiling() -> Compiling:
-    """What compiles kernels, and knows where they are kept."""
+    """The compiler of kernels, which knows where they are kept."""
     return Compiling(loaded("numba"))
 
 

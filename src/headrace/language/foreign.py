@@ -101,7 +101,7 @@ def _without_value(before: Token | None, colon: Token, name: str) -> tuple[str, 
 
 
 def _without_json(tokens: Sequence[Token], index: int) -> tuple[str, str]:
-    """What is wrong with `column ->> 'field'`."""
+    """The message and the hint for `column ->> 'field'`."""
     before, after = (tokens[at].text if 0 <= at < len(tokens) else "" for at in (index - 1, index + 1))
     text, field = (
         part if part.isidentifier() else other for part, other in ((before, "x"), (after, "field"))

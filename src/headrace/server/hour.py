@@ -30,7 +30,7 @@ _NAMES: Final = 256
 
 @dataclass(frozen=True)
 class PastRates:
-    """What was there per second between two samples; those of names in one array."""
+    """Numbers per second between two samples; those of names in one array."""
 
     names: tuple[str, ...]
     rates: array[float]
@@ -38,7 +38,7 @@ class PastRates:
 
 @dataclass(frozen=True)
 class PastSample:
-    """What was there at a moment, and since the sample before.
+    """Numbers at a moment, and since the sample before.
 
     Attributes:
         at: when it was taken (seconds since 1970).
@@ -60,7 +60,7 @@ class PastSample:
 
 @dataclass(frozen=True)
 class _Counts:
-    """What only grows, at a moment (seconds of a clock that only goes forward)."""
+    """Numbers that only grow, at a moment (seconds of a clock that only goes forward)."""
 
     at: float
     epoch: int

@@ -409,7 +409,7 @@ class Core:
         return self.compiler.compiled(asked, policy.visible(self.catalog_of(given)), decide)
 
     def catalog_of(self, given: Definition | None = None) -> Catalog:
-        """What FROM can name.
+        """The catalog of all that FROM can name.
 
         Args:
             given: without columns of streams that came after what a store has under the name of this.

@@ -129,7 +129,7 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
 
 
 def _asked(core: Core, statement: Reoptimize | RefreshRelation | Replay, policy: Policy) -> str:
-    """What a run has done that was asked to look once more at plans, a relation or dead letters."""
+    """The report of a run that was asked to look once more at plans, a relation or dead letters."""
     match statement:
         case Reoptimize(query=name, position=position):
             policy.check_change("ALTER QUERY", position)

@@ -92,7 +92,7 @@ _VIEWS_OF_QUERIES: Final = ("HISTORY", "CHANGES", "STREAM", "EPOCHS")
 _VIEWS: Final = {
     **dict.fromkeys(_VIEWS_OF_QUERIES, "query"), "ROWS": "stream", "LETTERS": "stream",
 }  # fmt: skip
-"""What a question can name besides, and what it is of."""
+"""Views that a question can name besides, and what they are of."""
 _OPERANDS: Final = (
     *("CASE", "CAST", "DATE", "DISTINCT", "EXISTS", "FALSE", "INTERVAL", "NOT", "NULL", "ORDER BY"),
     *("PARTITION BY", "SELECT", "TIMESTAMP", "TRUE", "TRY_CAST", "END", "ELSE", "WHEN"),
@@ -112,7 +112,7 @@ _AFTER: Final = {
 """The words that come in expressions after some words only."""
 """The words that come in expressions, at the place of an operand and elsewhere."""
 _BEHIND: Final = ((), ("(",), ("JOIN",), ("1",), ("PRECEDING",))
-"""What words may need behind them, so that they are what they are."""
+"""Words with those that they may need behind them."""
 _SECOND: Final = {"GROUP": "BY", "ORDER": "BY", "PARTITION": "BY", "WITHIN": "GROUP", "CURRENT": "ROW"}
 """The words that the grammar knows with another one behind alone."""
 _WRITTEN: Final = re.compile(r"\w|'")

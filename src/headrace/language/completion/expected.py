@@ -1,4 +1,4 @@
-"""What the grammar takes at the end of a text: the parser reads it, and what it asks for there is noted."""
+"""Words that the grammar takes at the end of a text: the parser reads it, and its questions are noted."""
 
 from __future__ import annotations
 

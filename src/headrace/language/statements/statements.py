@@ -397,7 +397,7 @@ Defining = (
     | DropQuery
     | DropSink
 )
-"""What defines something under a name, or takes it away."""
+"""Statements that define something under a name, or take it away."""
 
 Statement = (
     CreateStream

@@ -56,7 +56,7 @@ def _newest_events(reader: ResultReader, most: int) -> pa.Table:
 
 
 def _said_since(reader: ResultReader, place: int) -> Batch:
-    """What the epochs from a place on have released, of which some may have been yielded before."""
+    """Rows that the epochs from a place on have released, of which some may have been yielded before."""
     begin = reader.epochs[place]
     since = begin.since.get(reader.name, begin.epoch)
     release, found = Release(reader.form.schema), list[Batch]()

@@ -22,7 +22,7 @@ _FOREIGN: Final = {
 """What other systems show, and what to write instead."""
 
 OPTIONS: Final = ("dialect", *(option.value for option in Option))
-"""What SET sets."""
+"""The options of SET."""
 _RUN: Final = "options of a stream go into its OPTIONS (...), all others of a run onto the command line"
 
 _SYNONYMS: Final = {

@@ -26,7 +26,7 @@ def some(cases: Iterable[Value], every: int = 3) -> list[Value]:
     return list(cases)[:: how_many(every, 1)]
 
 
-def examples(few: int, many: int = 50, **others: Any) -> Callable[[Test], Test]:
+def examples(few: int, many: int = 36, **others: Any) -> Callable[[Test], Test]:
     """Marks a property that takes long, or that runs whole queries.
 
     Args:

@@ -22,7 +22,7 @@ def test_a_call_that_fails_changes_no_answer(plain: Outcome) -> None:
     assert not plain.broken, plain.broken
     assert set(plain.answers) == {"sums", "pairs", "counts", "files", "repeats", "table"}
     assert plain.answers["repeats"] == 1
-    for case in spread(plain, how_many(15, 60)):
+    for case in spread(plain, how_many(15, 40)):
         outcome = outcome_of(case)
         assert not judged(outcome, plain), (str(case.call), case.kind, judged(outcome, plain))
 
@@ -54,7 +54,7 @@ def test_an_error_says_what_helps(name: str, path: str, kind: str, said: str, pl
 def test_a_file_that_cannot_be_looked_at_is_read_later(plain: Outcome) -> None:
     """The looks at followed files and their folder, where they are defined, polled and opened."""
     calls = [call for call in plain.calls if call.name == "stat" and call.path in ("files", "files/N.json")]
-    for call in Random(SEED).sample(calls, how_many(4, 20)):
+    for call in Random(SEED).sample(calls, how_many(4, 12)):
         outcome = outcome_of(Case(call, "EIO"))
         assert not judged(outcome, plain), (str(call), judged(outcome, plain))
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +20,7 @@ from headrace.engine.shown.status import Status
 from headrace.errors import UserError
 from headrace.time import TimeDomain
 
+_LOG: Final = logging.getLogger("headrace")
 SECONDS: Final = 10.0
 """Between two samples."""
 SAMPLES: Final = 360
@@ -91,11 +92,18 @@ class SampledHour:
         return tuple(self._samples)
 
     async def keep_sampling(self) -> None:
-        """Take a sample every few seconds until it is cancelled."""
+        """Take a sample every few seconds until it is cancelled.
+
+        Whatever goes wrong ends no server: it is logged once, and the next sample is tried.
+        """
+        failed = False
         while True:
-            # What cannot be asked now may be the next time.
-            with suppress(UserError):
+            try:
                 await anyio.to_thread.run_sync(self.take)
+            except Exception as error:
+                if not failed and not isinstance(error, UserError):
+                    _LOG.exception("the numbers of the last hour cannot be taken")
+                    failed = True
             await anyio.sleep(SECONDS)
 
     def take(self) -> None:
@@ -113,7 +121,7 @@ class SampledHour:
             {one.name: one.changes for one in status.queries},
         )
         before, self._before = self._before, counts
-        if before is None:
+        if before is None or now <= before.at:
             return
         last = self._samples[-1] if self._samples else None
         passed = now - before.at

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 
@@ -93,3 +94,19 @@ def test_a_key_sees_the_rates_of_its_names(tmp_path: Path, monkeypatch: pytest.M
             described = schema["paths"]["/status/hour"]["get"]["responses"]["200"]["content"]
             assert described["application/json"]["schema"]["$ref"].endswith("/LastHour")
             assert schema["components"]["schemas"]["LastHour"]["properties"].keys() == found.keys()
+
+
+def test_a_sample_that_fails_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = list[int]()
+
+    def status() -> None:
+        calls.append(1)
+        raise RuntimeError("nobody has foreseen this")
+
+    async def some() -> None:
+        with anyio.move_on_after(1):
+            await SampledHour(status).keep_sampling()
+
+    monkeypatch.setattr("headrace.server.hour.SECONDS", 0.01)
+    anyio.run(some)
+    assert len(calls) > 2

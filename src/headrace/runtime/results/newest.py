@@ -34,7 +34,8 @@ def newest_rows(reader: ResultReader, most: int) -> pa.Table:
     if reader.form.is_events:
         return _newest_events(reader, most)
     said = canonical(clip(reader.content(), max(reader.heartbeat, reader.horizon)))
-    return reader.history_table(said.slice(max(0, len(said) - most), most))
+    begin = max(0, len(said) - most)
+    return reader.history_table(said.slice(begin, len(said) - begin))
 
 
 def _newest_events(reader: ResultReader, most: int) -> pa.Table:
@@ -52,7 +53,7 @@ def _newest_events(reader: ResultReader, most: int) -> pa.Table:
     else:
         rows, instants = _events_of(reader.content())
     begin = max(0, len(instants) - most)
-    return reader.stream_table(rows.slice(begin, most), instants[begin:])
+    return reader.stream_table(rows.slice(begin, len(instants) - begin), instants[begin:])
 
 
 def _said_since(reader: ResultReader, place: int) -> Batch:

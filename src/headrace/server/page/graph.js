@@ -145,6 +145,9 @@ function titled(one) {
 
 const flow = (one) => (one.rates === null ? `${number(one.rows_in)} → ${number(one.rows_out)} rows` : `${rate(one.rates[0])} → ${rate(one.rates[1])} rows/s`);
 
+/** An instant in a box, which has no room for words: the end of a window in place of the last instant before it. */
+const short = (at) => instant(at).replace(/^just before /, "<");
+
 function box(one, x, y, users, held, isSelected, isUsed) {
   const [kind, rest] = titled(one);
   const kept = one.state_rows ? `keeps ${count(one.state_rows, "row")}` : "keeps nothing";
@@ -161,7 +164,7 @@ function box(one, x, y, users, held, isSelected, isUsed) {
   users.length > 1 ? s("text", { class: "badge", x: WIDTH - 10, y: 17, "text-anchor": "end" }, `${users.length} queries`) : null,
   line(33, "rest", cut(rest, 29)),
   line(50, "numbers", `${flow(one)}${one.state_rows ? ` · ${number(one.state_rows)} kept` : ""}`),
-  line(66, "numbers", `${instant(one.heartbeat)} · ${(100 * one.share).toFixed(0)} % of time`),
+  line(66, "numbers", `${short(one.heartbeat)} · ${(100 * one.share).toFixed(0)} % of time`),
   s("rect", { class: "share", x: 4, y: HEIGHT - 4, width: Math.max(0, (WIDTH - 8) * Math.min(1, one.share)), height: 2 }));
 }
 
@@ -172,7 +175,7 @@ function pill(query, x, y, held, isChosen) {
   s("title", {}, label),
   s("rect", { class: "face", width: WIDTH - 20, height: 42, rx: 21 }),
   s("text", { class: "title", x: 18, y: 18 }, cut(query.name, 24)),
-  s("text", { class: "numbers", x: 18, y: 33 }, `final below ${instant(query.heartbeat)}`));
+  s("text", { class: "numbers", x: 18, y: 33 }, `final below ${short(query.heartbeat)}`));
 }
 
 function operator(one, { users }) {

@@ -36,8 +36,8 @@ export async function look(statement, attempt) {
     note = "over the rows that come from now on, for older ones are not kept (RETAIN keeps them)";
     if (await attempt(made("")) === null) return false;
   }
-  const { columns } = await get(`/queries/${encodeURIComponent(name)}`);
-  running = { name, note, columns, live: new Live(name, change) };
+  const { columns, events } = await get(`/queries/${encodeURIComponent(name)}`);
+  running = { name, note, columns, live: new Live(name, events, change) };
   return true;
 }
 
@@ -63,8 +63,8 @@ export function answer() {
   if (running === null) return null;
   const { live, columns, note } = running;
   if (live.problem) return h("p", { class: "notice bad" }, live.problem);
-  const areEvents = live.rows.length === 0 && live.history.length > 0;
-  const rows = areEvents ? live.history.slice(-SHOWN).reverse() : live.rows;
+  const areEvents = live.isEvents;
+  const rows = areEvents ? live.newest.flatMap(({ row, times }) => Array(times).fill(row)).slice(0, SHOWN) : live.rows;
   const shown = [...columns, ...(areEvents ? [{ name: "valid_from", type: "" }] : [])];
   const said = areEvents ? `the newest ${number(rows.length)} rows, which hold no longer` : `${number(live.total)} row${live.total === 1 ? "" : "s"} now`;
   return h("section", { "aria-labelledby": "trial-title" },

@@ -32,14 +32,11 @@ def offered(text: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     "text", ["SELECT * FROM |", "SELECT 1; SELECT a FROM bid, |", "SELECT a FROM bid b JOIN |"]
 )
-def test_after_from_come_streams_and_relations(text: str) -> None:
+def test_after_from_come_streams_relations_and_queries(text: str) -> None:
     found = offered(text)
-    assert {name for name, what in found.items() if what in ("stream", "relation")} == {
-        "bid",
-        "person",
-        "shop",
-    }
-    assert not {"column", "query", "function"} & set(found.values())
+    named = {name for name, what in found.items() if what in ("stream", "relation", "query")}
+    assert named == {"bid", "person", "shop", "dear", "bids"}
+    assert not {"column", "function"} & set(found.values())
     assert "TUMBLE" in found
 
 
@@ -71,7 +68,7 @@ def test_after_a_point_come_the_columns_of_what_is_before_it(text: str, columns:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("DROP QUERY |", {"dear": "query", "bids": "query"}),
+        ("DROP QUERY |", {"dear": "query", "bids": "query", "IF EXISTS": "word"}),
         ("SELECT * FROM HISTORY OF d|", {"dear": "query"}),
         ("SELECT * FROM ROWS OF |", {"bid": "stream", "person": "stream"}),
         ("ALTER STREAM b|", {"bid": "stream"}),
@@ -92,7 +89,7 @@ def test_after_a_point_come_the_columns_of_what_is_before_it(text: str, columns:
                 "drop stream": "statement",
             },
         ),
-        ("DROP SINK |", {"archive": "sink"}),
+        ("DROP SINK |", {"archive": "sink", "IF EXISTS": "word"}),
         ("CREATE SINK a FOR d|", {"dear": "query"}),
         ("SELECT 'it|", {}),
         ("SELECT 1 -- FROM |", {}),
@@ -128,7 +125,7 @@ def test_what_fits(text: str, expected: dict[str, str]) -> None:
         ("SET |", ["dialect", "epoch_rows"]),
         ("SET dialect = |", ["'sql'", "'pipes'", "'cql'", "'ansi'"]),
         ("COMMENT ON COLUMN shop.|", ["item", "city"]),
-        ("CREATE STREAM |", []),
+        ("CREATE STREAM |", ["IF NOT EXISTS"]),
         ("SELECT item AS |", []),
         ("SELECT CASE WHEN price > 5 T|", ["THEN"]),
         ("SELECT 5 * p| FROM bid", ["price"]),

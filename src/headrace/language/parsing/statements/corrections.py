@@ -70,7 +70,7 @@ def parse_timestamp(
         raise cursor.error("TIMESTAMP BY takes a column without parentheses", f"write TIMESTAMP BY {written}")
     position = cursor.position
     zoned = cursor.word(1) == "AT" and cursor.word(2) == "TIME"
-    if cursor.word(1) in _OPERATORS or cursor.at("(") or zoned or _begins_with_literal(cursor):
+    if cursor.word(1) in _OPERATORS or cursor.at("(") or zoned:
         return _computed(cursor, watermark), position
     if cursor.accept("ARRIVAL"):
         if watermark is not None:
@@ -81,6 +81,8 @@ def parse_timestamp(
             )
         named = cursor.name("the column after AS").text if cursor.accept("AS") else ByArrival.column
         return ByArrival(named), position
+    if _begins_with_literal(cursor):
+        return _computed(cursor, watermark), position
     column = cursor.name("the timestamp column")
     _check_watermark(watermark, column, "or leave TIMESTAMP BY out")
     return column.text, position

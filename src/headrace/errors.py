@@ -143,7 +143,7 @@ class DeadLetterWarning(HeadraceWarning):
 def warn(message: str, category: type[HeadraceWarning] = HeadraceWarning) -> None:
     """Warn the user, at the line of the user's code that called Headrace."""
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("headrace."):
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("headrace."):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
 

@@ -489,7 +489,7 @@ class Database(UserCode):
             summary = self._core.new_execution(adapt=False).complete(show)
         for stream in summary.streams:
             if stream.set_apart is not None:
-                warn(f"{stream.set_apart}; dead_letters() has the rows", DeadLetterWarning)
+                warn(f"{stream.set_apart}; they are dead letters", DeadLetterWarning)
         return summary
 
     def start(self, progress: Callable[[Progress], None] | None = None) -> None:

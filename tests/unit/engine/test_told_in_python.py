@@ -77,3 +77,10 @@ def test_a_frame_that_is_timed_by_a_text_or_a_date_is_told_what_to_write(value: 
             db.stream("r", frame, timestamp="ts")
         frame["ts"] = pd.to_datetime(frame["ts"])
         db.stream("r", frame, timestamp="ts")
+
+
+def test_code_without_a_name_is_warned_too() -> None:
+    frame = pd.DataFrame({"ts": pd.to_datetime(DAYS)})
+    code = "with connect(runner='inline') as db:\n db.stream('r', frame, timestamp='ts')\n"
+    with pytest.warns(DeadLetterWarning, match="4 late rows"):
+        exec(code + " db.query('SELECT ts FROM r')\n db.run()", {"connect": hr.connect, "frame": frame})

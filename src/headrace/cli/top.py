@@ -85,7 +85,7 @@ class FollowedAnswer:
     newest: Newest
 
     def picture(self, rows: int, width: int) -> Text:
-        """The rows, or why there are none.
+        """A table of the rows, or the reason why there are none.
 
         Raises:
             UserError: there is no such query.

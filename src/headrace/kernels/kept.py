@@ -33,7 +33,7 @@ class Compiling:
 
     Attributes:
         keeps: whether what is compiled can be kept anywhere.
-        announced: whether it has been said that there is something to compile.
+        announced: whether standard error has a line about compiling.
     """
 
     def __init__(self, numba: Any) -> None:

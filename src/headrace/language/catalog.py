@@ -257,6 +257,21 @@ class Catalog:
         return replace(self, entries=MappingProxyType(left))
 
 
+def columns_of(entry: Entry | None) -> Schema:
+    """The columns that queries see of what a name in FROM is; none where it is nothing."""
+    match entry:
+        case StreamInfo():
+            return entry.content
+        case RelationInfo(schema=schema):
+            return schema
+        case DerivedStream(plan=plan):
+            return plan.schema
+        case None:
+            return Schema(())
+        case _:
+            assert_never(entry)
+
+
 def _without_columns(entry: Entry, names: Sequence[str]) -> Entry:
     def left(schema: Schema) -> Schema:
         return Schema(tuple(field for field in schema if field.name not in names))

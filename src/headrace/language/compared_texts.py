@@ -7,11 +7,11 @@ from dataclasses import fields, is_dataclass
 
 from sqlglot import exp
 
-from headrace.language.catalog import Catalog, DerivedStream, RelationInfo, StreamInfo
+from headrace.language.catalog import Catalog, columns_of
 from headrace.language.dialect import Nested
 from headrace.language.references import tables_named
 from headrace.language.syntax import QuerySyntax, ScalarItem
-from headrace.schema import STRING, Schema
+from headrace.schema import STRING
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.In, exp.Between)
 
@@ -41,7 +41,7 @@ def _texts(query: QuerySyntax, catalog: Catalog) -> frozenset[str]:
     """The columns, in lower case, that are STRINGs in all tables that have them, and no aliases."""
     types: dict[str, set[bool]] = {}
     for table in tables_named(query):
-        for column in _schema_of(catalog, table.name.text):
+        for column in columns_of(catalog.find(table.name.text)):
             types.setdefault(column.name.lower(), set()).add(column.type == STRING)
     aliases = {
         item.alias.text.lower()
@@ -49,18 +49,6 @@ def _texts(query: QuerySyntax, catalog: Catalog) -> frozenset[str]:
         if isinstance(item, ScalarItem) and item.alias is not None
     }
     return frozenset(name for name, are_texts in types.items() if are_texts == {True}) - aliases
-
-
-def _schema_of(catalog: Catalog, name: str) -> Schema:
-    match catalog.find(name):
-        case StreamInfo() as stream:
-            return stream.content
-        case RelationInfo(schema=schema):
-            return schema
-        case DerivedStream(plan=plan):
-            return plan.schema
-        case _:
-            return Schema(())
 
 
 def _sides(node: exp.Expression) -> Iterator[tuple[str, str]]:

@@ -23,7 +23,7 @@ def check_behind(duration: Duration, domain: TimeDomain, what: str, position: Po
 
 
 _FURTHEST_BEHIND: Final = MAX_INSTANT - 1
-"""How far behind a row may be, so that the length up to the first row that is late is one as well."""
+"""The furthest a row may be behind, so that the length up to the first row that is late is one as well."""
 
 
 def check_duration(

@@ -20,7 +20,7 @@ from headrace.algebra.properties import sources_of, timestamp_columns, walk
 from headrace.errors import Position
 from headrace.language.binding.scalars.aggregate_calls import aggregate_parts
 from headrace.language.binding.scalars.clock_calls import asks_clock
-from headrace.language.catalog import Catalog, DerivedStream, Entry, RelationInfo, StreamInfo
+from headrace.language.catalog import Catalog, DerivedStream, Entry, StreamInfo, columns_of
 from headrace.language.compared_texts import compared_texts
 from headrace.language.defaults import Defaults
 from headrace.language.dialect import Nested, position_of
@@ -192,7 +192,7 @@ class _Reader:
     def _note_quotes(self, query: SelectQuery, nodes: Sequence[Scalar]) -> None:
         """Note texts in double quotes that other systems take for columns."""
         tables = (item.name.text for item in query.tables if isinstance(item, NamedTable))
-        names = {name.lower() for table in tables for name in _columns(self.catalog.find(table))}
+        names = {name.lower() for table in tables for name in columns_of(self.catalog.find(table)).names}
         for literal in (part for node in nodes for part in node.find_all(exp.Literal)):
             text = str(literal.this)
             if literal.meta.get("double") and text.lower() in names:
@@ -290,20 +290,6 @@ class _Reader:
 
 _UNITS: Final = {TimeDomain.TIMESTAMP: ("microsecond", "10 MINUTES"), TimeDomain.INTEGER: ("instant", "10")}
 """What an instant is called, and a length of time that queries may ask for."""
-
-
-def _columns(entry: Entry | None) -> tuple[str, ...]:
-    match entry:
-        case StreamInfo():
-            return entry.content.names
-        case RelationInfo(schema=schema):
-            return schema.names
-        case DerivedStream(plan=plan):
-            return plan.schema.names
-        case None:
-            return ()
-        case _:
-            assert_never(entry)
 
 
 def _sources(entry: Entry | None) -> frozenset[str]:

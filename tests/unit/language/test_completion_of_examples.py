@@ -1,4 +1,4 @@
-"""What is offered at every place of the examples: what comes there is among it, and nothing fails."""
+"""Completion at every place of the examples: the word that comes there is offered, and nothing fails."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_nothing_fails_wherever_one_stands(data: st.DataObject) -> None:
 
 
 def shares(every: int) -> tuple[int, list[str]]:
-    """How many words were looked at, and those that were not offered, with what is before them."""
+    """The number of words looked at, and those that were not offered, with the text before them."""
     places = [(one, piece) for one in all_examples() for piece in _places(one.text)][::every]
     missed = [
         f"{one.text[max(0, piece.start - 40) : piece.start]!r} {piece.text}"

@@ -22,7 +22,7 @@ from unit.server.serving_for_tests import running
 
 
 def status(rows: int, changes: int, epoch: int = 0, lag: int | None = None, streams: int = 1) -> Any:
-    """What is looked at of a status."""
+    """The parts of a status that are looked at."""
     query = SimpleNamespace(name="q", changes=changes, lag=lag, domain=TimeDomain.TIMESTAMP)
     integers = SimpleNamespace(name="i", changes=0, lag=10**12, domain=TimeDomain.INTEGER)
     return SimpleNamespace(

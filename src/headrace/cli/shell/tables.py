@@ -44,7 +44,7 @@ def with_empty_ends(table: pa.Table) -> pa.Table:
 
 
 def with_instants_in_words(rows: pa.Table) -> pa.Table:
-    """The newest rows of an answer with their instants as people say them, which are no column of users."""
+    """The newest rows of an answer, with instants of validity as texts like `just before 10:00:00`."""
     own = 2 if rows.column_names[-1].startswith("valid_to") else 1
     for place in range(rows.num_columns - own, rows.num_columns):
         instants = rows.column(place)

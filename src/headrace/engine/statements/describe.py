@@ -14,7 +14,7 @@ from headrace.engine.catalog.read_queries import readers_of
 from headrace.engine.catalog.texts import has_reading, sink_query
 from headrace.engine.shown.status import Status, instant_text
 from headrace.errors import LanguageError
-from headrace.language.catalog import DerivedStream, RelationInfo, StreamInfo
+from headrace.language.catalog import columns_of
 from headrace.language.defaults import INITIAL
 from headrace.language.statements.catalog import CatalogKind, Describe, ShowCreate
 from headrace.language.syntax import Name
@@ -110,17 +110,8 @@ def schema_of(definitions: Definitions, record: Definition) -> Schema | None:
         return None if query is None else query.schema
     if record.kind == CatalogKind.SINK.value:
         return None
-    match definitions.catalog.find(record.name):
-        case StreamInfo() as info:
-            return info.content
-        case RelationInfo(schema=schema):
-            return schema
-        case DerivedStream(plan=plan):
-            return plan.schema
-        case None:
-            return None
-        case entry:
-            assert_never(entry)
+    entry = definitions.catalog.find(record.name)
+    return None if entry is None else columns_of(entry)
 
 
 def _described(

@@ -45,10 +45,15 @@ def changes_to(
     there = known.records.known.get(given.key)
     if there is None:
         return None
-    if (there.text, there.dialect) == (given.text, given.dialect) and there.key not in known.records.waiting:
+    # What a program has handed over, or holds a secret, has no text that could be compared.
+    has_text = there.text is not None and given.text is not None
+    is_same = has_text and (there.text, there.dialect) == (given.text, given.dialect)
+    if is_same and there.key not in known.records.waiting:
         return ()
-    if isinstance(statement, CreateStream) and (found := _altered(there, given, statement)) is not None:
-        return found
+    if has_text and isinstance(statement, CreateStream):
+        found = _altered(there, given, statement)
+        if found is not None:
+            return found
     _check_unused(known, there, given, statement)
     return None
 
@@ -63,19 +68,19 @@ def _altered(
     if stream_text(replace(before, columns=after.columns, time=after.time)) != given.text:
         return None
     name, found = Name(statement.name, statement.position), list[AddColumns | AlterStream]()
-    if before.columns != after.columns:
-        had = tuple(before.columns or ())
-        if tuple(after.columns or ())[: len(had)] != had:
-            return None
-        added = Schema(tuple(after.columns or ())[len(had) :])
-        found.append(AddColumns(name, added, statement.position))
+    had, wanted = tuple(before.columns or ()), tuple(after.columns or ())
+    if wanted[: len(had)] != had:
+        return None
     said = frozenset(
         field.name
         for field in fields(after.time)
         if field.compare and getattr(before.time, field.name) != getattr(after.time, field.name)
     )
     if said:
+        # Before the columns, which are not taken back where it is refused.
         found.append(AlterStream(name, statement.time, said, statement.position))
+    if wanted != had:
+        found.append(AddColumns(name, Schema(wanted[len(had) :]), statement.position))
     return found
 
 
@@ -92,8 +97,8 @@ def _check_unused(
         theirs, ours = where_they_differ(there.text or there.lacks, given.text or given.lacks)
         kind, used = there.kind.lower(), ", ".join(users)
         raise LanguageError(
-            f"the {kind} {there.name} cannot be replaced: it is used by {used}, and is {theirs}; "
-            f"here it is {ours}",
+            f"the {kind} {there.name} cannot be replaced: it is used by {used}; "
+            f"there is: {theirs}; here: {ours}",
             position=statement.position,
             hint=f"drop {users[0]} first, or all of it: DROP {there.kind} {there.name} CASCADE",
         )

@@ -115,7 +115,7 @@ class _NotingCursor(Cursor):
                 self._note(word)
 
     def at_name(self) -> bool:
-        """As of every cursor, but for the words that are no names."""
+        """Whether a name is next; the words that are being tried are no names."""
         token = self.peek()
         is_word = token is not None and self._no_names is not None and token.start >= self._no_names
         return not is_word and super().at_name()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import headrace as hr
@@ -122,12 +123,32 @@ def test_a_stream_is_replaced_by_what_it_takes(db: hr.Database) -> None:
     assert "DISORDER 4" in created(db, "STREAM", "s")
     for other in (STREAM, wider.replace("v BIGINT", "v DOUBLE"), wider.replace("BY ts", "BY w")):
         with pytest.raises(
-            LanguageError, match="the stream s cannot be replaced: it is used by the query q, and"
+            LanguageError, match="the stream s cannot be replaced: it is used by the query q; there is"
         ):
             db.execute(f"CREATE OR REPLACE {other}")
     db.execute("DROP QUERY q")
     db.execute(f"CREATE OR REPLACE {STREAM}")
     assert created(db, "STREAM", "s") == f"CREATE {STREAM};"
+
+
+def test_a_stream_that_was_handed_over_has_no_text_to_be_compared(db: hr.Database) -> None:
+    db.stream("s", pa.table({"ts": [1], "v": [2]}), timestamp="ts")
+    db.query("SELECT v FROM s", "q")
+    with pytest.raises(LanguageError, match="used by the query q; there is: it was handed over"):
+        db.execute(f"CREATE OR REPLACE {STREAM}")
+    db.execute(f"DROP QUERY q; CREATE OR REPLACE {STREAM}")
+    assert created(db, "STREAM", "s") == f"CREATE {STREAM};"
+
+
+def test_of_two_changes_neither_is_made_where_one_is_refused(db: hr.Database) -> None:
+    db.execute(f"CREATE {STREAM}; CREATE QUERY q AS SELECT v FROM s")
+    wider = STREAM.replace("v BIGINT", "v BIGINT, w BIGINT")
+    with pytest.raises(LanguageError, match="has a unit"):
+        db.execute(f"CREATE OR REPLACE {wider} RETAIN 5 SECONDS")
+    assert created(db, "STREAM", "s") == f"CREATE {STREAM};"
+    db.execute(f"CREATE OR REPLACE {wider} DISORDER 3")
+    db.execute(f"CREATE OR REPLACE {wider}")
+    assert created(db, "STREAM", "s") == f"CREATE {wider};"
 
 
 def test_a_derived_stream_and_a_relation_are_replaced_where_nothing_reads_them(

@@ -62,7 +62,7 @@ newest: kernels  ## the tests of data frames with the newest pandas, of which Py
 	@$(BIN)/python -m pip --disable-pip-version-check install --quiet --no-deps --upgrade --target build/newest 'pandas>=3,<4'
 	PYTHONPATH=build/newest $(BIN)/pytest -n 2 -p no:cacheprovider -m "not spark and not slow" $(FRAMES)
 
-check: setup  ## style, types, import layers, every example of the documentation, and its links
+check: kernels  ## style, types, import layers, every example of the documentation, and its links
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy

@@ -48,6 +48,10 @@ class Block:
     end: int
 
 
+COMPILING: Final = "headrace: compiling for this machine"
+"""The line of the first command on a machine; pages show what later ones print."""
+
+
 def blocks_of(page: str) -> Iterator[Block]:
     """The page's fenced blocks, in order."""
     for match in FENCE.finditer(page):
@@ -92,7 +96,8 @@ def run_console(text: str, folder: Path) -> list[Command]:
             stderr=subprocess.STDOUT,
             check=False,
         )
-        printed = "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+        lines = (line.rstrip() for line in done.stdout.splitlines())
+        printed = "".join(f"{line}\n" for line in lines if not line.startswith(COMPILING))
         commands.append(Command(typed, expected, printed))
     return commands
 

@@ -21,8 +21,9 @@ _SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_to
 settings.register_profile(
     "ci", max_examples=50, deadline=None, derandomize=True, database=None, suppress_health_check=_SLOW
 )
-# With more examples of what takes long (tests/how_many.py).
+# With more examples of what takes long, and with some more (tests/how_many.py).
 settings.register_profile("runs", settings.get_profile("ci"))
+settings.register_profile("build", settings.get_profile("ci"))
 settings.register_profile(
     "soak", max_examples=5000, deadline=None, database=None, print_blob=True, suppress_health_check=_SLOW
 )

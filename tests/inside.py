@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import headrace as hr
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
@@ -24,6 +26,13 @@ def execution_of(db: hr.Database) -> Execution:
 def run_of(db: hr.Database) -> Run:
     """The run of a database that has been started."""
     return execution_of(db).run
+
+
+def epochs_of(db: hr.Database) -> threading.Thread:
+    """The thread of a running database's epochs. Tests before it may have left threads of the same name."""
+    live = execution_of(db)._live
+    assert live is not None, "it is not running"
+    return live._thread
 
 
 def reader_of(db: hr.Database, query: Query) -> ResultReader:

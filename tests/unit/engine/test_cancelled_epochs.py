@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 
@@ -12,7 +11,7 @@ import pytest
 
 import headrace as hr
 from headrace.errors import ExecutionError, UserError
-from inside import core_of
+from inside import core_of, epochs_of
 from waiting import wait_for
 
 SLOW = "CREATE QUERY slow AS SELECT k, LEVENSHTEIN(REPEAT(s, 50000), REPEAT('ab', 25000)) AS d FROM p"
@@ -39,15 +38,13 @@ def db() -> Iterator[hr.Database]:
         yield db
 
 
-def is_at_work() -> bool:
+def is_at_work(db: hr.Database) -> bool:
     """Whether the epochs' thread compares texts."""
-    threads = {thread.ident for thread in threading.enumerate() if thread.name == "headrace epochs"}
-    for ident, frame in sys._current_frames().items():
-        at = frame
-        while ident in threads and at is not None:
-            if at.f_code.co_name == "_levenshtein":
-                return True
-            at = at.f_back  # type: ignore[assignment]
+    at = sys._current_frames().get(epochs_of(db).ident or 0)
+    while at is not None:
+        if at.f_code.co_name == "_levenshtein":
+            return True
+        at = at.f_back
     return False
 
 
@@ -55,7 +52,7 @@ def begin(db: hr.Database) -> Future[bool]:
     """A push of rows on which the slow query works for long."""
     db.execute(SLOW)
     pushed: Future[bool] = db.push("p", rows(26), wait=False)
-    wait_for(is_at_work)
+    wait_for(lambda: is_at_work(db))
     return pushed
 
 
@@ -123,7 +120,7 @@ def test_a_paused_query_that_worked_goes_on_when_it_is_resumed(db: hr.Database) 
 
 def test_a_stop_ends_the_thread_whatever_it_works_on(db: hr.Database) -> None:
     begin(db)
-    (thread,) = [one for one in threading.enumerate() if one.name == "headrace epochs"]
+    thread = epochs_of(db)
     with pytest.raises(ExecutionError, match="has not ended within"):
         db.stop(0.5)
     wait_for(lambda: not thread.is_alive())

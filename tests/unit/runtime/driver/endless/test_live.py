@@ -24,6 +24,7 @@ from headrace.runtime.journal import record_files as commits
 from headrace.runtime.journal.inspect import contents, verify
 from headrace.runtime.journal.records import CHECKPOINT_EVERY
 from headrace.time import BEGINNING, INFINITY
+from inside import epochs_of
 
 PATIENCE = 20
 TEXT = """
@@ -470,7 +471,7 @@ def test_a_run_stops_in_time_while_a_function_hangs(tmp_path: Path) -> None:
 
     with database() as db:
         db.start()
-        epochs = next(thread for thread in threading.enumerate() if thread.name == "headrace epochs")
+        epochs = epochs_of(db)
         done = db.push("s", {"v": 1, "ts": 1}, producer="p", sequence=1, wait=False)
         assert isinstance(done, Future)
         assert entered.wait(PATIENCE)

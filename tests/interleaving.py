@@ -19,6 +19,7 @@ from typing import Any
 
 import headrace as hr
 from headrace.errors import UserError
+from headrace.runtime.journal.query_id import first_name
 from headrace.runtime.results.carried import written
 from inside import reader_of
 
@@ -263,10 +264,10 @@ def committed(db: hr.Database, rows: dict[int, dict[str, Any]]) -> list[Epoch]:
     found: list[Epoch] = []
     before = {"every"}
     for part in every.epochs:
-        now = set(part.heartbeats)
+        now = set(map(first_name, part.heartbeats))
         values = [
             v
-            for batch in written(every.name, every.store, part)[0]
+            for batch in written(every.query, every.store, part)[0]
             for v in batch.payload.column(0).to_pylist()
         ]
         found.append(

@@ -221,13 +221,14 @@ def _stream_in(seen: Glance, name: str) -> StreamSeen:
 
 
 def _queries_in(seen: Glance) -> Iterator[QuerySeen]:
-    emitted = seen.totals.emitted
-    for name in sorted(seen.description.queries):
-        domain = seen.description.query_domains.get(name, TimeDomain.INTEGER)
-        heartbeat = seen.heartbeats.get(name, BEGINNING)
-        horizon = seen.horizons.get(name, heartbeat)
+    emitted, name_of = seen.totals.emitted, seen.description.name_of
+    for query in sorted(seen.description.queries, key=name_of):
+        name, domain = name_of(query), seen.description.query_domains.get(query, TimeDomain.INTEGER)
+        heartbeat = seen.heartbeats.get(query, BEGINNING)
+        horizon = seen.horizons.get(query, heartbeat)
         said = _text(instant_text(horizon, domain)) if horizon > heartbeat else ""
-        note = f"failed: {seen.failed[name][0]}" if name in seen.failed else ""
-        yield QuerySeen(name, emitted.get(name, 0), _text(instant_text(heartbeat, domain)), said, "", note)
-    for name, one in sorted(seen.description.paused.items()):
-        yield _paused(name, _text(instant_text(one.heartbeat, one.form.domain)), emitted.get(name, 0))
+        note = f"failed: {seen.failed[query][0]}" if query in seen.failed else ""
+        yield QuerySeen(name, emitted.get(query, 0), _text(instant_text(heartbeat, domain)), said, "", note)
+    for query, one in sorted(seen.description.paused.items(), key=lambda known: name_of(known[0])):
+        until = _text(instant_text(one.heartbeat, one.form.domain))
+        yield _paused(name_of(query), until, emitted.get(query, 0))

@@ -274,7 +274,7 @@ def _lines(found: Contents, folder: Path) -> list[str]:
         *_streams(found.streams, found.description),
         *_state(found),
         *_results(found.results, found.description),
-        *_sinks(folder, found.epochs),
+        *_sinks(folder, found.epochs, found.description),
         count(found.dead_letters, "dead letter"),
     ]
 
@@ -304,7 +304,7 @@ def _results(results: Sequence[KeptResults], description: Description) -> list[s
     domains = description.answer_domains
     rows = [
         (
-            part.query,
+            description.name_of(part.query),
             f"{part.rows:,}",
             f"{part.files:,}",
             readable_bytes(part.bytes),
@@ -318,10 +318,10 @@ def _results(results: Sequence[KeptResults], description: Description) -> list[s
     return _table(("results of query", "elements", "files", "size", "final below"), rows, right=(1, 2, 3))
 
 
-def _sinks(folder: Path, epochs: int) -> list[str]:
+def _sinks(folder: Path, epochs: int, description: Description) -> list[str]:
     """How far sinks are, those included that no run has attached of late."""
     rows = [
-        (name, query, f"{at.epoch:,}", f"{max(0, epochs - at.epoch):,}")
+        (name, description.name_of(query), f"{at.epoch:,}", f"{max(0, epochs - at.epoch):,}")
         for (query, name), at in sorted(sink_positions(FolderStore(str(folder), durable=True)).items())
     ]
     return _table(("sink", "of query", "has epoch", "behind"), rows, right=(2, 3))

@@ -93,7 +93,8 @@ class Database(UserCode):
     def __repr__(self) -> str:
         definitions = self._core.definitions
         streams = ", ".join(definitions.inputs) or "none"
-        queries = [*definitions.queries, *(f"{name} (paused)" for name in definitions.paused)]
+        queries = [query.name for query in definitions.answered.values()]
+        queries += [f"{query.name} (paused)" for query in definitions.paused.values()]
         state = "running" if self.running else "at rest"
         return f"<Database {state}; streams: {streams}; queries: {', '.join(queries) or 'none'}>"
 
@@ -605,7 +606,7 @@ class Database(UserCode):
         Raises:
             UserError: there is no such query, or it has not been run yet.
         """
-        return self._core.why(query)
+        return self._core.why_of(query)
 
     def _define_function(self, user: UserFunction | UserAggregate) -> None:
         self._core.define_function(user)

@@ -89,7 +89,7 @@ class Served:
     def start(self) -> bool:
         """Start an endless run if there is something to answer and none is going on; whether it has."""
         with self._core.lock:
-            if self._core.running or not self._core.definitions.queries:
+            if self._core.running or not self._core.definitions.answered:
                 return False
             self._core.new_execution(adapt=True).start(None)
             return True
@@ -178,7 +178,8 @@ class Served:
 
     def paused(self, query: str) -> bool:
         """Whether a query is paused."""
-        return query in self._core.definitions.paused
+        found = self._core.definitions.find_query(query)
+        return found is not None and self._core.definitions.is_paused(found)
 
     def push(
         self, stream: str, rows: Any, producer: str | None, sequence: int | None, patience: float

@@ -69,8 +69,12 @@ class StoredDatabase:
             StoreError: it was written by a Headrace that did not record what their answers look like.
         """
         found = committed(self._folder)
-        names = sorted(found.description.queries.keys() | found.description.paused.keys())
-        return QueryList(StoredQuery(self._folder, name, _form_of(found, name)) for name in names)
+        description = found.description
+        known = sorted(description.queries.keys() | description.paused.keys(), key=description.name_of)
+        return QueryList(
+            StoredQuery(self._folder, query, description.name_of(query), _form_of(found, query))
+            for query in known
+        )
 
     def dead_letters(self, stream: str | None = None) -> pa.Table:
         """The rows that no query could use; see `Database.dead_letters`.
@@ -83,7 +87,7 @@ class StoredDatabase:
         """
         found = committed(self._folder)
         if stream is None:
-            return dead_letters(found.store, found.results)
+            return dead_letters(found.store, found.results, found.description.name_of)
         files = next((files for name, files in found.letters.items() if name.lower() == stream.lower()), ())
         if not files:
             raise UserError(
@@ -125,8 +129,9 @@ class StoredDatabase:
 class StoredQuery(Readable):
     """A query's answer in a store, as far as it is committed when it is read."""
 
-    def __init__(self, folder: Path, name: str, form: Form) -> None:
+    def __init__(self, folder: Path, query: str, name: str, form: Form) -> None:
         self._folder = folder
+        self._query = query
         self._form = form
         self.name = name
 
@@ -145,17 +150,18 @@ class StoredQuery(Readable):
 
     def _reader(self) -> ResultReader:
         found = committed(self._folder)
-        if self.name in found.failed:
-            message, hint = found.failed[self.name]
+        query = self._query
+        if query in found.failed:
+            message, hint = found.failed[query]
             raise UserError(f"{self.name} failed: {message}", hint=hint)
         if not found.description.keeps_results:
             raise UserError(f"the store {self._folder} keeps no results", hint="run it with keep_results")
-        start = found.description.starts.get(self.name, 1)
+        start = found.description.starts.get(query, 1)
         # One that was dropped and defined anew meanwhile has another form.
-        form = _form_of(found, self.name)
-        epochs = tuple(part for part in found.results if part.epoch >= start and self.name in part.heartbeats)
-        carried = epochs[-1].carried.get(self.name) if epochs else None
-        return ResultReader(self.name, form, found.store, epochs, carried, start)
+        form = _form_of(found, query)
+        epochs = tuple(part for part in found.results if part.epoch >= start and query in part.heartbeats)
+        carried = epochs[-1].carried.get(query) if epochs else None
+        return ResultReader(query, form, found.store, epochs, carried, start, self.name)
 
     @property
     def is_events(self) -> bool:
@@ -163,16 +169,17 @@ class StoredQuery(Readable):
         return self._form.is_events
 
     def _gaps(self) -> tuple[Gap, ...]:
-        return committed(self._folder).description.gaps_of(self.name)
+        return committed(self._folder).description.gaps_of(self._query)
 
     def _newest(self) -> int:
         seen = committed(self._folder).arrivals
         return max((seen[name].latest for name in self._form.reads if name in seen), default=BEGINNING)
 
 
-def _form_of(found: CommittedStore, name: str) -> Form:
-    form = found.description.readable.get(name)
+def _form_of(found: CommittedStore, query: str) -> Form:
+    form = found.description.readable.get(query)
     if form is None:
+        name = found.description.name_of(query)
         raise StoreError(
             f"the store {found.store.path} does not say what the answer of {name} looks like",
             hint="its queries were dropped, or an earlier Headrace wrote it: run it once with this one",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from headrace.algebra.bounds import bounded_by, has_unbounded_state
@@ -15,7 +15,10 @@ from headrace.lowering.node import Edge, Exchange, Node, Spread
 
 
 def explain_graph(
-    graph: Graph, query: str | None = None, notes: Mapping[int, str] = MappingProxyType({})
+    graph: Graph,
+    query: str | None = None,
+    notes: Mapping[int, str] = MappingProxyType({}),
+    name_of: Callable[[str], str] = str,
 ) -> str:
     """One line per node, by level, with its inputs and whether it keeps state.
 
@@ -23,6 +26,7 @@ def explain_graph(
         graph: the graph.
         query: whose part of it is wanted; all of it if None.
         notes: what follows a node's line, by its number.
+        name_of: says what queries are called.
 
     Example:
         level 0
@@ -41,7 +45,7 @@ def explain_graph(
         for node in shown:
             lines.append(f"  {_node(node)}")
             lines += [f"       {notes[node.number]}"] if node.number in notes else []
-    lines += [f"{name} <- {_output(graph, output)}" for name, output in outputs]
+    lines += [f"{name_of(name)} <- {_output(graph, output)}" for name, output in outputs]
     return "\n".join(lines)
 
 

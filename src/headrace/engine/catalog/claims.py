@@ -82,8 +82,7 @@ def with_query(
     """
     known = definitions.find_query(query.name)
     assert known is not None
-    paused = definitions.paused.get(known.name)
-    plan = definitions.plans[known.name] if paused is None else paused[1]
+    plan = definitions.queries[known.id].plan
     if (known.plan, known.heartbeats, plan) != (query.plan, query.heartbeats, optimized):
         raise differs(definitions, given, position)
     known.noted(query)

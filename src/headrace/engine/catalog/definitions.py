@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
 from headrace.algebra.letters import LETTER_COLUMNS, letters_name, stream_of_letters
@@ -49,6 +50,7 @@ from headrace.language.syntax import QuerySyntax as Syntax
 from headrace.lowering.memory import remembering_all
 from headrace.runtime.intake.streams import BoundedRelation, Incoming
 from headrace.runtime.journal.definition import Definition, key_of
+from headrace.runtime.journal.query_id import first_name, number_of
 from headrace.runtime.sources.composed.one_row import OneRow
 from headrace.schema import Schema
 from headrace.suggestions import did_you_mean
@@ -59,6 +61,23 @@ RESULT: Final = "result"
 
 
 @dataclass(frozen=True)
+class DefinedQuery:
+    """A query, and all that is decided of it by what is defined.
+
+    Attributes:
+        query: the query.
+        plan: its optimized plan, at its level of consistency.
+        streams: what its text is written over, in lower case.
+        paused: whether it is not answered until it is resumed.
+    """
+
+    query: Query
+    plan: Plan
+    streams: frozenset[str]
+    paused: bool = False
+
+
+@dataclass(frozen=True)
 class Definitions:
     """The streams and queries of a database.
 
@@ -66,38 +85,54 @@ class Definitions:
         catalog: all streams, derived ones included.
         inputs: the streams that are read from outside, by name.
         relations: by name.
-        queries: by name, in the order in which they were registered.
-        plans: the optimized plan of each, at its level of consistency.
-        named: what each query, and each derived stream, is written over: titles such as `the query q`, with
-            the names of streams in lower case.
-        spelled: the queries' names, by name in lower case.
-        holding: the queries of which some operators may wait for others, by name.
-        paused: the queries that are not answered until they are resumed, by name, each with its plan.
+        queries: by identity, in the order in which they were registered.
+        identities: those of the queries, by name in lower case.
+        derived: what each derived stream is written over, in lower case, by its name.
         sinks: those that SQL has defined, by name in lower case.
         records: all of it as texts.
+        made: how many queries there have been, in the store as well.
     """
 
     catalog: Catalog = field(default_factory=Catalog)
     inputs: Mapping[str, Input] = field(default_factory=dict)
     relations: Mapping[str, RelationTable] = field(default_factory=dict)
-    queries: Entries[Query] = field(default_factory=Entries)
-    plans: Entries[Plan] = field(default_factory=Entries)
-    named: Entries[frozenset[str]] = field(default_factory=Entries)
-    spelled: Entries[str] = field(default_factory=Entries)
-    holding: Entries[Query] = field(default_factory=Entries)
-    paused: Mapping[str, tuple[Query, Plan]] = field(default_factory=dict)
+    queries: Entries[DefinedQuery] = field(default_factory=Entries)
+    identities: Entries[str] = field(default_factory=Entries)
+    derived: Mapping[str, frozenset[str]] = field(default_factory=dict)
     sinks: Mapping[str, DefinedSink] = field(default_factory=dict)
     records: DefinitionTexts = field(default_factory=DefinitionTexts)
+    made: int = 0
+
+    @cached_property
+    def answered(self) -> dict[str, Query]:
+        """The queries that are not paused, by identity."""
+        return {known: one.query for known, one in self.queries.items() if not one.paused}
+
+    @cached_property
+    def paused(self) -> dict[str, Query]:
+        """Those that are, by identity."""
+        return {known: one.query for known, one in self.queries.items() if one.paused}
+
+    @cached_property
+    def plans(self) -> dict[str, Plan]:
+        """The plans of the queries that are answered, by identity."""
+        return {known: one.plan for known, one in self.queries.items() if not one.paused}
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The names of queries that have been renamed, by identity."""
+        found = {known: one.query.name for known, one in self.queries.items()}
+        return {known: name for known, name in found.items() if name != first_name(known)}
 
     @property
     def all_queries(self) -> tuple[Query, ...]:
-        """The queries that are answered or paused."""
-        return (*self.queries.values(), *(query for query, _ in self.paused.values()))
+        """The queries that are answered, and those that are paused."""
+        return (*self.answered.values(), *self.paused.values())
 
     @property
     def not_answered(self) -> frozenset[str]:
-        """The queries that are paused, or cannot be made yet."""
-        return frozenset((*self.paused, *self.records.queries()))
+        """The queries that are paused, or cannot be made yet, by identity."""
+        return frozenset((*self.paused, *(one.id for one in self.records.queries().values())))
 
     def recording(self, definition: Definition) -> Definitions:
         """The same, with how something is defined."""
@@ -328,8 +363,7 @@ class Definitions:
             LanguageError: the name is taken.
         """
         catalog = self.catalog.define(entry, position)
-        named = self.named.adding(_stream(entry.name), streams_named(query))
-        return replace(self, catalog=catalog, named=named)
+        return replace(self, catalog=catalog, derived={**self.derived, entry.name: streams_named(query)})
 
     def with_defaults(self, defaults: Defaults, quotes_names: bool = False) -> Definitions:
         """Other defaults for what is defined from now on, and perhaps names in double quotes."""
@@ -353,16 +387,13 @@ class Definitions:
             raise LanguageError(
                 f"there is a query {query.name} already", position=position, hint="choose another name"
             )
-        others = (known.plan for known in self.queries.values())
+        others = (known.plan for known in self.answered.values())
         check_refreshed(query.name, query.plan, others, position)
-        holds = query.heartbeats is not Heartbeats.OPERATOR
         return replace(
             self,
-            queries=self.queries.adding(query.name, query),
-            holding=self.holding.adding(query.name, query) if holds else self.holding,
-            plans=self.plans.adding(query.name, optimized),
-            named=self.named.adding(_query(query.name), streams),
-            spelled=self.spelled.adding(query.name.lower(), query.name),
+            queries=self.queries.adding(query.id, DefinedQuery(query, optimized, streams)),
+            identities=self.identities.adding(query.name.lower(), query.id),
+            made=max(self.made, number_of(query.id)),
         )
 
     def replacing(
@@ -380,10 +411,8 @@ class Definitions:
         Raises:
             LanguageError: it reads a relation that is refreshed otherwise than other queries do.
         """
-        others = (known.plan for known in self.queries.values() if known.name != query.name)
+        others = (known.plan for known in self.answered.values() if known.id != query.id)
         check_refreshed(query.name, query.plan, others, position)
-        holding = self.holding.without(query.name)
-        holds = query.heartbeats is not Heartbeats.OPERATOR
         known = self.records.known[given.key].columns.items()
         said = {column: text for column, text in known if query.schema.find(column) is not None}
         records = self.records.having(given).replaced(given.key, said)
@@ -393,10 +422,7 @@ class Definitions:
             records = records.moved_last((given.key, *keys))
         return replace(
             self,
-            queries=self.queries.replacing(query.name, query),
-            holding=holding.adding(query.name, query) if holds else holding,
-            plans=self.plans.replacing(query.name, optimized),
-            named=self.named.replacing(_query(query.name), streams),
+            queries=self.queries.replacing(query.id, DefinedQuery(query, optimized, streams)),
             records=records,
         )
 
@@ -417,13 +443,15 @@ class Definitions:
                 position=consistency.position,
                 hint=f"drop {query.name}, and create it without HEARTBEATS",
             )
-        known = self.plans[query.name]
-        plan = at_level(remembering_all(known), consistency, self.inputs, warm=False, new=True)
+        known = self.queries[query.id]
+        plan = at_level(remembering_all(known.plan), consistency, self.inputs, warm=False, new=True)
         key = key_of(CatalogKind.QUERY.value, query.name)
         record = releveled(self.records.known[key], consistency)
         return replace(
             self,
-            plans=self.plans if plan == known else self.plans.replacing(query.name, plan),
+            queries=self.queries
+            if plan == known.plan
+            else self.queries.replacing(query.id, replace(known, plan=plan)),
             records=self.records.changed(key, record),
         )
 
@@ -479,20 +507,18 @@ class Definitions:
         query = self.query_named(name, position)
         return replace(
             self,
-            queries=self.queries.without(query.name),
-            holding=self.holding.without(query.name),
-            plans=self.plans.without(query.name),
-            named=self.named.without(_query(query.name)),
-            spelled=self.spelled.without(query.name.lower()),
-            paused={known: part for known, part in self.paused.items() if known != query.name},
+            queries=self.queries.without(query.id),
+            identities=self.identities.without(query.name.lower()),
             records=self.records.without(key_of(CatalogKind.QUERY.value, query.name)),
         )
 
     @property
     def keeping_input(self) -> frozenset[str]:
-        """The queries that are paused, and whose streams' rows are kept meanwhile."""
-        records = ((name, self.record_of(CatalogKind.QUERY, name)) for name in self.paused)
-        return frozenset(name for name, record in records if record is not None and record.keeps_input)
+        """The queries that are paused, and whose streams' rows are kept meanwhile, by identity."""
+        records = (
+            (query.id, self.record_of(CatalogKind.QUERY, query.name)) for query in self.paused.values()
+        )
+        return frozenset(known for known, record in records if record is not None and record.keeps_input)
 
     def renaming(self, query: Query, to: Name) -> Definitions:
         """The same with another name for a query.
@@ -510,59 +536,35 @@ class Definitions:
             raise LanguageError(
                 f"there is a query {new} already", position=to.position, hint="choose another name"
             )
-        spelled = self.spelled.renaming(old.lower(), new.lower()).replacing(new.lower(), new)
         records = self.records.claimed(keys[0]).changed(keys[0], renamed(self.records.known[keys[0]], new))
         for sink in self.sinks_of(old):
             key = key_of(CatalogKind.SINK.value, sink)
             records = records.changed(key, renamed_in_sink(records.known[key], new))
         sinks = {name: sink.of(new) if sink.query == old else sink for name, sink in self.sinks.items()}
-        paused = {new if name == old else name: part for name, part in self.paused.items()}
-        return replace(
-            self,
-            queries=self.queries.renaming(old, new),
-            holding=self.holding.renaming(old, new),
-            plans=self.plans.renaming(old, new),
-            named=self.named.renaming(_query(old), _query(new)),
-            spelled=spelled,
-            paused=paused,
-            sinks=sinks,
-            records=records,
-        )
+        identities = self.identities.renaming(old.lower(), new.lower())
+        return replace(self, identities=identities, sinks=sinks, records=records)
 
-    def pausing(self, name: str, *, keeps_input: bool = False) -> Definitions:
+    def pausing(self, query: Query, *, keeps_input: bool = False) -> Definitions:
         """The same, with a query that is answered paused.
 
         Args:
-            name: the query's.
+            query: the query.
             keeps_input: whether the rows of its streams are kept meanwhile.
         """
-        query, plan = self.queries[name], self.plans[name]
-        return replace(
-            self,
-            queries=self.queries.without(name),
-            holding=self.holding.without(name),
-            plans=self.plans.without(name),
-            paused={**self.paused, name: (query, plan)},
-            records=self._marked(name, paused=True, keeps_input=keeps_input),
-        )
+        return self._marked(query, paused=True, keeps_input=keeps_input)
 
-    def resuming(self, name: str) -> Definitions:
+    def resuming(self, query: Query) -> Definitions:
         """The same, with a query that is paused answered."""
-        query, plan = self.paused[name]
-        holds = query.heartbeats is not Heartbeats.OPERATOR
+        return self._marked(query, paused=False)
+
+    def _marked(self, query: Query, *, paused: bool, keeps_input: bool = False) -> Definitions:
+        key = key_of(CatalogKind.QUERY.value, query.name)
+        marked = replace(self.records.known[key], paused=paused, keeps_input=keeps_input)
         return replace(
             self,
-            queries=self.queries.adding(name, query),
-            holding=self.holding.adding(name, query) if holds else self.holding,
-            plans=self.plans.adding(name, plan),
-            paused={known: part for known, part in self.paused.items() if known != name},
-            records=self._marked(name, paused=False),
+            queries=self.queries.replacing(query.id, replace(self.queries[query.id], paused=paused)),
+            records=self.records.changed(key, marked),
         )
-
-    def _marked(self, name: str, *, paused: bool, keeps_input: bool = False) -> DefinitionTexts:
-        key = key_of(CatalogKind.QUERY.value, name)
-        marked = replace(self.records.known[key], paused=paused, keeps_input=keeps_input)
-        return self.records.changed(key, marked)
 
     def without_waiting(self, kind: CatalogKind, name: str) -> Definitions | None:
         """The same without a definition that could not be made; None if there is none."""
@@ -582,7 +584,8 @@ class Definitions:
         records = without_skews(self.records, entry.name).without(
             key_of(CatalogKind.STREAM.value, entry.name)
         )
-        return replace(left, named=self.named.without(_stream(entry.name)), records=records)
+        derived = {name: read for name, read in self.derived.items() if name != entry.name}
+        return replace(left, derived=derived, records=records)
 
     def without_relation(self, name: str, position: Position | None) -> Definitions:
         """A relation less.
@@ -640,17 +643,29 @@ class Definitions:
     def users_of(self, name: str) -> list[str]:
         """What is written over a stream or a relation: titles such as `the query q`."""
         known = {name.lower(), letters_name(name.lower())}
-        made = [title for title, named in self.named.items() if known & named]
+        made = [title for title, named in self.written_over() if known & named]
         listed = [one.title for one in self.records.known.values() if listed_by(one) == name.lower()]
         waiting = (self.records.known[key] for key in self.records.waiting)
         return made + listed + [one.title for one in waiting if known & streams_of(one)]
 
+    def written_over(self) -> Iterator[tuple[str, frozenset[str]]]:
+        """Titles of queries and derived streams, such as `the query q`, each with what it is written over.
+
+        They are in the order in which they were defined; the names of what they are over are in lower case.
+        """
+        for record in self.records.known.values():
+            if record.kind == CatalogKind.QUERY.value:
+                query = self.identities.get(record.name.lower())
+                streams = None if query is None else self.queries[query].streams
+            else:
+                streams = self.derived.get(record.name) if record.kind == CatalogKind.STREAM.value else None
+            if streams is not None:
+                yield record.title, streams
+
     def find_query(self, name: str) -> Query | None:
         """The query of that name, whatever its case, or None."""
-        spelled = self.spelled.get(name.lower())
-        if spelled is None:
-            return None
-        return self.queries[spelled] if spelled in self.queries else self.paused[spelled][0]
+        known = self.identities.get(name.lower())
+        return None if known is None else self.queries[known].query
 
     def query_named(self, name: str, position: Position | None) -> Query:
         """The query of that name, whatever its case.
@@ -667,7 +682,7 @@ class Definitions:
             waiting = self.records.waiting.get(key_of(CatalogKind.QUERY.value, name))
             if waiting is not None:
                 raise LanguageError(f"the query {name} is paused: {waiting}", position=position)
-            raise _unknown("query", name, self.spelled.values(), position)
+            raise _unknown("query", name, [one.query.name for one in self.queries.values()], position)
         return query
 
     def answered_query(self, name: str, position: Position | None) -> Query:
@@ -677,7 +692,7 @@ class Definitions:
             LanguageError: there is no such query, or it is paused.
         """
         query = self.query_named(name, position)
-        if query.name in self.paused:
+        if self.is_paused(query):
             raise LanguageError(
                 f"the query {query.name} is paused",
                 position=position,
@@ -685,24 +700,23 @@ class Definitions:
             )
         return query
 
+    def is_paused(self, query: Query) -> bool:
+        """Whether a query, which may have been dropped, is not answered until it is resumed."""
+        known = self.queries.get(query.id)
+        return known is not None and known.paused
+
     def only(self, query: Query, optimized: Plan) -> Definitions:
         """The same streams with one query alone."""
         return replace(
             self,
-            queries=Entries({query.name: query}),
-            holding=Entries(),
-            plans=Entries({query.name: optimized}),
-            spelled=Entries({query.name.lower(): query.name}),
+            queries=Entries({query.id: DefinedQuery(query, optimized, frozenset())}),
+            identities=Entries({query.name.lower(): query.id}),
         )
 
     def read_by(self, stream: str) -> str:
         """The streams that a derived stream is written over, as text."""
-        read = {stream_of_letters(name) or name for name in self.named[_stream(stream)]}
+        read = {stream_of_letters(name) or name for name in self.derived[stream]}
         return ", ".join(name for name in self.catalog.names if name.lower() in read)
-
-    def streams_of_query(self, name: str) -> frozenset[str]:
-        """The streams that a query's text names, in lower case."""
-        return self.named[_query(name)]
 
     def free_name(self, promised: Collection[str] = ()) -> str:
         """A name for a query that was given none: `query_1`, `query_2` and so on.
@@ -713,10 +727,8 @@ class Definitions:
             promised: names that others are about to take.
         """
         unclaimed = self.records.unclaimed
-        known = len(self.queries) + len(self.paused)
-        known -= sum(
-            key_of(CatalogKind.QUERY.value, name) in unclaimed for name in (*self.queries, *self.paused)
-        )
+        known = len(self.queries)
+        known -= sum(key_of(CatalogKind.QUERY.value, name) in unclaimed for name in self.identities)
         numbered = (f"query_{number}" for number in itertools.count(known + 1))
         return next(
             name
@@ -735,14 +747,6 @@ def _directions(statement: CreateSkew) -> list[tuple[tuple[Name, ...], tuple[Nam
     if not seconds:
         return [(firsts, firsts)]
     return [(firsts, seconds), (seconds, firsts)] if statement.both else [(firsts, seconds)]
-
-
-def _query(name: str) -> str:
-    return f"the query {name}"
-
-
-def _stream(name: str) -> str:
-    return f"the stream {name}"
 
 
 def _unknown(kind: str, name: str, known: Iterable[str], position: Position | None) -> LanguageError:

@@ -42,10 +42,10 @@ class ReadQueries(Mapping[str, DerivedStream]):
         return DerivedStream(query.name, query.plan, query.is_stream)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._definitions.spelled.values())
+        return (one.query.name for one in self._definitions.queries.values())
 
     def __len__(self) -> int:
-        return len(self._definitions.spelled)
+        return len(self._definitions.queries)
 
 
 def readers_of(definitions: Definitions, query: str) -> list[str]:
@@ -53,7 +53,7 @@ def readers_of(definitions: Definitions, query: str) -> list[str]:
     name, records = query.lower(), definitions.records
     if _is_of_stream(definitions, name):
         return []
-    made = [title for title, named in definitions.named.items() if name in named]
+    made = [title for title, named in definitions.written_over() if name in named]
     return made + [
         records.known[key].title for key in records.waiting if name in streams_of(records.known[key])
     ]

@@ -20,12 +20,14 @@ class DefinitionTexts:
             defined in Python.
         unclaimed: those of a store that nobody has given again since the database was opened.
         forgotten: those that were dropped since then.
+        dropped: the identities of queries that were.
     """
 
     known: Entries[Definition] = field(default_factory=Entries)
     waiting: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     unclaimed: frozenset[str] = frozenset()
     forgotten: frozenset[str] = frozenset()
+    dropped: frozenset[str] = frozenset()
 
     def having(self, definition: Definition) -> DefinitionTexts:
         """The same with a definition that is new, or was waiting; what was said of that stays."""
@@ -43,6 +45,7 @@ class DefinitionTexts:
             added=before.added,
             read=definition.read or before.read,
             hides=before.hides,
+            id=before.id or definition.id,
         )
         waiting = {other: why for other, why in self.waiting.items() if other != key}
         return replace(self.changed(key, said), waiting=waiting, forgotten=forgotten)
@@ -78,7 +81,11 @@ class DefinitionTexts:
             return self
         waiting = {other: why for other, why in self.waiting.items() if other != key}
         return DefinitionTexts(
-            self.known.without(key), waiting, self.unclaimed - {key}, self.forgotten | {key}
+            self.known.without(key),
+            waiting,
+            self.unclaimed - {key},
+            self.forgotten | {key},
+            self.dropped | {self.known[key].id},
         )
 
     def claimed(self, key: str) -> DefinitionTexts:

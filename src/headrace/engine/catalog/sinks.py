@@ -10,6 +10,7 @@ from typing import Final
 
 from headrace.engine.access.policy import Policy
 from headrace.engine.access.secrets import hidden, revealed, secret_option
+from headrace.engine.query.query import Query
 from headrace.errors import (
     AwayError,
     DeliveryError,
@@ -113,13 +114,13 @@ def _placed(path: str, statement: CreateSink, base: Path, policy: Policy) -> str
 
 
 def made_sink(
-    statement: CreateSink, query: str, delivery: str | None, others: Iterable[Attachment]
+    statement: CreateSink, query: Query, delivery: str | None, others: Iterable[Attachment]
 ) -> DefinedSink:
     """The sink of a statement.
 
     Args:
         statement: it, with a path that starts from no folder.
-        query: the name of the query, as it was defined.
+        query: the query.
         delivery: what identifies what it delivers in a durable store, or None.
         others: the sinks that there are.
 
@@ -138,7 +139,8 @@ def made_sink(
         options = revealed(written)
         sink = _Discreet(_sink(kind, options), options)
         first = first_epoch(options)
-        made = attachment_of(query, sink, statement.name.text, first or 1, retry_of(options), others)
+        name, retry = statement.name.text, retry_of(options)
+        made = attachment_of(query.name, sink, name, first or 1, retry, others, of=query.id)
     except UserError as error:
         raise LanguageError(error.message, position=statement.kind.position, hint=error.hint) from None
     return DefinedSink(

@@ -37,7 +37,7 @@ def analyzed(status: Status, name: str) -> str:
     operators = [status.operators[number] for number in sorted(numbers)]
     everything = sum(operator.seconds for operator in operators)
     notes = {operator.number: _note(status, operator, everything) for operator in operators}
-    parts = [explain_graph(status.graph, query.name, notes), _answer(query)]
+    parts = [explain_graph(status.graph, query.id, notes, lambda _: query.name), _answer(query)]
     if query.exchanged is not None:
         parts.append(_exchanged(query.exchanged, query.domain))
     return "\n".join(parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from headrace.algebra.explain import describe
 from headrace.algebra.nodes import Filter, Join, Plan
@@ -43,10 +43,16 @@ def shared_by(defined: Definitions, plans: Mapping[str, Plan]) -> str:
     )
 
 
-def users_of(graph: Graph) -> str:
-    """The operators of some queries, each with its users."""
-    notes = {node.number: _users(graph.users[node.number], len(graph.outputs)) for node in graph.nodes}
-    return explain_graph(graph, None, notes)
+def users_of(graph: Graph, name_of: Callable[[str], str] = str) -> str:
+    """The operators of some queries, each with its users.
+
+    Args:
+        graph: the operators.
+        name_of: says what queries are called.
+    """
+    used = {node.number: [*map(name_of, graph.users[node.number])] for node in graph.nodes}
+    notes = {number: _users(names, len(graph.outputs)) for number, names in used.items()}
+    return explain_graph(graph, None, notes, name_of)
 
 
 def _stateful(graph: Graph) -> int:

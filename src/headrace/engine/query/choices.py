@@ -32,8 +32,8 @@ def stored_choices(folder: Path | None) -> Mapping[str, Choices]:
     return {name: description.choices.get(name, {}) for name in description.queries}
 
 
-def stored_catalog(folder: Path | None) -> tuple[Definition, ...]:
-    """What is defined in a durable store; nothing where there is no store so far.
+def stored_catalog(folder: Path | None) -> tuple[tuple[Definition, ...], int]:
+    """What is defined in a durable store, and how many queries it has had; nothing where there is no store.
 
     Args:
         folder: the store's, or None if there is none.
@@ -43,7 +43,7 @@ def stored_catalog(folder: Path | None) -> tuple[Definition, ...]:
             were whole.
     """
     description = _described(folder)
-    return () if description is None else description.catalog or ()
+    return ((), 0) if description is None else (description.catalog or (), description.made)
 
 
 def _described(folder: Path | None) -> Description | None:

@@ -58,8 +58,8 @@ class AnswerSource(Protocol):
         """The changes from an epoch on, or for a client with a name, as they are committed."""
         ...
 
-    def forget_client(self, query: str, client: str) -> None:
-        """Keep nothing for a client of the query of that name any more."""
+    def forget_client(self, query: Query, client: str) -> None:
+        """Keep nothing for a client of a query any more."""
         ...
 
     def deliver(
@@ -72,16 +72,16 @@ class AnswerSource(Protocol):
         """Notes on what happens while streams that a query reads send nothing, as they are declared now."""
         ...
 
-    def warm_start(self, query: str) -> WarmStart | None:
-        """How the query of that name began, if it took over the state of another one."""
+    def warm_start(self, query: Query) -> WarmStart | None:
+        """How a query began, if it took over the state of another one."""
         ...
 
-    def gaps(self, query: str) -> tuple[Gap, ...]:
-        """The instants about which the query of that name says nothing."""
+    def gaps(self, query: Query) -> tuple[Gap, ...]:
+        """The instants about which a query says nothing."""
         ...
 
-    def why(self, query: str) -> Why:
-        """Why the query of that name has no output, or no newer one."""
+    def why(self, query: Query) -> Why:
+        """Why a query has no output, or no newer one."""
         ...
 
 
@@ -89,7 +89,8 @@ class Query(Readable):
     """A continuous query and its answer.
 
     Attributes:
-        name: unique in its database.
+        id: its identity, which no other query of its database ever has.
+        name: unique in its database; ALTER QUERY ... RENAME changes it.
         plan: as it was written, bound to the streams' columns.
         choices: what was decided about how it runs that does not follow from its text.
         warm: whether it is to take over the state of a query that runs.
@@ -101,6 +102,7 @@ class Query(Readable):
     def __init__(
         self,
         answers: AnswerSource,
+        identity: str,
         name: str,
         plan: Plan,
         notes: tuple[Note, ...] = (),
@@ -113,6 +115,7 @@ class Query(Readable):
         is_stream: bool = False,
     ) -> None:
         self._answers = answers
+        self.id = identity
         self.name = name
         self.plan = plan
         self.choices = choices
@@ -124,7 +127,7 @@ class Query(Readable):
         self.is_stream = is_stream
 
     def _gaps(self) -> tuple[Gap, ...]:
-        return self._answers.gaps(self.name)
+        return self._answers.gaps(self)
 
     def noted(self, other: Query) -> None:
         """Take over the notes of the same query as it was given elsewhere, with their places there."""
@@ -164,7 +167,7 @@ class Query(Readable):
     @property
     def warm_start(self) -> WarmStart | None:
         """How it began, if it took over the state of another one; None if it did not, or has yet to run."""
-        return self._answers.warm_start(self.name)
+        return self._answers.warm_start(self)
 
     @property
     def schema(self) -> Schema:
@@ -257,7 +260,7 @@ class Query(Readable):
         Raises:
             UserError: there is no such client, or the database is not started.
         """
-        self._answers.forget_client(self.name, client)
+        self._answers.forget_client(self, client)
 
     def follow(self, view: str = "history", *, begun: bool = False) -> Subscription[pa.Table]:
         """The rows of an endless run as they become final, for `for` or `async for`.
@@ -328,7 +331,7 @@ class Query(Readable):
         Raises:
             UserError: the query has not been run yet.
         """
-        return self._answers.why(self.name)
+        return self._answers.why(self)
 
     def _reader(self) -> ResultReader:
         return self._answers.reader(self)

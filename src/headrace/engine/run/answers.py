@@ -5,8 +5,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from headrace.algebra.properties import sources_of
 from headrace.elements import Batch
@@ -30,14 +29,14 @@ class _Span:
     """The epochs of a run in which a query is answered; it ends when the query is dropped.
 
     Attributes:
-        names: that of the query; the one so far and the next one while it is being renamed.
+        query: its identity.
         start: the first of them.
         end: the first one after them; INFINITY while the query is answered.
         failed: why the query had failed when it was dropped, or None.
         replaced: with what a query has taken its place in which its answer could not go on, or None.
     """
 
-    names: tuple[str, ...]
+    query: str
     start: int
     end: int = INFINITY
     failed: Reason | None = None
@@ -46,14 +45,6 @@ class _Span:
     @property
     def is_over(self) -> bool:
         return self.end != INFINITY
-
-    @property
-    def name(self) -> str:
-        return self.names[0]
-
-    def name_in(self, part: EpochResults) -> str | None:
-        """What an epoch calls the query; None where it says nothing of it."""
-        return next((name for name in self.names if name in part.heartbeats), None)
 
 
 class Answers:
@@ -90,46 +81,26 @@ class Answers:
         # Of thousands of queries few begin or end: sets find those before anything is asked of each.
         answered = set(queries)
         begun = answered.difference(self._spans)
-        new = {query.name: query for query in queries if query in begun} if begun else {}
+        new = {query.id: query for query in queries if query in begun} if begun else {}
         left = [query for query in self._spans if query not in answered]
         # A query that was replaced may share the span of the one in its place.
         going_on = {id(self._spans[query]) for query in answered.intersection(self._spans)} if left else ()
         for query, span in [(query, self._spans[query]) for query in left]:
-            other = new.get(query.name)
+            other = new.get(query.id)
             if id(span) in going_on or span.is_over:
                 continue
-            if other is not None and self._run.reading.queries.start_of(query.name) == span.start:
+            if other is not None and self._run.reading.queries.start_of(query.id) == span.start:
                 # Its answer goes on; whoever has the query that was replaced reads it as well.
                 self._spans[other] = span
             else:
-                span.failed = failed.get(query.name)
+                span.failed = failed.get(query.id)
                 span.replaced = None if other is None else _new_in(other, query)
                 span.end = epoch
         for query in new.values():
             if query not in self._spans:
-                self._spans[query] = _Span((query.name,), self._run.reading.queries.start_of(query.name))
+                self._spans[query] = _Span(query.id, self._run.reading.queries.start_of(query.id))
         with self._changed:
             self._changed.notify_all()
-
-    @contextmanager
-    def renaming(self, query: Query, name: str) -> Iterator[None]:
-        """Let whoever reads a query's answer find it while, and after, it gets another name.
-
-        Args:
-            query: it.
-            name: its name, once the change within it has taken effect.
-        """
-        span = self._spans.get(query)
-        if span is None:
-            yield
-            return
-        before, span.names = span.names, (span.name, name)
-        try:
-            yield
-        except BaseException:
-            span.names = before
-            raise
-        span.names = (name,)
 
     def reader(self, query: Query) -> ResultReader:
         """What has been committed for a query so far.
@@ -140,17 +111,12 @@ class Answers:
         span = self._spans.get(query)
         if span is None:
             raise UserError(f"{query.name} has no answer yet", hint="call run() first")
-        self._refuse_failed(span)
+        self._refuse_failed(span, query.name)
         epochs = tuple(self._news(span))
-        name = (span.name_in(epochs[-1]) if epochs else None) or span.name
         # Of a query that was dropped nothing is carried on.
-        carried = epochs[-1].carried.get(name) if epochs and not span.is_over else None
-        return ResultReader(name, form_of(query.plan), self._store, epochs, carried, span.start)
-
-    def name_of(self, query: Query) -> str:
-        """The name that a query's answer has now, also where another query has taken its place."""
-        span = self._spans.get(query)
-        return query.name if span is None else span.name
+        carried = epochs[-1].carried.get(span.query) if epochs and not span.is_over else None
+        form = form_of(query.plan)
+        return ResultReader(span.query, form, self._store, epochs, carried, span.start, query.name)
 
     def newest(self, query: Query) -> int:
         """The newest timestamp that was read of the query's streams (instant), BEGINNING if none was."""
@@ -186,26 +152,24 @@ class Answers:
                 return
             news = self._news(span, last)
             if not news and not going_on:
-                self._refuse_failed(span)
+                self._refuse_failed(span, reader.name)
                 if error is not None:
                     raise error
                 if span.replaced is not None:
-                    raise _replaced(span.name, span.replaced)
+                    raise _replaced(reader.name, span.replaced)
                 return
-            if news:
-                reader = replace(reader, name=span.name_in(news[0]) or span.name)
             if news and not last:
-                begin, last = _beginning(reader.name, news, from_epoch, span.start)
+                begin, last = _beginning(reader, news, from_epoch, span.start)
             for part in news:
                 if part.epoch <= last:
                     continue
                 if part.epoch > last + 1:
-                    raise _gone(reader.name, last + 1, whole_from(reader.name, news))
+                    raise _gone(reader.name, last + 1, whole_from(reader.query, news))
                 last = part.epoch
                 batch = self._released(reader, release, part)
                 if last >= begin:
                     table = reader.change_table(last, batch)
-                    reach, left = part.reach(reader.name), part.departures.get(reader.name, 0)
+                    reach, left = part.reach(reader.query), part.departures.get(reader.query, 0)
                     watermark = watermark_after(watermark, batch)
                     yield Change(last, reader.heartbeat_of(part), reach, batch, table, left, watermark)
 
@@ -218,14 +182,14 @@ class Answers:
         return going_on, None if span.is_over else self._state()[1]
 
     def _goes_on(self, span: _Span) -> bool:
-        failed = self._run.reading.queries.failed.keys() & set(span.names)
+        failed = span.query in self._run.reading.queries.failed
         return self._state()[0] and not span.is_over and not failed
 
-    def _refuse_failed(self, span: _Span) -> None:
-        failed = span.failed if span.is_over else self._run.reading.queries.failed.get(span.name)
+    def _refuse_failed(self, span: _Span, name: str) -> None:
+        failed = span.failed if span.is_over else self._run.reading.queries.failed.get(span.query)
         if failed is not None:
             message, hint = failed
-            raise UserError(f"{span.name} failed: {message}", hint=hint)
+            raise UserError(f"{name} failed: {message}", hint=hint)
 
     def _news(self, span: _Span, last: int = 0) -> list[EpochResults]:
         """The query's epochs after one; it has no heartbeat once it has failed, or is just being dropped."""
@@ -233,7 +197,7 @@ class Answers:
         # All epochs of a long run are kept, and this is asked several times in each.
         begin = bisect_left(results, max(span.start, last + 1), key=lambda part: part.epoch)
         end = bisect_left(results, span.end, begin, key=lambda part: part.epoch)
-        return [part for part in results[begin:end] if span.name_in(part) is not None]
+        return [part for part in results[begin:end] if span.query in part.heartbeats]
 
     def _released(self, reader: ResultReader, release: Release, part: EpochResults) -> Batch:
         try:
@@ -245,11 +209,13 @@ class Answers:
             raise
 
 
-def _beginning(query: str, results: Sequence[EpochResults], from_epoch: int, start: int) -> tuple[int, int]:
+def _beginning(
+    reader: ResultReader, results: Sequence[EpochResults], from_epoch: int, start: int
+) -> tuple[int, int]:
     """The first epoch to yield, and the one after which reading begins.
 
     Args:
-        query: the query's name.
+        reader: reads the query.
         results: those of its epochs that are kept.
         from_epoch: the first epoch that is wanted.
         start: the query's first epoch.
@@ -257,11 +223,11 @@ def _beginning(query: str, results: Sequence[EpochResults], from_epoch: int, sta
     Raises:
         UserError: the epoch that is wanted is no longer kept.
     """
-    whole = whole_from(query, results)
+    whole = whole_from(reader.query, results)
     if whole > from_epoch > start:
-        raise _gone(query, from_epoch, whole)
+        raise _gone(reader.name, from_epoch, whole)
     begin = max(from_epoch, whole)
-    return begin, since_of(query, results, begin) - 1
+    return begin, since_of(reader.query, results, begin) - 1
 
 
 def _new_in(query: Query, known: Query) -> str:

@@ -59,9 +59,10 @@ from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
 from headrace.runtime.driver.beside.catch_up import Ahead
 from headrace.runtime.driver.endless.withdrawal import check_wanted
-from headrace.runtime.journal.definition import Definition, key_of
+from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.journal.gap import Gap
+from headrace.runtime.journal.query_id import id_of
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.frames import FrameMaker
 from headrace.runtime.results.reader import ResultReader
@@ -103,9 +104,10 @@ class Core:
         self._gathering = False
         self._closed = False
         self._promised: set[str] = set()
+        self._given = 0
         self.settings = settings
         # Before anything else: nothing of a store that is not whole is served.
-        self._catalog = stored_catalog(settings.storage)
+        self._catalog, self._made_before = stored_catalog(settings.storage)
         self.compiler = Compiler()
         self.folders = TemporaryFolders()
         self.execution: Execution | None = None
@@ -137,7 +139,7 @@ class Core:
                     records = DefinitionTexts()
                     for definition in self._catalog:
                         records = records.stored(definition)
-                    known = Definitions(records=records)
+                    known = Definitions(records=records, made=self._made_before)
                     self._definitions = known.with_defaults(self.settings.dialect)
                     self.make_waiting()
         assert self._definitions is not None
@@ -167,9 +169,9 @@ class Core:
             records = self.definitions.records.lacking(key, _reason(error))
             self.definitions = replace(self.definitions, records=records)
         else:
-            if definition.paused and definition.name in self.definitions.queries:
-                kept = definition.keeps_input
-                self.change(self.definitions.pausing(definition.name, keeps_input=kept))
+            query = self.definitions.find_query(definition.name) if definition.paused else None
+            if query is not None and not self.definitions.is_paused(query):
+                self.change(self.definitions.pausing(query, keeps_input=definition.keeps_input))
 
     def take_in(
         self, made: Input | RelationTable, given: Definition, position: Position | None = None
@@ -282,7 +284,7 @@ class Core:
         """
         self.check_open()
         if self.execution is None:
-            kind = EndedError if self.definitions.queries else UserError
+            kind = EndedError if self.definitions.answered else UserError
             raise kind("the database is not started", hint="call start() first")
         return self.execution
 
@@ -327,14 +329,15 @@ class Core:
                         hint="leave out WARM; all queries that a run begins with start together",
                     )
                 found = self.compiled(asked, policy, definition if stored or self._making else None)
-                known = self._stored_choices().get(chosen)
+                identity = self._identity_of(definition, stored)
+                known = self._stored_choices().get(identity)
                 if found.decisions is not None and known is not None:
                     found = found.decided(decisions_in(known))
                 choices = choices_of(found.decisions, self._holds(found.optimized, heartbeats, known or {}))
                 since = None if start is None else start_of(start, found.plan.domain)
                 query = Query(
-                    self, chosen, found.plan, found.notes, choices, place_of(asked), warm, heartbeats, since,
-                    is_stream=found.is_stream,
+                    self, identity, chosen, found.plan, found.notes, choices, place_of(asked),
+                    warm, heartbeats, since, is_stream=found.is_stream,
                 )  # fmt: skip
                 inputs, is_new = self.definitions.inputs, not (stored or self._making)
                 plan = at_level(found.optimized, consistency, inputs, warm=warm, new=is_new)
@@ -343,11 +346,22 @@ class Core:
                     return query
 
             def made() -> Definitions:
-                new = self.definitions.with_query(query, plan, found.streams, position).recording(definition)
-                return self.claiming(new, definition)
+                new = self.definitions.with_query(query, plan, found.streams, position)
+                return self.claiming(new.recording(replace(definition, id=identity)), definition)
 
             self.change_when_ready(made, chosen)
             return query
+
+    def _identity_of(self, definition: Definition, stored: bool) -> str:
+        """The identity of a query that is taken in: its own if a store has it, else one that none has had."""
+        known = self.definitions.records.known.get(definition.key)
+        if known is not None and (stored or self._making):
+            return known.id
+        if not self._catalog and definition.name in self._stored_choices():
+            # An earlier Headrace has not written what is defined; its queries have names for identities.
+            return definition.name
+        self._given = max(self._given, self.definitions.made) + 1
+        return id_of(definition.name, self._given)
 
     @contextmanager
     def _named(self, name: str | None) -> Iterator[str]:
@@ -383,8 +397,9 @@ class Core:
             chosen = holds_in(choices) or self._holds(found.optimized, made.heartbeats, {})
             choices = choices_of(found.decisions, chosen)
         name = made.name.text if known is None else known.name
+        identity = id_of(name, 0) if known is None else known.id
         query = Query(
-            self, name, found.plan, found.notes, choices, place_of(made.query),
+            self, identity, name, found.plan, found.notes, choices, place_of(made.query),
             heartbeats=made.heartbeats, is_stream=found.is_stream,
         )  # fmt: skip
         inputs = self.definitions.inputs
@@ -518,18 +533,18 @@ class Core:
         self._end_sinks(gone)
         execution = self.execution
         for name, sink in sinks.items():
-            if name not in after.sinks and sink.query not in gone and execution is not None:
+            if name not in after.sinks and sink.attachment.identity not in gone and execution is not None:
                 execution.drop_sink(sink.attachment)
 
     def _move(self, after: Definitions) -> set[str]:
-        """Move on to other definitions; the queries that are gone with that."""
+        """Move on to other definitions; the queries that are gone with that, by identity."""
         before = self.definitions
         if after is not before:
             self.change(after)
         if self._gathering:
             return set()
-        gone = {query.name for query in before.all_queries} - {query.name for query in after.all_queries}
-        self._attachments = [part for part in self._attachments if part.query not in gone]
+        gone = {*before.queries} - {*after.queries}
+        self._attachments = [part for part in self._attachments if part.identity not in gone]
         return gone
 
     def _end_sinks(self, gone: Iterable[str]) -> None:
@@ -642,7 +657,7 @@ class Core:
             if self.execution is not None and self.running:
                 self.execution.rename(after, query, new)
                 self._stored = None
-            elif self.execution is not None or self.is_known_to_store(old):
+            elif self.execution is not None or self.is_known_to_store(query):
                 raise LanguageError(
                     f"{old} has an answer, and no run is going on that could rename it",
                     position=name.position,
@@ -650,24 +665,25 @@ class Core:
                 )
             self.definitions = after
             self._attachments = [
-                replace(part, query=new) if part.query == old else part for part in self._attachments
+                replace(part, query=new) if part.identity == query.id else part for part in self._attachments
             ]
             query.name = new
 
-    def replace_later(self, name: str, undo: Callable[[Definitions], Definitions]) -> None:
+    def replace_later(self, query: Query, undo: Callable[[Definitions], Definitions]) -> None:
         """Let a query be replaced when the next run has begun with it, if none goes on and a store has it.
 
         Args:
-            name: the query's.
+            query: the query.
             undo: makes definitions with the one that is replaced.
         """
-        if not self.running and self.is_known_to_store(name):
-            self._replaced.setdefault(name, undo)
+        if not self.running and self.is_known_to_store(query):
+            self._replaced.setdefault(query.id, undo)
 
-    def is_known_to_store(self, query: str) -> bool:
-        """Whether a durable store has a query of that name, which is answered or paused."""
-        catalog = () if query in self._stored_choices() else stored_catalog(self.settings.storage)
-        return query in self._stored_choices() or key_of("QUERY", query) in {one.key for one in catalog}
+    def is_known_to_store(self, query: Query) -> bool:
+        """Whether a durable store has a query, which is answered or paused."""
+        if query.id in self._stored_choices():
+            return True
+        return query.id in {one.id for one in stored_catalog(self.settings.storage)[0]}
 
     def replace_waiting(self) -> None:
         """Replace what was to be replaced once a run goes on; where that fails, the run ends.
@@ -686,8 +702,8 @@ class Core:
     def _begun_with(self) -> Definitions:
         """The definitions with what was to be replaced once a run goes on as the store has it."""
         found = self.definitions
-        for name, undo in self._replaced.items():
-            if name in found.queries:
+        for query, undo in self._replaced.items():
+            if query in found.answered:
                 found = undo(found)
         return found
 
@@ -713,7 +729,7 @@ class Core:
 
     def _nothing_to_run(self) -> UserError:
         """The error where there is no query, or where all are paused."""
-        paused = sorted(self.definitions.paused)
+        paused = sorted(query.name for query in self.definitions.paused.values())
         if not paused:
             hint = "write a SELECT, or CREATE QUERY name AS SELECT ..."
             return UserError("there is no query to run", hint=hint)
@@ -744,11 +760,12 @@ class Core:
             reasons = [f"{name} is paused: {whys[record.key]}" for name, record in waiting.items()]
             warn("\n".join(reasons))
         self._check_sinks()
-        if not (self.definitions.queries or self.definitions.keeping_input):
+        if not (self.definitions.answered or self.definitions.keeping_input):
             raise self._nothing_to_run()
         if not adapt and self._replaced:
+            name = self.definitions.queries[next(iter(self._replaced))].query.name
             raise UserError(
-                f"{next(iter(self._replaced))} is replaced by a query over the rows that arrive from then on",
+                f"{name} is replaced by a query over the rows that arrive from then on",
                 hint="replace it in an endless run: call start() instead of run()",
             )
         self._check_known()
@@ -782,8 +799,12 @@ class Core:
             UserError: somebody has, which this run would drop.
         """
         records = self.definitions.records
-        for definition in stored_catalog(self.settings.storage):
-            if definition.key not in records.known and definition.key not in records.forgotten:
+        for definition in stored_catalog(self.settings.storage)[0]:
+            known = records.known.get(definition.key)
+            is_new = definition.key not in records.forgotten
+            if known is not None:
+                is_new = definition.id not in {known.id, *records.dropped}
+            if is_new:
                 raise UserError(
                     f"{definition.title} is new in the store {self.settings.storage}",
                     hint="another process has defined it meanwhile: connect again",
@@ -811,8 +832,8 @@ class Core:
             )
         return runner.frame(self.reader(query), view, getattr(query, view))
 
-    def forget_client(self, query: str, client: str) -> None:
-        """Keep nothing for a client of the query of that name any more; see `Query.forget`."""
+    def forget_client(self, query: Query, client: str) -> None:
+        """Keep nothing for a client of a query any more; see `Query.forget`."""
         self.started.forget_client(query, client)
 
     def follow(self, query: Query, from_epoch: int, client: str | None = None) -> Subscription[Change]:
@@ -829,24 +850,28 @@ class Core:
             *notes_on_partitions(defined.topics_of(plan), position),
         )
 
-    def warm_start(self, query: str) -> WarmStart | None:
-        """How the query of that name began, if it took over the state of another one."""
-        return None if self.execution is None else self.execution.run.reading.queries.warm.get(query)
+    def warm_start(self, query: Query) -> WarmStart | None:
+        """How a query began, if it took over the state of another one."""
+        return None if self.execution is None else self.execution.run.reading.queries.warm.get(query.id)
 
-    def gaps(self, query: str) -> tuple[Gap, ...]:
-        """The instants about which the query of that name says nothing; see `Query.gaps`."""
-        return () if self.execution is None else self.execution.run.reading.queries.gaps_of(query)
+    def gaps(self, query: Query) -> tuple[Gap, ...]:
+        """The instants about which a query says nothing; see `Query.gaps`."""
+        return () if self.execution is None else self.execution.run.reading.queries.gaps_of(query.id)
 
-    def paused_at(self, query: str) -> int | None:
+    def paused_at(self, query: Query) -> int | None:
         """Up to where the answer of a paused query is final (instant); None if no run has paused it."""
-        paused = None if self.execution is None else self.execution.run.reading.queries.paused.get(query)
+        paused = None if self.execution is None else self.execution.run.reading.queries.paused.get(query.id)
         return None if paused is None else paused.heartbeat
 
-    def why(self, query: str, position: Position | None = None) -> Why:
-        """Why a query has no output, or no newer one; see `Query.why`.
+    def has_failed(self, query: Query) -> bool:
+        """Whether a query has ended early."""
+        return self.execution is not None and query.id in self.execution.run.reading.queries.failed
+
+    def why_of(self, name: str, position: Position | None = None) -> Why:
+        """Why the query of a name has no output, or no newer one; see `Query.why`.
 
         Args:
-            query: its name.
+            name: the name.
             position: where it is written, if that is a text.
 
         Raises:
@@ -854,17 +879,27 @@ class Core:
             UserError: nothing has been run yet, or no run has the query.
         """
         known = self.definitions
-        for name, record in known.records.queries().items():
-            if name.lower() == query.lower():
+        for called, record in known.records.queries().items():
+            if called.lower() == name.lower():
                 hint = "define what is missing; it goes on by itself then"
-                return not_taken_in(name, known.records.waiting[record.key], hint)
-        name = known.query_named(query, position).name
-        if name in known.paused and self.paused_at(name) is None:
+                return not_taken_in(called, known.records.waiting[record.key], hint)
+        return self.why(known.query_named(name, position))
+
+    def why(self, query: Query) -> Why:
+        """Why a query has no output, or no newer one; see `Query.why`.
+
+        Raises:
+            UserError: nothing has been run yet, or no run has the query.
+        """
+        name = query.name
+        if self.definitions.is_paused(query) and self.paused_at(query) is None:
             return not_taken_in(
                 name, "no run has taken it in yet", f"write ALTER QUERY {name} RESUME, and call start()"
             )
+        if query.id not in self.definitions.queries:
+            raise UserError(f"{name} was dropped", hint="read what is left of its answer")
         status, run = self.status, self.started.run
-        plan = run.reading.queries.plans.get(name)
+        plan = run.reading.queries.plans.get(query.id)
         return why(status, name, plan, self.started.newest_letters(LOOKED_AT))
 
     def deliver(
@@ -873,9 +908,11 @@ class Core:
         """Deliver a query's committed changes to a sink; see `Query.deliver`."""
         self._check_results()
         with self.lock:
-            if self.definitions.find_query(query.name) is not query:
+            known = self.definitions.queries.get(query.id)
+            if known is None or known.query is not query:
                 raise UserError(f"{query.name} was dropped", hint="read what is left of its answer")
-            attachment = attachment_of(query.name, to, name, from_epoch, retry, self.attachments)
+            others = self.attachments
+            attachment = attachment_of(query.name, to, name, from_epoch, retry, others, of=query.id)
             if self.execution is not None and self.running:
                 self.execution.attach(attachment)
             self._attachments.append(attachment)
@@ -917,7 +954,9 @@ def _require_same_streams(before: Definitions, after: Definitions, query: str) -
     Raises:
         UserError: it is not.
     """
-    for stream in before.streams_of_query(query):
+    known = before.find_query(query)
+    assert known is not None
+    for stream in before.queries[known.id].streams:
         same_stream = before.catalog.find(stream) is after.catalog.find(stream)
         if not same_stream or before.find_query(stream) is not after.find_query(stream):
             raise UserError(

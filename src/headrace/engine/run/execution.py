@@ -118,7 +118,6 @@ class Execution:
         run: what commits the epochs.
         store: where everything lies.
         answers: what the queries have said.
-        differences: the queries that were new to the store, and those that only it had.
 
     Raises:
         StoreError: the durable store cannot be used.
@@ -142,7 +141,7 @@ class Execution:
         self._pace = Pace()
         self._journal: Journal | None = None
         self._watched: Watched | None = None
-        self.differences = Differences()
+        self._changes = Differences()
         buckets = settings.run.buckets or runner.parallelism
         if settings.storage is None:
             self.store = runner.new_store()
@@ -153,7 +152,8 @@ class Execution:
             buckets = self._journal.buckets
         self._buckets = buckets
         how = replace(settings.run, buckets=buckets, look=self._look)
-        self.run = Run(runner, self.store, defined.streams, defined.plans, how, _holds(defined))
+        holds, names = _holds(defined), defined.names
+        self.run = Run(runner, self.store, defined.streams, defined.plans, how, holds, names)
         if self._journal is not None:
             try:
                 with reading_store(self._feed_folder):
@@ -163,7 +163,7 @@ class Execution:
                 raise
         self._deliveries = Deliveries(self.store, lambda: self.run.results, self._changed)
         try:
-            self._clients = Clients(self.store, lambda: self.run.results)
+            self._clients = Clients(self.store, lambda: self.run.results, self._name_of)
             self._clients.keep({*defined.queries, *defined.not_answered})
         except BaseException:
             self._release()
@@ -177,13 +177,13 @@ class Execution:
     def _go_on(self, journal: Journal, description: Description, *, adapt: bool) -> None:
         """Take up the run of a durable store at its last commit, and bring what is new to the present."""
         past = _past(self._defined)
-        self.differences = self.run.resume(journal, description, adapt=adapt, past=past)
-        new = {name: start for name, start in past.items() if name in self.differences.added}
+        self._changes = self.run.resume(journal, description, adapt=adapt, past=past)
+        new = {name: start for name, start in past.items() if name in self._changes.added}
         new |= _resumed(self._defined, self.run)
         defined = self._defined
-        wanted = Wanted(defined.plans, defined.streams, description, _holds(defined), defined.not_answered)
+        wanted = self._wanted(defined, description)
         # Those whose input was kept while they were paused join over it.
-        anew = [name for name in self.differences.anew if name not in new]
+        anew = [name for name in self._changes.anew if name not in new]
         if anew:
             self._begin_anew(anew, wanted, new)
         join(self.run, new, wanted)
@@ -207,12 +207,17 @@ class Execution:
         )
         for name in names:
             gaps = self.run.reading.queries.gaps.get(name, ())
-            domain = self._defined.queries[name].domain
+            domain = self._defined.answered[name].domain
             lacks = f"it says {gaps[-1].text(domain)}" if gaps else "it lacks nothing"
             warn(
-                f"{name} is carried out in another way than its store has it: another version wrote that, or "
-                f"a function is another one. Its state is of no use, so that {lacks}"
+                f"{self._name_of(name)} is carried out in another way than its store has it: another version "
+                f"wrote that, or a function is another one. Its state is of no use, so that {lacks}"
             )
+
+    @property
+    def differences(self) -> Differences:
+        """The queries that were new to the store, and those that only it had, by name."""
+        return self._changes.named()
 
     @property
     def running(self) -> bool:
@@ -312,9 +317,7 @@ class Execution:
             for name, stream in self.run.streams.items()
             if name in streams
         )
-        same = all(
-            getattr(defined, part) == getattr(self._defined, part) for part in ("queries", "plans", "paused")
-        )
+        same = defined.queries == self._defined.queries
         recorded = self._journal is not None and defined.records.known != self._defined.records.known
         return not same or bool(gone) or retimed or recorded
 
@@ -322,35 +325,46 @@ class Execution:
         """What the run is asked for by definitions."""
         description = self._described(defined, self._buckets) if self._journal is not None else None
         another = self._another(defined)
-        known = {name: query.plan for name, query in self._defined.queries.items()}
+        known = {name: query.plan for name, query in self._defined.answered.items()}
         goes_on = {*known, *self.run.reading.queries.paused}
-        new = ((name, query) for name, query in defined.queries.items() if name not in goes_on)
+        new = ((name, query) for name, query in defined.answered.items() if name not in goes_on)
         past = {name: start for name, start in _past(defined).items() if name not in goes_on}
         return Asked(
-            Wanted(defined.plans.whole, defined.streams, description, _holds(defined), defined.not_answered),
+            self._wanted(defined, description),
             lambda name: self._feed(name, defined),
             {name: derivation(query.plan, known) for name, query in new if query.warm},
             past | _resumed(defined, self.run),
             _going_on(defined, self.run),
             defined.keeping_input,
             another,
-            another if another is not None and self._goes_on(defined.queries[another]) else None,
+            another if another is not None and self._goes_on(defined.answered[another]) else None,
         )
 
+    def _wanted(self, defined: Definitions, description: Description | None) -> Wanted:
+        """What the run is by definitions."""
+        return Wanted(
+            *(defined.plans, defined.streams, description, _holds(defined)),
+            *(defined.not_answered, defined.names),
+        )
+
+    def _name_of(self, query: str) -> str:
+        """What the query of an identity is called."""
+        return self.run.reading.queries.name_of(query)
+
     def _another(self, defined: Definitions) -> str | None:
-        """The query that is another one from then on, and has not failed; None if there is none."""
+        """The query that is another one from then on, and has not failed, by identity; None without one."""
         failed = self.run.reading.queries.failed
-        known = self._defined.queries.whole
+        known = self._defined.answered
         others = (
             name
-            for name, query in defined.queries.items()
+            for name, query in defined.answered.items()
             if known.get(name, query) is not query and name not in failed
         )
         return next(others, None)
 
     def _goes_on(self, query: Query) -> bool:
         """Whether the answer of the query that has the name goes on in that of another one."""
-        return form_of(query.plan).is_like(form_of(self._defined.queries[query.name].plan))
+        return form_of(query.plan).is_like(form_of(self._defined.answered[query.id].plan))
 
     def settle(self, settings: Settings) -> None:
         """Go on in another way from the next epoch on."""
@@ -393,9 +407,8 @@ class Execution:
         """
         assert self._live is not None
         description = self._described(defined, self._buckets) if self._journal is not None else None
-        with self.answers.renaming(query, name), self._deliveries.renaming(query.name, name):
-            self._live.rename(before := query.name, name, description)
-        self._clients.renamed(before, name)
+        self._live.rename(query.id, name, description)
+        self._deliveries.rename(query.id, name)
         self._asked = self._defined = defined
 
     def replacement_of(self, query: Query, plan: Plan) -> Replacement:
@@ -410,7 +423,7 @@ class Execution:
         """
         assert self._live is not None
         alike, waits = self._goes_on(query), query.heartbeats is not Heartbeats.OPERATOR
-        return self._live.replacement_of(query.name, plan, self._defined.streams, alike=alike, waits=waits)
+        return self._live.replacement_of(query.id, plan, self._defined.streams, alike=alike, waits=waits)
 
     def refresh(self, relation: str, again: ReadAgain | None = None) -> Refreshed:
         """Read a relation again; see `LiveRun.refresh`."""
@@ -420,7 +433,9 @@ class Execution:
     def replay(self, stream: str, chosen: Choose) -> Replayed:
         """Take dead letters of a stream once more; see `LiveRun.replay`."""
         assert self._live is not None
-        return self._live.replay(stream, chosen)
+        found = self._live.replay(stream, chosen)
+        answers = tuple(replace(one, query=self._name_of(one.query)) for one in found.answers)
+        return replace(found, answers=answers)
 
     def _look(self, graph: Graph) -> Sequence[Expectation] | None:
         return looked_at(self._asked, graph)
@@ -437,7 +452,7 @@ class Execution:
             client: what the client calls itself.
             from_epoch: where it begins if it is not known yet.
         """
-        clients, name = self._clients, self.answers.name_of(query)
+        clients, name = self._clients, query.id
         self.answers.reader(query)
         reader = object()
         begin = clients.begin(name, client, self.run.reading.queries.start_of(name), from_epoch, reader)
@@ -447,20 +462,23 @@ class Execution:
             for change in changes:
                 yield change
                 # Whoever asks for the next one has this one.
-                clients.acknowledge(self.answers.name_of(query), client, change.epoch, reader)
+                clients.acknowledge(name, client, change.epoch, reader)
 
         return Subscription(acknowledged(), changes.close)
 
-    def forget_client(self, query: str, client: str) -> None:
+    def forget_client(self, query: Query, client: str) -> None:
         """Keep nothing for a client of a query any more.
 
         Raises:
             UserError: there is no such client.
         """
-        self._clients.forget(query, client)
+        self._clients.forget(query.id, client)
 
     def drop_sinks(self, query: str) -> None:
         """End the deliveries of a query that was dropped, when they have delivered what was committed.
+
+        Args:
+            query: its identity.
 
         Its clients are forgotten; where a store hears of the drop only when the next run begins, by that.
 
@@ -477,7 +495,7 @@ class Execution:
         Returns:
             Why it has not taken everything, or None if it has.
         """
-        return self._deliveries.drop_sink(attachment.query, attachment.name, STOP_TIMEOUT)
+        return self._deliveries.drop_sink(attachment.identity, attachment.name, STOP_TIMEOUT)
 
     def attach(self, *attachments: Attachment) -> None:
         """Deliver the changes of queries, from now on or from when the run starts.
@@ -490,9 +508,8 @@ class Execution:
         """
         found = []
         for one in attachments:
-            query = self._defined.find_query(one.query)
-            assert query is not None
-            found.append((one, query.plan, self.run.reading.queries.start_of(one.query)))
+            query = self._defined.queries[one.identity].query
+            found.append((one, query.plan, self.run.reading.queries.start_of(query.id)))
         self._deliveries.add(*found)
 
     def complete(self, progress: Callable[[Progress], None] | None) -> Summary:
@@ -512,7 +529,7 @@ class Execution:
                 self.store,
                 self.run.results,
             )
-            _LOG.info("running to the end: %s", ", ".join(self._defined.queries))
+            _LOG.info("running to the end: %s", self._names(self._defined))
             run_to_end(self.run, progress)
             self._deliveries.finish()
         finally:
@@ -525,7 +542,7 @@ class Execution:
         live = (name for name, read in self.run.streams.items() if isinstance(read, LiveStream))
         self._live.start({name: self._feed(name, self._defined) for name in live})
         self._deliveries.start()
-        _LOG.info("started: %s", ", ".join(self._defined.queries))
+        _LOG.info("started: %s", self._names(self._defined))
 
     def push(
         self,
@@ -637,15 +654,16 @@ class Execution:
     def dead_letters(self) -> pa.Table:
         """The rows that no query could use, those of a refused epoch included."""
         refused = self.run.kept.refused
-        return dead_letters(self.store, [*self.run.results, *([refused] if refused is not None else [])])
+        results = [*self.run.results, *([refused] if refused is not None else [])]
+        return dead_letters(self.store, results, self._name_of)
 
     def newest_letters(self, wanted: int) -> pa.Table:
         """About the newest of the rows that no query could use; see `newest_dead_letters`."""
-        return newest_dead_letters(self.store, self.run.results, wanted)
+        return newest_dead_letters(self.store, self.run.results, self._name_of, wanted)
 
     def letters_after(self, epoch: int) -> pa.Table:
         """The rows that no query could use in the epochs after one, in the form of `dead_letters`."""
-        return dead_letters(self.store, self._after(epoch))
+        return dead_letters(self.store, self._after(epoch), self._name_of)
 
     def has_letters_after(self, epoch: int) -> bool:
         """Whether there are such rows; reads no file."""
@@ -704,23 +722,30 @@ class Execution:
         """What a durable store records of queries and streams."""
         return Description(
             queries={
-                name: identity_of(plan, defined.queries[name].heartbeats)
+                name: identity_of(plan, defined.answered[name].heartbeats)
                 for name, plan in defined.plans.items()
             },
             streams=defined.described_inputs(),
             buckets=buckets,
-            query_domains={name: query.domain for name, query in defined.queries.items()},
+            query_domains={name: query.domain for name, query in defined.answered.items()},
             stream_domains={name: stream.info.domain for name, stream in defined.inputs.items()},
             keeps_results=self._settings.run.keep_results,
-            forms={name: form_of(query.plan) for name, query in defined.queries.items()},
-            choices={name: query.choices for name, query in defined.queries.items() if query.choices},
+            forms={name: form_of(query.plan) for name, query in defined.answered.items()},
+            choices={name: query.choices for name, query in defined.answered.items() if query.choices},
             catalog=tuple(defined.records.known.values()),
             earlier={
                 name: known
                 for name, plan in defined.plans.items()
                 if (known := earlier_identity_of(plan)) is not None
             },
+            names=defined.names,
+            made=defined.made,
         )
+
+    @staticmethod
+    def _names(defined: Definitions) -> str:
+        """The queries that are answered, for messages."""
+        return ", ".join(query.name for query in defined.answered.values())
 
     def _logged(self, summary: Summary) -> Summary:
         _LOG.info("stopped: %s", summary)
@@ -774,7 +799,7 @@ def _declared(stream: Incoming) -> tuple[Schema, Timing, int | None, Retain | No
 
 def _past(defined: Definitions) -> dict[str, AnswerStart]:
     """The queries that answer from the past on where others go on already, and since when."""
-    return {name: query.start for name, query in defined.queries.items() if query.start is not None}
+    return {name: query.start for name, query in defined.answered.items() if query.start is not None}
 
 
 def _resumed(defined: Definitions, run: Run) -> dict[str, AnswerStart]:
@@ -782,7 +807,7 @@ def _resumed(defined: Definitions, run: Run) -> dict[str, AnswerStart]:
     paused = run.reading.queries.paused
     return {
         name: AnswerStart(paused[name].heartbeat)
-        for name in defined.queries
+        for name in defined.answered
         if name in paused and paused[name].keeps
     }
 
@@ -790,9 +815,13 @@ def _resumed(defined: Definitions, run: Run) -> dict[str, AnswerStart]:
 def _going_on(defined: Definitions, run: Run) -> tuple[str, ...]:
     """The queries that go on after a pause in which nothing was kept for them."""
     paused = run.reading.queries.paused
-    return tuple(name for name in defined.queries if name in paused and not paused[name].keeps)
+    return tuple(name for name in defined.answered if name in paused and not paused[name].keeps)
 
 
 def _holds(defined: Definitions) -> dict[str, Holds]:
     """Which operators of queries wait for others, of those that ask for it."""
-    return {name: holds_in(query.choices) or NO_HOLDS for name, query in defined.holding.items()}
+    return {
+        name: holds_in(query.choices) or NO_HOLDS
+        for name, query in defined.answered.items()
+        if query.heartbeats is not Heartbeats.OPERATOR
+    }

@@ -130,7 +130,8 @@ def summarise(run: Run, domains: Mapping[str, TimeDomain]) -> Summary:
         run: the run.
         domains: what the instants of each stream count.
     """
-    totals = run.totals
+    totals, queries = run.totals, run.reading.queries
+    emitted = dict.fromkeys(queries.plans, 0) | dict(totals.emitted)
     return Summary(
         # Dead letters have been counted among the rows of the stream that they come from, and what the run
         # says of itself nobody has brought.
@@ -146,9 +147,9 @@ def summarise(run: Run, domains: Mapping[str, TimeDomain]) -> Summary:
         streams=tuple(_of_stream(name, seen, run, domains) for name, seen in totals.arrivals.items()),
         state_rows_peak=totals.state_rows_peak,
         state_bytes_peak=totals.state_bytes_peak,
-        growing=run.reading.queries.growing,
-        emitted=MappingProxyType(dict.fromkeys(run.reading.queries.plans, 0) | dict(totals.emitted)),
-        failed=tuple((name, message, hint) for name, (message, hint) in run.reading.queries.failed.items()),
+        growing=tuple(map(queries.name_of, queries.growing)),
+        emitted=MappingProxyType({queries.name_of(query): count for query, count in emitted.items()}),
+        failed=tuple((queries.name_of(query), *reason) for query, reason in queries.failed.items()),
         profile=run.profile,
     )
 

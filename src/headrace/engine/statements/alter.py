@@ -10,6 +10,7 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import sources_of
 from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
 from headrace.engine.shown.display import PlanText
 from headrace.engine.shown.status import instant_text
@@ -81,32 +82,29 @@ def _set_consistency(core: Core, statement: SetConsistency) -> None:
         core.make_waiting()
         known = core.definitions
         query = known.query_named(name.text, name.position)
-        if query.name in known.paused:
+        if known.is_paused(query):
             raise LanguageError(
                 f"the query {query.name} is paused",
                 position=name.position,
                 hint=f"write ALTER QUERY {query.name} RESUME first",
             )
-        _check_going_on(core, query.name, name.position)
+        _check_going_on(core, query, name.position)
         core.change(known.with_level(query, statement.consistency))
 
 
-def _check_going_on(core: Core, query: str, position: Position) -> None:
+def _check_going_on(core: Core, query: Query, position: Position) -> None:
     """See that a query has not failed.
 
     Raises:
         LanguageError: it has.
     """
-    if _has_failed(core, query):
+    if core.has_failed(query):
+        name = query.name
         raise LanguageError(
-            f"the query {query} has failed",
+            f"the query {name} has failed",
             position=position,
-            hint=f"try it again with ALTER QUERY {query} RESUME, or drop it: DROP QUERY {query}",
+            hint=f"try it again with ALTER QUERY {name} RESUME, or drop it: DROP QUERY {name}",
         )
-
-
-def _has_failed(core: Core, query: str) -> bool:
-    return core.execution is not None and query in core.execution.run.reading.queries.failed
 
 
 def _comment(core: Core, statement: Comment) -> None:
@@ -137,17 +135,17 @@ def _pause(core: Core, statement: PauseQuery) -> str:
     with core.lock:
         known = core.definitions
         query = known.query_named(name.text, name.position)
-        if query.name in known.paused:
+        if known.is_paused(query):
             raise LanguageError(f"the query {query.name} is paused already", position=name.position)
-        _check_going_on(core, query.name, name.position)
+        _check_going_on(core, query, name.position)
         if statement.keeps_input and not core.running:
             raise LanguageError(
                 f"{query.name} cannot keep its input: no endless run is going on",
                 position=statement.position,
                 hint="call start() first, or leave out KEEPING INPUT",
             )
-        core.change(known.pausing(query.name, keeps_input=statement.keeps_input))
-        start = core.paused_at(query.name)
+        core.change(known.pausing(query, keeps_input=statement.keeps_input))
+        start = core.paused_at(query)
     if start is None:
         return f"{query.name} is paused when the next run begins"
     if start in (BEGINNING, INFINITY):
@@ -162,22 +160,22 @@ def _resume(core: Core, statement: ResumeQuery) -> str:
         core.make_waiting()
         known = core.definitions
         query = known.query_named(name.text, name.position)
-        if core.running and _has_failed(core, query.name):
+        if core.running and core.has_failed(query):
             # It goes on as one that has been paused since then.
-            core.change(known.pausing(query.name))
+            core.change(known.pausing(query))
             known = core.definitions
-        if query.name not in known.paused:
+        if not known.is_paused(query):
             raise LanguageError(f"the query {query.name} is not paused", position=name.position)
-        before = core.paused_at(query.name)
+        before = core.paused_at(query)
 
     def made() -> Definitions:
         now = core.definitions
-        if query.name not in now.paused:
+        if not now.is_paused(query):
             raise LanguageError(f"the query {query.name} is not paused", position=name.position)
-        return now.resuming(query.name)
+        return now.resuming(query)
 
     filled = core.change_when_ready(made, query.name)
-    start = core.warm_start(query.name)
+    start = core.warm_start(query)
     if before is None or start is None:
         return f"{query.name} is resumed when the next run begins"
     resumed = f"{query.name} is resumed, over the rows since epoch {start.since}"

@@ -16,13 +16,13 @@ def reoptimized(core: Core, name: Name) -> str:
         PlanError: its plan cannot be exchanged, and why.
     """
     query = core.definitions.answered_query(name.text, name.position)
-    if core.execution is None or not core.running or query.name in core.execution.run.reading.queries.failed:
+    if core.execution is None or not core.running or core.has_failed(query):
         raise LanguageError(
             f"{query.name} is not running",
             position=name.position,
             hint="call start() first; a query is optimized when it is created",
         )
-    found = core.execution.reoptimize(query.name)
+    found = core.execution.reoptimize(query.id)
     if found is None:
         return f"{query.name} goes on unchanged: no order suits the rows that its joins hold clearly better"
     lines = [f"{query.name} joins in another order:"]

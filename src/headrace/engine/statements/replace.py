@@ -79,17 +79,16 @@ def replaced(core: Core, made: CreateQuery, policy: Policy) -> Query | None:
             core.definitions = core.claiming(known, given)
             return draft.known
         _check(core, draft, made)
-        before, streams = known.records.known[given.key], known.streams_of_query(name)
-        plan, position = known.plans[name], made.position
+        before, one, position = known.records.known[given.key], known.queries[draft.known.id], made.position
 
         def undo(later: Definitions) -> Definitions:
-            return later.replacing(draft.known, plan, streams, before, position)
+            return later.replacing(one.query, one.plan, one.streams, before, position)
 
-        core.replace_later(name, undo)
+        core.replace_later(draft.known, undo)
 
     def new() -> Definitions:
         now = core.definitions
-        if now.queries.get(name) is not draft.known:
+        if now.answered.get(draft.known.id) is not draft.known:
             raise LanguageError(
                 f"{name} was changed or dropped since the query that is to replace it began to catch up",
                 position=made.position,
@@ -127,7 +126,7 @@ def replacement_text(core: Core, made: CreateQuery, policy: Policy) -> str:
             return f"{draft.known.name} has another CONSISTENCY then; all operators keep their state"
         if core.execution is None or not core.running:
             return f"{draft.known.name} is replaced; no run is going on"
-        if draft.known.name in core.execution.run.reading.queries.failed:
+        if core.has_failed(draft.known):
             return f"{draft.known.name} has failed; the new query starts anew, as one that is created"
         found = core.execution.replacement_of(draft.query, draft.plan)
     return "\n".join(_lines(draft, found))
@@ -165,7 +164,7 @@ def _given(core: Core, made: CreateQuery, policy: Policy) -> Definition:
 
 def _is_same(core: Core, draft: _Draft) -> bool:
     known, query = draft.known, draft.query
-    present = core.definitions.plans[known.name]
+    present = core.definitions.queries[known.id].plan
     return (known.plan, known.heartbeats, present) == (query.plan, query.heartbeats, draft.plan)
 
 
@@ -191,7 +190,7 @@ def _check(core: Core, draft: _Draft, made: CreateQuery) -> None:
             position=made.position,
             hint="give the new query another name, and sinks of its own",
         )
-    if draft.unlike is not None and not core.running and core.is_known_to_store(name):
+    if draft.unlike is not None and not core.running and core.is_known_to_store(draft.known):
         raise LanguageError(
             f"{name} cannot be replaced by a query with {draft.unlike} while no run is going on",
             position=made.position,

@@ -232,16 +232,17 @@ def _queries(definitions: Definitions, status: Status | None) -> pa.Table:
     known = {part.name: _query_news(part, status, forgets=forgets) for part in found if status is not None}
     news = () if status is None else (*_QUERY_NEWS, *(("departures",) if forgets else ()))
     rows: TextRows = []
-    for query in definitions.queries.values():
+    for query in definitions.answered.values():
         reads = ", ".join(names_read(query.plan))
         timed = "TIMESTAMP" if query.plan.domain is TimeDomain.TIMESTAMP else "BIGINT"
-        plan = definitions.plans[query.name]
+        plan = definitions.plans[query.id]
         bounding = bounded_by(plan)
         state = "grows without bound" if has_unbounded_state(plan) else "bounded"
         state += f": {bounding}" if bounding else ""
         told = known.get(query.name, ("",) * len(news))
         rows.append((query.name, reads, timed, state, *told, _columns(query.plan.schema)))
-    for query, plan in definitions.paused.values():
+    for known_as, query in definitions.paused.items():
+        plan = definitions.queries[known_as].plan
         timed = "TIMESTAMP" if plan.domain is TimeDomain.TIMESTAMP else "BIGINT"
         reads = ", ".join(names_read(plan))
         rows.append((query.name, reads, timed, "paused", *("",) * len(news), _columns(query.schema)))

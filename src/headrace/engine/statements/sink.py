@@ -30,9 +30,9 @@ def create_sink(core: Core, statement: CreateSink, base: Path, policy: Policy) -
     with core.lock:
         core.make_waiting()
         known = core.definitions
-        query = known.query_named(statement.query.text, statement.query.position).name
+        query = known.query_named(statement.query.text, statement.query.position)
         made = placed(statement, base, policy)
-        given = sink_definition(made, query, policy)
+        given = sink_definition(made, query.name, policy)
         if core.is_stored(given):
             core.definitions = with_sink(known, given, statement.position)
             return
@@ -41,7 +41,7 @@ def create_sink(core: Core, statement: CreateSink, base: Path, policy: Policy) -
         if before is not None and given.key in known.records.waiting and before.text != given.text:
             raise differs(known, given, statement.position)
         delivery = (before or given).delivery if core.settings.storage is not None else None
-        taken = (one for one in core.attachments if one.query == query)
+        taken = (one for one in core.attachments if one.identity == query.id)
         sink = made_sink(made, query, delivery, taken)
         core.take_sink(sink, given, statement.position)
 

@@ -393,7 +393,7 @@ def _text(
             return _analyzed(core, statement, policy)
         case AskWhy(query=name, position=position):
             policy.check_change("WHY", position)
-            return PlanText(str(core.why(name.text, name.position)))
+            return PlanText(str(core.why_of(name.text, name.position)))
         case Show(what=what):
             return show(what, core.definitions, catalog.functions, core.known_status, setting_rows(core))
         case _:
@@ -404,8 +404,8 @@ def _shared(core: Core, statement: ExplainShared, policy: Policy) -> str:
     """The operators that queries have in common: of the run that goes on, or if all started together."""
     policy.check_change("EXPLAIN SHARED", statement.position)
     if statement.query is None and core.running:
-        return PlanText(users_of(core.status.graph))
-    plans = dict(core.definitions.plans)
+        return PlanText(users_of(core.status.graph, core.started.run.reading.queries.name_of))
+    plans = {query.name: core.definitions.plans[query.id] for query in core.definitions.answered.values()}
     if statement.query is not None:
         plans[RESULT] = core.compiled(statement.query, policy).optimized
     if not plans:
@@ -431,7 +431,7 @@ def _analyzed(core: Core, statement: ExplainAnalyze, policy: Policy) -> str:
                     hint="define the query, and then write EXPLAIN ANALYZE with its name",
                 )
             found = core.compiled(query, policy)
-            alone = core.definitions.only(Query(core, RESULT, found.plan), found.optimized)
+            alone = core.definitions.only(Query(core, RESULT, RESULT, found.plan), found.optimized)
             check_bounded(alone, found.plan, position)
             return PlanText(run_alone(core.runner(), core.settings, alone))
 

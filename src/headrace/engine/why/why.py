@@ -302,7 +302,7 @@ def _as_read(status: Status, query: QueryStatus, name: str) -> StreamStatus:
 def _memory_of(status: Status, query: QueryStatus, stream: str) -> Memory | None:
     """For how long a query remembers a stream, where that may be less than it allows."""
     memories = status.graph.memories.items()
-    found = (one for one, queries in memories if one.stream == stream and query.name in queries)
+    found = (one for one, queries in memories if one.stream == stream and query.id in queries)
     return next(found, None)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
 from headrace.errors import UserError
 from headrace.runtime.delivery.delivery import Results
 from headrace.runtime.delivery.positions import SinkPosition, drop_position, named_positions, record_position
+from headrace.runtime.journal.query_id import first_name
 from headrace.runtime.journal.retention import since_of
 from headrace.runtime.store.segments import FolderStore, Store
 from headrace.suggestions import did_you_mean
@@ -24,7 +25,7 @@ class NamedReader:
     """How far a reader with a name has come.
 
     Attributes:
-        query: whose answer it reads.
+        query: what the query is called whose answer it reads.
         name: what it calls itself.
         epoch: the last epoch that it has acknowledged; the one before its first before any.
         behind: how many epochs have been committed since then.
@@ -42,14 +43,16 @@ class Clients:
     Args:
         store: where the run's results are.
         results: says what is committed.
+        name_of: says what queries are called.
 
     Raises:
         StoreError: what the store remembers is damaged.
     """
 
-    def __init__(self, store: Store, results: Results) -> None:
+    def __init__(self, store: Store, results: Results, name_of: Callable[[str], str] = first_name) -> None:
         self._store = store if isinstance(store, FolderStore) and store.durable else None
         self._results = results
+        self._name_of = name_of
         self._lock = threading.Lock()
         self._known: dict[tuple[str, str], SinkPosition] = {}
         self._readers: dict[tuple[str, str], object] = {}
@@ -63,9 +66,9 @@ class Clients:
         connection.
 
         Args:
-            query: the query's name.
+            query: the query's identity.
             client: what the client calls itself.
-            start: the epoch from which on the query answers; one of an earlier query of the name is unknown.
+            start: the epoch from which on the query answers; a client of an earlier answer is unknown.
             from_epoch: where a client begins that is not known.
             reader: who reads for it from now on.
         """
@@ -82,7 +85,7 @@ class Clients:
         """Remember that a client has an epoch; it is not given again.
 
         Args:
-            query: the query's name.
+            query: the query's identity.
             client: what the client calls itself.
             epoch: the epoch.
             reader: who has read it.
@@ -94,7 +97,7 @@ class Clients:
         with self._lock:
             if self._readers.get((query, client), reader) is not reader:
                 raise UserError(
-                    f"another reader has gone on as the client {client} of {query}",
+                    f"another reader has gone on as the client {client} of {self._name_of(query)}",
                     hint="give each reader a name of its own",
                 )
             known = self._known.get((query, client))
@@ -112,7 +115,7 @@ class Clients:
             if (query, client) not in self._known:
                 names = [name for of, name in self._known if of == query]
                 hint = did_you_mean(client, names) or (f"there is {', '.join(names)}" if names else None)
-                raise UserError(f"{query} has no client {client}", hint=hint)
+                raise UserError(f"{self._name_of(query)} has no client {client}", hint=hint)
             self._drop(query, client)
 
     def drop(self, query: str) -> None:
@@ -123,31 +126,13 @@ class Clients:
                     self._drop(query, client)
 
     def keep(self, queries: Collection[str]) -> None:
-        """Forget the clients of all queries but some: of those that went, or got no other name, in a kill.
+        """Forget the clients of all queries but some: of those that went in a kill.
 
         Args:
-            queries: the names of all queries.
+            queries: the identities of all queries.
         """
         for query in {query for query, _ in self._known} - {*queries}:
             self.drop(query)
-
-    def renamed(self, query: str, name: str) -> None:
-        """Follow a query to another name, which it has now.
-
-        Args:
-            query: its name so far.
-            name: the other one.
-
-        Raises:
-            StoreError: it cannot be written.
-        """
-        with self._lock:
-            for (known, client), position in list(self._known.items()):
-                if known == query:
-                    if (query, client) in self._readers:
-                        self._readers[name, client] = self._readers[query, client]
-                    self._record(name, client, position)
-                    self._drop(query, client)
 
     def needed(self, retain: int | None) -> int:
         """The oldest epoch whose results a client still has to read, within its bound; INFINITY for none.
@@ -163,9 +148,10 @@ class Clients:
     def all(self) -> tuple[NamedReader, ...]:
         """All of them, by query and name."""
         with self._lock:
-            known = sorted(self._known.items())
+            known = [((self._name_of(query), name), at) for (query, name), at in self._known.items()]
         return tuple(
-            NamedReader(query, name, at.epoch, max(0, self._last - at.epoch)) for (query, name), at in known
+            NamedReader(query, name, at.epoch, max(0, self._last - at.epoch))
+            for (query, name), at in sorted(known, key=lambda one: one[0])
         )
 
     @property

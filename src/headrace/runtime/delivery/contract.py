@@ -166,7 +166,7 @@ class Attachment:
     """A sink attached to a query.
 
     Attributes:
-        query: the query's name.
+        query: what the query is called.
         name: the sink's name, unique among those of the query.
         sink: what takes the changes.
         from_epoch: the first epoch it gets, if it has not been attached in this store before.
@@ -175,6 +175,7 @@ class Attachment:
         delivery: what identifies what it delivers, where a durable store has given that; see `Origin`. A
             position of another one that had its name is not its own.
         busy: held while the sink works; a run that did not wait for it leaves it held.
+        of: the query's identity; its name where that is empty.
     """
 
     query: str
@@ -185,6 +186,12 @@ class Attachment:
     from_now: bool = False
     delivery: str | None = None
     busy: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
+    of: str = ""
+
+    @property
+    def identity(self) -> str:
+        """The query's identity."""
+        return self.of or self.query
 
     @property
     def title(self) -> str:

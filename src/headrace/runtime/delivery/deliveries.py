@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -16,7 +15,7 @@ from headrace.errors import UserError, told
 from headrace.runtime.delivery.contract import Attachment, Reached, Retry, SinkLike
 from headrace.runtime.delivery.delivery import Delivery, Results
 from headrace.runtime.delivery.function import FunctionSink
-from headrace.runtime.delivery.positions import Ledger, copied_positions
+from headrace.runtime.delivery.positions import Ledger
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.outside.patience import patience
 from headrace.runtime.results.instants import form_of
@@ -35,16 +34,19 @@ def attachment_of(
     from_epoch: int,
     retry: Retry | None,
     others: Iterable[Attachment],
+    *,
+    of: str = "",
 ) -> Attachment:
     """A sink, or a function, attached to a query.
 
     Args:
-        query: the query's name.
+        query: what the query is called.
         to: the sink or the function.
         name: the sink's name; its own if None.
         from_epoch: the first epoch it gets.
         retry: what happens when it fails; tried again until the run is over if None.
         others: what is attached already.
+        of: the query's identity; its name where that is empty.
 
     Raises:
         UserError: the name is taken or not valid, or there is no such epoch.
@@ -53,11 +55,11 @@ def attachment_of(
     name = sink.name if name is None else name
     if not _NAME.fullmatch(name):
         raise UserError(f"'{name}' is not a valid sink name", hint="use letters, digits and underscores")
-    if any(other.query == query and other.name.lower() == name.lower() for other in others):
+    if any(other.identity == (of or query) and other.name.lower() == name.lower() for other in others):
         raise UserError(f"{query} has a sink {name} already", hint="give this one another name")
     if from_epoch < 1:
         raise UserError(f"there is no epoch {from_epoch}", hint="the first one is 1")
-    return Attachment(query, name, sink, from_epoch, retry or Retry())
+    return Attachment(query, name, sink, from_epoch, retry or Retry(), of=of)
 
 
 class Deliveries:
@@ -82,7 +84,7 @@ class Deliveries:
         They get ready together: silent targets hold up a start once, however many they are.
 
         Args:
-            attached: the query's name and the sink, the query's plan, and the epoch from which on it answers.
+            attached: the sink of a query, the query's plan, and the epoch from which on it answers.
 
         Raises:
             UserError: a sink cannot be used, or would miss epochs; none is attached then.
@@ -108,8 +110,8 @@ class Deliveries:
         if attachment.from_now and committed:
             first = committed[-1].epoch + 1
         attachment = replace(attachment, from_epoch=max(first, start))
-        reader = ResultReader(attachment.query, form_of(plan), self._store, ())
-        ledger = Ledger(self._store, attachment.query, attachment.name)
+        reader = ResultReader(attachment.identity, form_of(plan), self._store, ())
+        ledger = Ledger(self._store, attachment.identity, attachment.name)
         places, names = key_of(plan), plan.schema.names
         key = None if places is None else tuple(names[place] for place in places)
         delivery = Delivery(attachment, reader, ledger, lambda: self._since(start), self._changed, start, key)
@@ -122,13 +124,13 @@ class Deliveries:
         """End the deliveries of a query when they have delivered what has been committed.
 
         Args:
-            query: the query's name.
+            query: the query's identity.
             timeout: seconds to wait for its sinks together; None waits as long as it takes.
 
         Raises:
             DeliveryError: a sink has not taken everything.
         """
-        dropped = [delivery for delivery in self._all if delivery.attachment.query == query]
+        dropped = [delivery for delivery in self._all if delivery.attachment.identity == query]
         _end(dropped, timeout)
         self._all = [delivery for delivery in self._all if delivery not in dropped]
         self._forget(part for part in dropped if part.attachment.delivery is not None)
@@ -138,37 +140,31 @@ class Deliveries:
         """End a delivery when it has delivered what has been committed; in a run, forget how far it is.
 
         Args:
-            query: the query's name.
+            query: the query's identity.
             name: the sink's.
             timeout: seconds to wait for it; None waits as long as it takes.
 
         Returns:
             Why it has not taken everything, or None if it has.
         """
-        dropped = [one for one in self._all if (one.attachment.query, one.attachment.name) == (query, name)]
+        dropped = [
+            one for one in self._all if (one.attachment.identity, one.attachment.name) == (query, name)
+        ]
         _end(dropped, timeout)
         self._all = [delivery for delivery in self._all if delivery not in dropped]
         self._forget(dropped)
         return next((told(one.error) for one in dropped if one.error is not None), None)
 
-    @contextmanager
-    def renaming(self, query: str, name: str) -> Iterator[None]:
-        """Let sinks go on while, and after, their query gets another name; see `Delivery.renaming`.
+    def rename(self, query: str, name: str) -> None:
+        """Let messages call a query by another name.
 
         Args:
-            query: its name so far.
-            name: its name, once the change within it has taken effect.
+            query: its identity.
+            name: its name from now on.
         """
-        with ExitStack() as stack:
-            moved = [one for one in self._all if one.attachment.query == query]
-            for delivery in moved:
-                ledger = Ledger(self._store, name, delivery.attachment.name)
-                stack.enter_context(delivery.renaming(name, ledger))
-            attached = {one.attachment.name for one in moved}
-            left = copied_positions(self._store, query, name, attached)
-            yield
-            for ledger in left:
-                ledger.forget()
+        for delivery in self._all:
+            if delivery.attachment.identity == query:
+                delivery.attachment = replace(delivery.attachment, query=name)
 
     def start(self) -> None:
         """Deliver in the background, as epochs are committed."""

@@ -6,8 +6,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
@@ -66,7 +65,6 @@ class Delivery:
         key: tuple[str, ...] | None = None,
     ) -> None:
         self.attachment = attachment
-        self._names: tuple[str, ...] = (attachment.query,)
         self._start = start
         self._key = key
         self._reader = reader
@@ -105,31 +103,6 @@ class Delivery:
     def needed(self) -> int:
         """The oldest epoch whose results must be kept for it; INFINITY when it was given up."""
         return self._position.since if self.error is None else INFINITY
-
-    @contextmanager
-    def renaming(self, query: str, ledger: Ledger) -> Iterator[None]:
-        """Go on while, and after, the query gets another name; meanwhile the sink's position does not move.
-
-        Args:
-            query: its name, once the change within it has taken effect.
-            ledger: where the sink's position is remembered then.
-
-        Raises:
-            StoreError: the position cannot be written under the other name.
-        """
-        with self._moving:
-            ledger.record(self._position)
-            before, self._names = self._names, (*self._names, query)
-            try:
-                yield
-            except BaseException:
-                self._names = before
-                ledger.forget()
-                raise
-            self._names = (query,)
-            self.attachment = replace(self.attachment, query=query)
-            gone, self._ledger = self._ledger, ledger
-            gone.forget()
 
     def begin(self) -> None:
         """Begin to get the sink ready, beside the run.
@@ -364,9 +337,8 @@ class Delivery:
                 return
             self._expect(part)
             # A query that has failed has no heartbeat: its answer ends before that epoch.
-            name = next((name for name in self._names if name in part.heartbeats), None)
-            if name is not None:
-                change = self._next(part, name)
+            if self._reader.query in part.heartbeats:
+                change = self._next(part)
                 if part.epoch > self._position.epoch:
                     self._hand_over(change)
             self._read = part.epoch
@@ -389,8 +361,8 @@ class Delivery:
                 "results are no longer kept"
             )
 
-    def _next(self, part: EpochResults, query: str) -> Change:
-        reader = replace(self._reader, name=query)
+    def _next(self, part: EpochResults) -> Change:
+        reader, query = self._reader, self._reader.query
         elements = reader.release(self._release, part)
         rows = reader.change_table(part.epoch, elements)
         heartbeat, left = reader.heartbeat_of(part), part.departures.get(query, 0)
@@ -435,7 +407,7 @@ def _checked(
 ) -> SinkPosition:
     """Where to begin, if nothing is missing between the sink and the store."""
     oldest = results[0].epoch if results else 1
-    whole = whole_from(attachment.query, results)
+    whole = whole_from(attachment.identity, results)
     last = results[-1].epoch if results else 0
     if position is None:
         if attachment.from_epoch < whole:
@@ -447,7 +419,7 @@ def _checked(
                 hint=f"give {given}; rows that were written before it are not delivered then",
             )
         first = attachment.from_epoch
-        since = since_of(attachment.query, results, first)
+        since = since_of(attachment.identity, results, first)
         return SinkPosition(attachment.delivery or secrets.token_hex(8), first, first - 1, min(since, first))
     if position.epoch > last and position.epoch >= position.first:
         raise DeliveryError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 
 from headrace.runtime.journal.records import EpochResults
@@ -45,7 +45,7 @@ class SinkPosition:
         Args:
             epoch: the last epoch of the copy.
             results: what the copy keeps, in order and without gaps.
-            query: the query's name.
+            query: the query's identity.
         """
         if self.epoch <= epoch:
             return replace(self, copied=epoch, branch="")
@@ -57,7 +57,7 @@ class Ledger:
 
     Args:
         store: where the run's results are.
-        query: the query's name.
+        query: the query's identity.
         sink: the sink's name, without hyphens.
     """
 
@@ -89,35 +89,6 @@ class Ledger:
         """Remove what is remembered."""
         if self._store is not None:
             self._store.delete(self._name)
-
-
-def copied_positions(store: Store, query: str, name: str, attached: Collection[str]) -> list[Ledger]:
-    """Remember positions of sinks that are not attached at present under another name of their query too.
-
-    Args:
-        store: where the run's results are.
-        query: the query's name so far.
-        name: its other name.
-        attached: the sinks that are attached.
-
-    Returns:
-        The ledgers under the name so far.
-
-    Raises:
-        StoreError: a position is damaged, or cannot be written.
-    """
-    if not isinstance(store, FolderStore) or not store.durable:
-        return []
-    begin = f"sinks/{file_name(query)}-"
-    files = [file for file in store.names("sinks") if file.startswith(begin)]
-    found = []
-    for file in files:
-        sink = str(load_sealed(store, file, "position of a sink").get("sink"))
-        ledger = Ledger(store, query, sink)
-        if sink not in attached and (position := ledger.load()) is not None:
-            Ledger(store, name, sink).record(position)
-            found.append(ledger)
-    return found
 
 
 def copy_positions(

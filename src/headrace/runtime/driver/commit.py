@@ -339,6 +339,7 @@ def described(
         memories=queries.memories,
         levels=queries.levels,
         gaps={name: gaps for name, gaps in queries.gaps.items() if gaps},
+        names=queries.names,
         streams={name: text for name, text in description.streams.items() if name in known},
         shared=queries.packed,
         exchanges=queries.packed_exchanges,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final
@@ -36,6 +36,7 @@ from headrace.runtime.journal.exchanges import (
 )
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.journal.plans import Packed, packed_plans, unpacked_plans, users_in
+from headrace.runtime.journal.query_id import first_name
 from headrace.runtime.tasks.messages import Manifest, StateKey
 from headrace.time import BEGINNING
 
@@ -63,10 +64,10 @@ class Adoption:
 
 @dataclass(frozen=True)
 class QuerySet:
-    """The queries of a run.
+    """The queries of a run; what is known of each is by its identity.
 
     Attributes:
-        plans: optimized plans by query name, those that failed included.
+        plans: optimized plans, those that failed included.
         starts: per query the epoch from which on it answers; 1 if it is not named.
         failed: the queries that have ended early, with the reason.
         shared: what some queries are carried out as to share more with those that started with them; it stays
@@ -81,6 +82,7 @@ class QuerySet:
         levels: the epochs in which queries came to their levels of consistency that have had others. Since
             then their operators have state of their own, which may have become that of others.
         gaps: per query that has been paused or replaced the instants about which it says nothing.
+        names: what those queries are called whose identity does not say it, since they were renamed.
     """
 
     plans: Mapping[str, Plan]
@@ -95,19 +97,25 @@ class QuerySet:
     paused: Mapping[str, Paused] = field(default_factory=dict)
     levels: Mapping[str, int] = field(default_factory=dict)
     gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def begun(
-        cls, plans: Mapping[str, Plan], look: Look, holds: Mapping[str, Holds] = MappingProxyType({})
+        cls,
+        plans: Mapping[str, Plan],
+        look: Look,
+        holds: Mapping[str, Holds] = MappingProxyType({}),
+        names: Mapping[str, str] = MappingProxyType({}),
     ) -> QuerySet:
         """The queries that a run begins with.
 
         Args:
-            plans: optimized plans by query name.
+            plans: optimized plans by query.
             look: says what is expected of operators.
             holds: which of the queries' operators wait for others.
+            names: of those that have been renamed.
         """
-        return cls(dict(plans), shared=_shared(plans, look, holds), holds=dict(holds))
+        return cls(dict(plans), shared=_shared(plans, look, holds), holds=dict(holds), names=dict(names))
 
     @classmethod
     def resumed(
@@ -120,8 +128,8 @@ class QuerySet:
         """The queries that a store has.
 
         Args:
-            plans: optimized plans by query name; those that the store does not have are left out, and others
-                are at the level of consistency that they have there.
+            plans: optimized plans by query; those that the store does not have are left out, and others are
+                at the level of consistency that they have there.
             present: what the store is for.
             failed: the queries that have ended early, with the reason.
             holds: which of their operators wait for others.
@@ -145,6 +153,7 @@ class QuerySet:
             present.paused,
             {name: epoch for name, epoch in present.levels.items() if name in known},
             present.gaps,
+            present.names,
         )
 
     def changed(
@@ -157,6 +166,7 @@ class QuerySet:
         paused: Mapping[str, Paused] = MappingProxyType({}),
         levels: Mapping[str, Plan] = MappingProxyType({}),
         replaced: Collection[str] = (),
+        names: Mapping[str, str] | None = None,
     ) -> QuerySet:
         """The set after a change of the plan: what is new starts, what is missing is gone, the rest goes on.
 
@@ -170,6 +180,7 @@ class QuerySet:
             levels: what those are carried out as that go on at another level of consistency.
             replaced: the queries whose plans are others from now on, while their answers go on; they start
                 anew if they take over nothing.
+            names: of the queries that have been renamed; as before if None.
         """
         kept = levels.keys() | self._going_on(plans, holds, replaced)
         again = self.paused.keys() & plans.keys()
@@ -206,6 +217,7 @@ class QuerySet:
                 for name, gaps in self.gaps.items()
                 if name in kept | again | paused.keys() | {*replaced}
             },
+            dict(self.names if names is None else names),
         )
         if not self.merges:
             return found
@@ -236,13 +248,13 @@ class QuerySet:
         """The set with other plans for some queries, which answer the same and go on."""
         return replace(self, replaced={**self.replaced, **other})
 
-    def renaming(self, old: str, new: str) -> QuerySet:
+    def naming(self, query: str, name: str) -> QuerySet:
         """The set with another name for a query."""
-        found: dict[str, Any] = {part.name: getattr(self, part.name) for part in fields(self)}
-        for part, known in found.items():
-            if isinstance(known, Mapping):
-                found[part] = {new if name == old else name: one for name, one in known.items()}
-        return QuerySet(**found)
+        return replace(self, names={**self.names, query: name})
+
+    def name_of(self, query: str) -> str:
+        """What a query is called, or was when it was dropped."""
+        return self.names.get(query) or first_name(query)
 
     def with_failures(self, failed: Mapping[str, Reason]) -> QuerySet:
         """The set when further queries have failed; itself when none has."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from headrace.algebra.arrival import Past
 from headrace.lowering.graph import Graph
@@ -46,21 +46,6 @@ class RunState:
     description: Description
     buckets: int
     clock: int
-
-    def under(self, names: Mapping[str, str]) -> RunState:
-        """The same with other names for some queries, by the names so far."""
-        if not names:
-            return self
-        totals = self.totals
-        emitted, departures = (
-            {names.get(name, name): count for name, count in part.items()}
-            for part in (totals.emitted, totals.departures)
-        )
-        return replace(
-            self,
-            results=[part.under(names) for part in self.results],
-            totals=replace(totals, emitted=emitted, departures=departures),
-        )
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ class Definition:
         hides: of a query or a derived stream the columns of streams that were added after it: `*` does not
             mean them in it. By the streams' names in lower case.
         delivery: of a sink what identifies what it delivers, among all that have had its name.
+        id: of a query its identity; see `headrace.runtime.journal.query_id`.
     """
 
     kind: str
@@ -51,6 +52,7 @@ class Definition:
     read: tuple[tuple[str, str], ...] = ()
     hides: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: MappingProxyType({}))
     delivery: str = ""
+    id: str = ""
 
     @property
     def title(self) -> str:
@@ -86,7 +88,10 @@ def unpacked_definition(content: Mapping[str, Any]) -> Definition:
         TypeError: it has other parts.
     """
     folders, hides = content.get("folders"), content.get("hides", {})
+    # Where an earlier Headrace has written it, the name was the identity.
+    identity = content.get("id", content["name"] if content["kind"] == "QUERY" else "")
     given = {
+        "id": identity,
         "folders": None if folders is None else tuple(folders),
         "added": tuple(content.get("added", ())),
         "read": tuple((name, dtype) for name, dtype in content.get("read", ())),

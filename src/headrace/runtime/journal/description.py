@@ -19,6 +19,7 @@ from headrace.runtime.journal.definition import Definition, packed_definition, u
 from headrace.runtime.journal.forms import Form, packed_form, unpacked_form
 from headrace.runtime.journal.gap import Gap, with_gap
 from headrace.runtime.journal.plans import Packed
+from headrace.runtime.journal.query_id import first_name
 from headrace.time import INFINITY, TimeDomain
 
 T = TypeVar("T")
@@ -79,7 +80,7 @@ def gaps_of(query: str, gaps: Mapping[str, tuple[Gap, ...]], paused: Mapping[str
 
 @dataclass(frozen=True)
 class Description:
-    """The queries and streams of a run.
+    """The queries and streams of a run; what is known of queries is by their identities.
 
     Attributes:
         queries: per query the identity of its plan.
@@ -105,6 +106,8 @@ class Description:
             earlier Headrace has written it.
         earlier: per query another identity by which an earlier Headrace has known it; it is not stored.
         state_format: the format of the operators' state.
+        names: what queries are called whose identity does not say it, since they were renamed.
+        made: how many queries the store has had; none of them has its identity again.
     """
 
     queries: Mapping[str, str]
@@ -129,6 +132,17 @@ class Description:
     memories: Mapping[str, tuple[Memory, ...]] | None = field(default_factory=dict)
     earlier: Mapping[str, str] = field(default_factory=dict)
     state_format: int = STATE_FORMAT
+    names: Mapping[str, str] = field(default_factory=dict)
+    made: int = 0
+
+    def name_of(self, query: str) -> str:
+        """What a query is called, or was when it was dropped."""
+        return self.names.get(query) or first_name(query)
+
+    def id_of(self, name: str) -> str | None:
+        """The identity of the query of a name that is answered or paused; None if there is none."""
+        known = (*self.queries, *self.paused)
+        return next((query for query in known if self.name_of(query).lower() == name.lower()), None)
 
     def gaps_of(self, query: str) -> tuple[Gap, ...]:
         """The instants about which a query says nothing, the one included in which it is paused."""
@@ -174,7 +188,7 @@ class Description:
     @property
     def to_pause(self) -> frozenset[str]:
         """The queries that are defined and not answered."""
-        defined = {one.name for one in self.catalog or () if one.kind == "QUERY"}
+        defined = {one.id for one in self.catalog or () if one.kind == "QUERY"}
         return frozenset(defined - self.queries.keys())
 
 
@@ -186,11 +200,21 @@ class Differences:
         added, dropped: the queries that only the run has, and those that only the store has; a query that is
             paused is one that both have.
         anew: those that both have and this Headrace carries out in another way: their state is of no use.
+        names: what those queries are called whose identity does not say it.
     """
 
     added: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     anew: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    def named(self) -> Differences:
+        """The same with names in the place of identities."""
+
+        def named(queries: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(self.names.get(query) or first_name(query) for query in queries)
+
+        return Differences(named(self.added), named(self.dropped), named(self.anew))
 
     def __bool__(self) -> bool:
         return bool(self.added or self.dropped)
@@ -261,6 +285,8 @@ def unpacked(content: Mapping[str, Any]) -> Description:
         {name: tuple(Gap(**gap) for gap in gaps) for name, gaps in content.get("gaps", {}).items()},
         _memories(content.get("memories")),
         state_format=content.get("state_format", _UNSAID),
+        names=content.get("names", {}),
+        made=content.get("made", 0),
     )
 
 
@@ -308,17 +334,20 @@ def differences(theirs: Description, ours: Description, folder: str) -> Differen
     ]
     for name in others:
         if not _is_same_text(name, theirs, ours):
-            raise _another_query(name, theirs, folder)
+            raise _another_query(ours.name_of(name), theirs, folder)
     return Differences(
         tuple(sorted(ours.queries.keys() - known.keys())),
         tuple(sorted(known.keys() - ours.queries.keys() - ours.to_pause)),
         tuple(others),
+        {**theirs.names, **ours.names},
     )
 
 
 def _is_same_text(query: str, theirs: Description, ours: Description) -> bool:
     """Whether a query means the same in both: its text is the same, and so are those of what it may read."""
-    stored, given = ({(one.kind, one.name): one for one in of.catalog or ()} for of in (theirs, ours))
+    stored, given = (
+        {(one.kind, one.id or one.name): one for one in of.catalog or ()} for of in (theirs, ours)
+    )
     if ("QUERY", query) not in stored.keys() & given.keys():
         return False
     read = [key for key in stored.keys() & given.keys() if key[0] in ("STREAM", "RELATION")]
@@ -370,17 +399,19 @@ def refuse(found: Differences, theirs: Description, folder: str) -> None:
     """
     if found.dropped and theirs.catalog is None:
         raise StoreError(
-            f"the store {folder} has a query {found.dropped[0]}, which is not given now",
+            f"the store {folder} has a query {theirs.name_of(found.dropped[0])}, which is not given now",
             hint="give it as well, or choose an empty folder",
         )
     if found.anew:
+        name = theirs.name_of(found.anew[0])
         raise StoreError(
-            f"the store {folder} carries out the query {found.anew[0]} in another way than this Headrace "
-            "would, and what was read is not read again",
+            f"the store {folder} carries out the query {name} in another way than this Headrace would, and "
+            "what was read is not read again",
             hint="use the version that wrote it, with the same functions; or choose an empty folder",
         )
     if found.added:
+        name = first_name(found.added[0])
         raise StoreError(
-            f"the store {folder} has no query {found.added[0]}, and what was read is not read again",
+            f"the store {folder} has no query {name}, and what was read is not read again",
             hint="choose an empty folder",
         )

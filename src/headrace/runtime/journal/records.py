@@ -140,8 +140,8 @@ class EpochResults:
             UTC), which never goes back; an epoch that takes none has that of the one before.
         horizons: per query that says more than what is final, up to where it does (instants).
         departures: per query that left out rows of the epoch which are in time for their streams, how many.
-        renamed: the queries that this epoch gives other names, by the names so far. What is read of older
-            epochs has their names of now.
+        renamed: in a store of an earlier Headrace, which kept queries under their names, the queries that the
+            epoch gave other names, by those so far. What is read of older epochs has the names of later ones.
     """
 
     epoch: int

@@ -45,7 +45,7 @@ def _newest_events(reader: ResultReader, most: int) -> pa.Table:
     while (place := max(oldest, len(epochs) - number)) > oldest:
         rows, instants = _events_of(_said_since(reader, place))
         # Older epochs have said nothing from there on; where they may have said all, the newest go first.
-        reach = epochs[place - 1].reach(reader.name)
+        reach = epochs[place - 1].reach(reader.query)
         known = len(instants) if reach == INFINITY else int((instants >= reach).sum())
         if known >= most:
             break
@@ -59,7 +59,7 @@ def _newest_events(reader: ResultReader, most: int) -> pa.Table:
 def _said_since(reader: ResultReader, place: int) -> Batch:
     """Rows that the epochs from a place on have released, of which some may have been yielded before."""
     begin = reader.epochs[place]
-    since = begin.since.get(reader.name, begin.epoch)
+    since = begin.since.get(reader.query, begin.epoch)
     release, found = Release(reader.form.schema), list[Batch]()
     for part in reader.epochs:
         if part.epoch >= since:

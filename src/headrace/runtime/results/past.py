@@ -81,9 +81,9 @@ def epochs_of(reader: ResultReader) -> pa.Table:
         time, and `heartbeat` alone is NULL where nothing was final.
     """
     whole = reader.epochs[_place(reader.epochs, reader.first - 1) :]
-    kept = [part for part in whole if part.reach(reader.name) > BEGINNING]
+    kept = [part for part in whole if part.reach(reader.query) > BEGINNING]
     heartbeats = np.array([reader.heartbeat_of(part) for part in kept], dtype=np.int64)
-    horizons = np.array([part.reach(reader.name) for part in kept], dtype=np.int64)
+    horizons = np.array([part.reach(reader.query) for part in kept], dtype=np.int64)
     columns = {
         "epoch": pa.array([part.epoch for part in kept], pa.int64()),
         "taken_at": pa.array([part.clock for part in kept], pa.int64()).cast(TIMESTAMP),

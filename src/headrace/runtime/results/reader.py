@@ -19,6 +19,7 @@ from headrace.expressions.tree import Column
 from headrace.history import canonical, clip, snapshot
 from headrace.operators.state.order import rank_rows
 from headrace.runtime.journal.forms import Form
+from headrace.runtime.journal.query_id import first_name
 from headrace.runtime.journal.records import Carried, EpochResults
 from headrace.runtime.journal.retention import whole_from
 from headrace.runtime.results.carried import read_carried, release_of
@@ -34,20 +35,27 @@ class ResultReader:
     """Reads what a run committed for one query.
 
     Attributes:
-        name: the query.
+        query: its identity.
         form: what there is to know of its plan.
         store: where the segments are.
         epochs: what was committed, in order.
         carried: what older epochs leave behind, of which results are no longer kept; None if none have gone.
         start: the first epoch of the query.
+        called: what the query is called; as it was created if empty.
     """
 
-    name: str
+    query: str
     form: Form
     store: Store
     epochs: Sequence[EpochResults]
     carried: Carried | None = None
     start: int = 1
+    called: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the query is called."""
+        return self.called or first_name(self.query)
 
     @property
     def domain(self) -> TimeDomain:
@@ -62,7 +70,7 @@ class ResultReader:
     @property
     def horizon(self) -> int:
         """Up to where the result is said; beyond the heartbeat it may change."""
-        return self.epochs[-1].reach(self.name) if self.epochs else BEGINNING
+        return self.epochs[-1].reach(self.query) if self.epochs else BEGINNING
 
     @property
     def boundary(self) -> int:
@@ -79,7 +87,7 @@ class ResultReader:
     @property
     def first(self) -> int:
         """The first epoch whose changes can be read in full."""
-        return whole_from(self.name, self.epochs)
+        return whole_from(self.query, self.epochs)
 
     def released(self) -> Iterator[tuple[int, Batch]]:
         """Per epoch the elements that became part of the answer, in order of `ts`."""
@@ -91,7 +99,7 @@ class ResultReader:
 
     def release(self, release: Release, part: EpochResults) -> Batch:
         """What an epoch releases, in order of `ts`, after those before it."""
-        return release_of(release, self.name, self.store, part)
+        return release_of(release, self.query, self.store, part)
 
     def elements(self) -> Batch:
         """All released elements."""
@@ -173,7 +181,7 @@ class ResultReader:
                 continue
             if part.epoch == first > self.start:
                 batch = replace(self, epochs=self.epochs[: place + 1]).content()
-            batch = settled.next(batch, self.heartbeat_of(part), part.reach(self.name))
+            batch = settled.next(batch, self.heartbeat_of(part), part.reach(self.query))
             if len(batch):
                 yield part.epoch, batch
 
@@ -284,7 +292,7 @@ class ResultReader:
 
     def heartbeat_of(self, part: EpochResults) -> int:
         """Up to where the result was final after an epoch."""
-        return part.heartbeats.get(self.name, BEGINNING)
+        return part.heartbeats.get(self.query, BEGINNING)
 
     def _table(self, batch: Batch, times: dict[str, Int64Array]) -> pa.Table:
         schema = self.form.schema

@@ -125,11 +125,11 @@ def _results(reader: ResultReader, tasks: int) -> _Results:
     refs = tuple(
         (place, ref)
         for place, part in enumerate(reader.epochs)
-        for ref in part.results.get(reader.name, ())
+        for ref in part.results.get(reader.query, ())
         if ref.rows
     )
     epochs = np.array([part.epoch for part in reader.epochs], dtype=np.int64)
-    reaches = np.array([part.reach(reader.name) for part in reader.epochs], dtype=np.int64)
+    reaches = np.array([part.reach(reader.query) for part in reader.epochs], dtype=np.int64)
     return _Results(replace(reader, epochs=()), refs, epochs, reaches, reader.heartbeat, reader.first, tasks)
 
 

@@ -113,7 +113,8 @@ class DeadLetters:
         assert columns is not None
         told = []
         for text, failed in zip(row_texts(rows), failures, strict=True):
-            queries = ", ".join(dict.fromkeys(name for node, _ in failed for name in users[node]))
+            without = dict.fromkeys(query for node, _ in failed for query in users[node])
+            queries = ", ".join(map(self._work.name_of, without))
             told.append(("; ".join(dict.fromkeys(reason for _, reason in failed)), "", text, queries))
         self._keep(stream, pa.Table.from_batches([rows.select(list(columns.names))]), told)
 

@@ -22,6 +22,7 @@ from headrace.heartbeats.tally import Tally
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.graph import Graph
 from headrace.operators.state.runs import RunPart, RunRef
+from headrace.runtime.journal.query_id import first_name
 from headrace.runtime.sources.composed.computed import ComputedColumns
 from headrace.runtime.sources.rows.contract import SplitSource
 from headrace.runtime.store.segments import Store
@@ -241,6 +242,7 @@ class EpochWork:
         relations: by the name of their reading.
         pasts: what the streams of the graph's `dials` had brought before the epoch.
         timeout: so long an operator may work in a task (seconds); None for as long as it takes.
+        names: what queries are called whose identity does not say it.
     """
 
     epoch: int
@@ -258,6 +260,11 @@ class EpochWork:
     relations: Mapping[str, RelationInput] = field(default_factory=dict)
     pasts: Mapping[str, Past] = field(default_factory=dict)
     timeout: float | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def name_of(self, query: str) -> str:
+        """What a query is called."""
+        return self.names.get(query) or first_name(query)
 
     @property
     def replayed(self) -> tuple[str, ...]:

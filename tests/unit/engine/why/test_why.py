@@ -367,7 +367,9 @@ def test_the_next_heartbeat_is_the_smallest(steps: list[tuple[bool, int, int]], 
         return instant
 
     chain = chain_of(graph, graph.nodes[-1].number, graph.heartbeats({"s": now}, {}))
-    query = QueryStatus("q", TimeDomain.INTEGER, ("s",), 0, heartbeat=answer(now), chain=chain, held_by="s")
+    query = QueryStatus(
+        "q", "q", TimeDomain.INTEGER, ("s",), 0, heartbeat=answer(now), chain=chain, held_by="s"
+    )
     smallest = next(instant for instant in range(now + 1, now + 1_000) if answer(instant) > answer(now))
     assert next_heartbeat(graph, query) == smallest
 

@@ -251,10 +251,10 @@ def test_stop_leaves_a_hanging_sink_behind_and_the_next_start_delivers_the_rest(
             push(next_driver, 4)
             again.wait_for_epoch(4)
             next_driver.stop()
-        position = (tmp_path / "sinks/counts-slow.json").read_bytes()
+        position = (tmp_path / "sinks/counts%231-slow.json").read_bytes()
         hanging.left.set()
         worker.join(PATIENCE)
-        assert (tmp_path / "sinks/counts-slow.json").read_bytes() == position, "it is not ours any more"
+        assert (tmp_path / "sinks/counts%231-slow.json").read_bytes() == position, "it is not ours any more"
     assert again.epochs == [2, 3, 4]
     assert other.epochs == [1, 2, 3, 4]
     assert hanging.epochs == [1, 2], "it is called no more once it was left behind"
@@ -409,7 +409,7 @@ def test_epochs_that_are_no_longer_kept_are_missed_aloud(tmp_path: Path) -> None
 
 
 def test_a_store_older_than_its_sink_is_refused(tmp_path: Path) -> None:
-    position = tmp_path / "sinks/counts-sink.json"
+    position = tmp_path / "sinks/counts%231-sink.json"
     for damage in (None, {"epoch": 99, "since": 100}, "not JSON"):
         with connect(runner="inline", storage=tmp_path) as db:
             pushed(db).deliver(Recorder(), name="sink")
@@ -423,7 +423,7 @@ def test_a_store_older_than_its_sink_is_refused(tmp_path: Path) -> None:
                     db.start()
             else:
                 position.write_text(damage)
-                with pytest.raises(StoreError, match=r"of a sink .*counts-sink\.json is damaged"):
+                with pytest.raises(StoreError, match=r"of a sink .*counts%231-sink\.json is damaged"):
                     db.start()
 
 

@@ -74,7 +74,7 @@ def test_an_epoch_without_changes_has_no_file_and_still_moves_the_label(tmp_path
 )
 def test_after_a_crash_an_epoch_finds_its_file(tmp_path: Path, lost: str) -> None:
     """The process may die between the file, the label and the position: each state is one it leaves."""
-    out, position = tmp_path / "out", tmp_path / "store/sinks/totals-files.json"
+    out, position = tmp_path / "out", tmp_path / "store/sinks/totals%231-files.json"
     before: dict[Path, bytes] = {}
     for _ in range(2):
         with connect(runner="inline", epoch_rows=2, storage=tmp_path / "store") as db:

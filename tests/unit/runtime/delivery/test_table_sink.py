@@ -168,7 +168,7 @@ def test_the_key_follows_from_the_query_and_may_be_null(tmp_path: Path) -> None:
 @pytest.mark.parametrize("epoch", [0, 1, 2])
 def test_an_epoch_that_comes_again_is_not_written_twice(tmp_path: Path, epoch: int) -> None:
     """The process may die between the transaction and the position."""
-    position = tmp_path / "store/sinks/totals-database.json"
+    position = tmp_path / "store/sinks/totals%231-database.json"
     for _ in range(2):
         with connect(runner="inline", epoch_rows=2, storage=tmp_path / "store") as db:
             totals(db, tmp_path / "out.db")
@@ -305,7 +305,7 @@ def test_a_process_that_is_killed_between_transaction_and_position_goes_on(tmp_p
     killed = warm_processes.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert content(tmp_path / "out.db", "answers_headrace")[0][3] == 2
-    position = unseal((tmp_path / "store/sinks/totals-database.json").read_bytes())
+    position = unseal((tmp_path / "store/sinks/totals%231-database.json").read_bytes())
     assert position["epoch"] == 1
     with connect(runner="inline", epoch_rows=2, storage=tmp_path / "store") as db:
         totals(db, tmp_path / "out.db")

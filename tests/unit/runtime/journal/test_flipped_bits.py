@@ -15,7 +15,7 @@ from headrace.runtime.store.sealed import seal, unseal
 from how_many import how_many
 
 ROWS = pa.table({"k": ["a", "b", "a"] * 4, "v": range(12), "ts": range(12)})
-SMALL = ("store.json", "commits/000000000001.json", "commits/000000000003.json", "sinks/q-notes.json")
+SMALL = ("store.json", "commits/000000000001.json", "commits/000000000003.json", "sinks/q%231-notes.json")
 
 
 def run(storage: Path) -> list[int]:
@@ -85,7 +85,7 @@ def test_another_number_of_buckets_in_a_store_is_noticed(storage: Path) -> None:
 
 
 def test_a_position_of_another_sink_is_refused(storage: Path) -> None:
-    position = storage / "sinks/q-notes.json"
+    position = storage / "sinks/q%231-notes.json"
     position.write_bytes(seal(unseal(position.read_bytes()) | {"query": "other"}))
     with pytest.raises(StoreError, match="is that of another sink"):
         run(storage)

@@ -46,7 +46,9 @@ class Refill(CatchUp):
         self._goes_on = form_of(plan).is_like(form_of(run.reading.queries.plans[name]))
         super().__init__(run, name, plan, AnswerStart(until), streams)
         if self.answers_from > until:
-            raise UserError(f"{name} would not be exact from the instant on up to which the answer is final")
+            raise UserError(
+                f"{self._called} would not be exact from the instant on up to which the answer is final"
+            )
 
     def finish(self) -> Joining:
         """Bring the query to the streams' present heartbeats; what it begins with.
@@ -55,10 +57,10 @@ class Refill(CatchUp):
             UserError: the query fails, or all of the other answer has become final meanwhile.
         """
         if self._name not in self._run.reading.queries.live:
-            raise UserError(f"{self._name} has failed meanwhile", hint="replace it again")
+            raise UserError(f"{self._called} has failed meanwhile", hint="replace it again")
         until = _until(self._run, self._name)
         if until == INFINITY:
-            raise UserError(f"all of the answer of {self._name} is final, so that nothing can be replaced")
+            raise UserError(f"all of the answer of {self._called} is final, so that nothing can be replaced")
         found = super().finish()
         plan, heartbeat = found.adoption.plan, self._inner.results[-1].heartbeats[self._name]
         if heartbeat < until:

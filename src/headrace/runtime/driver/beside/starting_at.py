@@ -57,7 +57,7 @@ class CatchingUp:
     """How far a query is that is being brought from the past to the present.
 
     Attributes:
-        query: its name.
+        query: what it is called.
         rows: how many of the rows that are kept it has taken.
         left: how many there are besides, by now.
     """
@@ -101,15 +101,16 @@ class CatchUp:
     def __init__(self, run: Run, name: str, plan: Plan, start: AnswerStart, streams: Streams) -> None:
         self._run = run
         self._name = name
+        self._called = run.reading.queries.name_of(name)
         self._plan = plan
         self._streams = {
-            source.name: _readable(name, source.name, streams, run.point(source.name))
+            source.name: _readable(self._called, source.name, streams, run.point(source.name))
             for source in sources_of(plan)
         }
         for relation in relations_of(plan):
             if isinstance(relation, RefreshedRelation):
                 raise _cannot(
-                    name,
+                    self._called,
                     f"what {relation.name} was before it was read again is not kept",
                     "leave out the relation, or declare it without REFRESH",
                 )
@@ -127,7 +128,7 @@ class CatchUp:
         for source, stream in self._streams.items():
             read[source] = LiveStream(all_columns(stream), stream.timestamp, _AS_KEPT, stream.changes)
         self._inner = run.beside(name, clipped, read)
-        self.progress = CatchingUp(name, 0, sum(file.rows for _, _, file in self._left()))
+        self.progress = CatchingUp(self._called, 0, sum(file.rows for _, _, file in self._left()))
 
     def step(self) -> bool:
         """Run an epoch over some of the rows that were kept; whether there were any left.
@@ -151,7 +152,7 @@ class CatchUp:
             rows += source.size
         self._advance(intakes)
         left = sum(file.rows for _, _, file in self._left())
-        self.progress = CatchingUp(self._name, self.progress.rows + rows, left)
+        self.progress = CatchingUp(self._called, self.progress.rows + rows, left)
         return True
 
     def finish(self) -> Joining:
@@ -199,7 +200,7 @@ class CatchUp:
     def _advance(self, intakes: Mapping[str, Intake]) -> None:
         self._inner.step(intakes)
         for reason, hint in self._inner.reading.queries.failed.values():
-            raise UserError(f"{self._name} fails on rows that were kept: {reason}", hint=hint)
+            raise UserError(f"{self._called} fails on rows that were kept: {reason}", hint=hint)
 
     def _kept(self, stream: str) -> Retained:
         """The rows of a stream that are there."""
@@ -250,7 +251,7 @@ class CatchUp:
     def _incomplete(self, known: Mapping[str, int]) -> UserError:
         missing = [name for name, since in known.items() if since > BEGINNING]
         return _cannot(
-            self._name,
+            self._called,
             f"its answer depends on rows of {', '.join(missing)} that are no longer kept",
             "give it windows of time, or streams that RETAIN ALL from their first row on",
         )
@@ -271,24 +272,25 @@ def kept_for(run: Run, name: str, plan: Plan, streams: Streams) -> tuple[str, ..
     heartbeat = run.results[-1].heartbeats.get(name, BEGINNING) if run.results else BEGINNING
     if heartbeat == INFINITY:
         return ()
+    called = run.reading.queries.name_of(name)
     if not is_strong(plan):
-        hint = f"write ALTER QUERY {name} SET CONSISTENCY STRONG first, or leave out KEEPING INPUT"
-        raise UserError(f"{name} cannot keep its input: its answer is not only what is final", hint=hint)
+        hint = f"write ALTER QUERY {called} SET CONSISTENCY STRONG first, or leave out KEEPING INPUT"
+        raise UserError(f"{called} cannot keep its input: its answer is not only what is final", hint=hint)
     read = tuple(dict.fromkeys(source.name for source in sources_of(plan)))
     for source in read:
         stream = streams[source]
         if isinstance(stream, BoundedStream | LiveStream) and stream.retain is None:
             raise _cannot_keep(
-                name, f"the rows of {source} are not kept", f"ALTER STREAM {source} RETAIN ALL"
+                called, f"the rows of {source} are not kept", f"ALTER STREAM {source} RETAIN ALL"
             )
     try:
         found = CatchUp(run, name, plan, AnswerStart(heartbeat), streams)
     except UserError as error:
-        reason = error.message.removeprefix(_PAST.format(name))
-        raise UserError(f"{name} cannot keep its input: {reason}", hint=error.hint) from error
+        reason = error.message.removeprefix(_PAST.format(called))
+        raise UserError(f"{called} cannot keep its input: {reason}", hint=error.hint) from error
     if found.answers_from > heartbeat:
         raise _cannot_keep(
-            name,
+            called,
             f"its answer will depend on rows of {', '.join(read)} that are no longer kept",
             f"let {read[0]} RETAIN as much as the query's windows",
         )
@@ -430,7 +432,8 @@ def begin_anew(run: Run, names: Collection[str], wanted: Wanted) -> None:
         try:
             found = brought(catching_up)
         except UserError as error:
-            _LOG.warning("%s cannot be brought to the present over the rows that are kept: %s", name, error)
+            called = run.reading.queries.name_of(name)
+            _LOG.warning("%s cannot be brought to the present over the rows that are kept: %s", called, error)
             continue
         run.change(JoinRun(known(name), found))
         waiting.remove(name)

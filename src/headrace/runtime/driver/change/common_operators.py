@@ -146,7 +146,9 @@ def inherited(present: Present, wanted: Wanted, name: str, *, goes_on: bool) -> 
         left = tuple(_lacking_from(holding.queries.gaps.get(name, ()), heartbeat))
         queries = replace(queries, gaps={**queries.gaps, name: left} if left else queries.gaps)
     states = SegmentWriter(present.store, f"segments/{present.prefix}-inherited")
-    at_once = AtOnce(queries.graph, holding.buckets, present.store, states, partial(_refuse, name))
+    at_once = AtOnce(
+        queries.graph, holding.buckets, present.store, states, partial(_refuse, holding.queries.name_of(name))
+    )
     new = _content(name, found.adoption, holding, queries.graph, at_once)
     states.close()
     writer = SegmentWriter(present.store, f"results/{present.prefix}-inherited")
@@ -167,7 +169,7 @@ def _content(name: str, adoption: Adoption, holding: Holding, graph: Graph, at_o
         UserError: an expression fails for a row that holds, or an aggregate does.
     """
     known = {node.identity for node in holding.queries.graph.nodes}
-    reader = SegmentReader(holding.store)
+    reader, called = SegmentReader(holding.store), holding.queries.name_of(name)
 
     def load(ref: RunRef) -> pa.RecordBatch:
         return decode_rows(reader.read(ref.part))
@@ -189,13 +191,13 @@ def _content(name: str, adoption: Adoption, holding: Holding, graph: Graph, at_o
         running,
         holding.heartbeats(graph),
         at_once,
-        partial(_refuse, name),
+        partial(_refuse, called),
         partial(beyond, holding, graph, name),
     )
     try:
         return content.of(adoption.plan)
     except ExecutionError as error:
-        raise _cannot(name, error.message) from error
+        raise _cannot(called, error.message) from error
 
 
 def _lacking_from(gaps: Iterable[Gap], since: int) -> Iterator[Gap]:

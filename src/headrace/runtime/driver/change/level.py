@@ -176,7 +176,7 @@ def spoken(
         try:
             parts = found.said(change.old, change.new)
         except ExecutionError as error:
-            raise _cannot(name, error.message) from error
+            raise _cannot(before.queries.name_of(name), error.message) from error
         state |= found.state
         output = dict(after.graph.outputs)[name]
         batch = concat(change.new.schema, [*parts.values()])
@@ -328,7 +328,8 @@ class _Change:
     def _report(self, batch: Batch, failed: BoolArray, reason: str) -> None:
         """Refuse rows for which an expression fails; one that is taken back has failed when it came."""
         if (batch.w[failed] > 0).any():
-            raise _cannot(self._query, f"an expression fails for a row that would be said early: {reason}")
+            called = self._holding.queries.name_of(self._query)
+            raise _cannot(called, f"an expression fails for a row that would be said early: {reason}")
 
 
 def _spoken_part(part: Plan) -> tuple[Plan, Horizon | None]:

@@ -64,16 +64,17 @@ class Replacement:
     inherits: bool = False
 
 
-def require_open(name: str, results: Sequence[EpochResults]) -> None:
+def require_open(queries: QuerySet, name: str, results: Sequence[EpochResults]) -> None:
     """See that there is something of a query's answer that can be replaced.
 
     Raises:
         PlanError: all of it is final.
     """
     if _until(name, results) == INFINITY:
+        called = queries.name_of(name)
         raise PlanError(
-            f"all of the answer of {name} is final, so that nothing of it can be replaced",
-            hint=f"drop {name} first, or choose another name",
+            f"all of the answer of {called} is final, so that nothing of it can be replaced",
+            hint=f"drop {called} first, or choose another name",
         )
 
 

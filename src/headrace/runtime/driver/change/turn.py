@@ -89,6 +89,7 @@ class Present:
             wanted.holds,
             paused,
             replaced=[name] if goes_on else (),
+            names=wanted.names,
         )
 
 
@@ -105,7 +106,6 @@ class Turn:
         given: what operators hold besides.
         ended: what takes back the answers of those that are paused, as far as they are not final.
         joining: the query that was brought to the present, or None.
-        renamed: the queries that get other names, by the names so far.
     """
 
     queries: QuerySet
@@ -116,4 +116,3 @@ class Turn:
     given: Mapping[StateKey, Manifest] = field(default_factory=dict)
     ended: Mapping[str, tuple[ResultRef, ...]] = field(default_factory=dict)
     joining: Joining | None = None
-    renamed: Mapping[str, str] = field(default_factory=dict)

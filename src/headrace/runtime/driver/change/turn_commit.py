@@ -35,7 +35,6 @@ def commit_of_turn(before: RunState, turn: Turn, started: float) -> EpochOutcome
 
 def _committed(before: RunState, turn: Turn, started: float) -> EpochOutcome:
     queries, streams = turn.queries, turn.streams
-    before = before.under(turn.renamed)
     epoch = before.totals.epochs + 1
     new = {name: _begun(streams.get(name), epoch) for name in queries.columns}
     waiting = {one.name for one in turn.description.catalog or () if one.kind == "STREAM"}
@@ -49,7 +48,7 @@ def _committed(before: RunState, turn: Turn, started: float) -> EpochOutcome:
     }
     points = _looking_back(queries.graph, points, before.clock)
     results = _results_of(epoch, queries, points, before.results)
-    results = replace(results, results=turn.begins, clock=before.clock, renamed=turn.renamed)
+    results = replace(results, results=turn.begins, clock=before.clock)
     results = with_paused(results, queries.paused, before.results, turn.ended)
     state = queries.state_of(with_adopted(before.state, turn.adopted))
     totals = replace(

@@ -42,7 +42,7 @@ def _replaced(present: Present, change: Replace) -> Turn:
     """Another plan answers from some instant on, below which the old answer holds; or it starts anew."""
     wanted, name, waits = change.wanted, change.name, change.name in change.wanted.holds
     if change.goes_on:
-        require_open(name, present.known.results)
+        require_open(present.known.queries, name, present.known.results)
         new = exchange_of(present.holding(), name, wanted.plans[name], waits=waits)
         if not isinstance(new, PlanError):
             return replace(present.turn_to(wanted, new.queries), adopted=new.adopted, given=new.given)
@@ -61,6 +61,6 @@ def _joined(present: Present, change: JoinRun) -> Turn:
 
 def _renamed(present: Present, change: Rename) -> Turn:
     """A query goes on under another name."""
-    queries = present.known.queries.renaming(change.old, change.new)
+    queries = present.known.queries.naming(change.query, change.name)
     description = change.description or present.known.description
-    return replace(present.turn(queries), description=description, renamed={change.old: change.new})
+    return replace(present.turn(queries), description=description)

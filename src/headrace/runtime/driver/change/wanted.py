@@ -20,11 +20,12 @@ class Wanted:
     """What a run is to answer from a change on, all of it.
 
     Attributes:
-        plans: all queries, optimized, by name.
+        plans: all queries, optimized.
         streams: all streams by name; how far others have been read is forgotten.
         description: the same for a store; as it was if None.
         holds: which operators of a query wait for others.
         to_pause: the queries that are not answered until they are among the plans again.
+        names: of the queries that have been renamed, by identity; as before if None.
     """
 
     plans: Mapping[str, Plan]
@@ -32,6 +33,7 @@ class Wanted:
     description: Description | None = None
     holds: Mapping[str, Holds] = field(default_factory=dict)
     to_pause: Collection[str] = ()
+    names: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -87,13 +89,13 @@ class Rename:
     """A query gets another name.
 
     Attributes:
-        old: its name.
-        new: the other one, which no query has.
+        query: the query.
+        name: its other name.
         description: what the run is from then on; as it was if None.
     """
 
-    old: str
-    new: str
+    query: str
+    name: str
     description: Description | None = None
 
 

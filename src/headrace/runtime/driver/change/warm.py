@@ -30,6 +30,7 @@ from headrace.runtime.driver.change.content.live_content import RUNS_ALREADY, Li
 from headrace.runtime.driver.change.migration.exchange import carried_out
 from headrace.runtime.driver.query_set import Adoption, QuerySet
 from headrace.runtime.driver.state import Holding
+from headrace.runtime.journal.query_id import first_name
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.results.carried import held_from
 from headrace.runtime.store.segments import SegmentWriter
@@ -127,16 +128,19 @@ def adopt(
     start, chosen = _chosen(name, derived, queries)
     heartbeats = {query: results[-1].heartbeats[query] if results else BEGINNING for query in chosen}
     for query, heartbeat in heartbeats.items():
+        called = queries.name_of(query)
         if heartbeat == INFINITY:
-            raise _cannot(name, f"the answer of {query} is final", f"read the answer of {query}")
+            raise _cannot(name, f"the answer of {called} is final", f"read the answer of {called}")
         if query in queries.migrations:
             raise _cannot(
-                name, f"the plan of {query} is being exchanged", f"wait until that is over; or {_COLD}"
+                name, f"the plan of {called} is being exchanged", f"wait until that is over; or {_COLD}"
             )
     since = min(heartbeats.values())
     for query in chosen:
         if query in queries.warm and queries.warm[query].answers_from > since:
-            reason = f"{query} answers from an instant on that the other answers have not reached"
+            reason = (
+                f"{queries.name_of(query)} answers from an instant on that the other answers have not reached"
+            )
             raise _cannot(name, reason, f"try again later; or {_COLD}")
     answers = {query: carried_out(queries, query) for query in chosen}
     whole = _above(derived.plan, {part: answers[query] for query, part in chosen.items()})
@@ -164,7 +168,7 @@ def _chosen(name: str, derived: Derivation, queries: QuerySet) -> tuple[int, dic
         )
     common = set(starts[0]).intersection(*starts[1:])
     if not common:
-        read = ", ".join(dict.fromkeys(query for part in starts for query in part.values()))
+        read = ", ".join(dict.fromkeys(queries.name_of(query) for part in starts for query in part.values()))
         raise _cannot(name, f"it reads the answers of queries that started at different times: {read}", _COLD)
     start = min(common)
     parts = (part for part, _ in derived.answers)
@@ -273,5 +277,6 @@ def _held(query: str, before: Holding, results: Sequence[EpochResults], since: i
     return held_from(reader_of(query, before, results).yielded(), since)
 
 
-def _cannot(name: str, reason: str, hint: str) -> UserError:
-    return UserError(f"{name} cannot start WARM: {reason}", hint=hint)
+def _cannot(query: str, reason: str, hint: str) -> UserError:
+    # It has just been created, and has the name that it was created with.
+    return UserError(f"{first_name(query)} cannot start WARM: {reason}", hint=hint)

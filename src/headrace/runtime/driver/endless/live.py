@@ -246,9 +246,9 @@ class LiveRun:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`."""
         return self._between_epochs(lambda: self._reoptimize(query))
 
-    def rename(self, old: str, new: str, description: Description | None) -> None:
+    def rename(self, query: str, name: str, description: Description | None) -> None:
         """Give a query another name; returns when that is committed. See `Rename`."""
-        self._between_epochs(lambda: self._run.change(Rename(old, new, description)))
+        self._between_epochs(lambda: self._run.change(Rename(query, name, description)))
 
     def replacement_of(
         self, query: str, plan: Plan, streams: Streams, *, alike: bool, waits: bool

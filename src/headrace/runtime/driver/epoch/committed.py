@@ -192,7 +192,7 @@ class Committed:
         self.kept.check(outcome, self.state, self.points)
         self.append(outcome)
         log_traces(work.epoch, (failure for report in reports for failure in report.failures))
-        log_epoch(outcome.commit, self.totals, self.queries.failed)
+        log_epoch(outcome.commit, self.totals, self.queries)
         self.accept(outcome, work, reports)
 
     def read_by(self, queries: QuerySet) -> dict[str, Incoming]:

@@ -66,4 +66,5 @@ def work_of(last: Committed, queries: QuerySet, intakes: Mapping[str, Intake], p
         clock=clock,
         pasts={name: last.points[name].past for name in queries.graph.dials},
         timeout=last.settings.timeout,
+        names=queries.names,
     )

@@ -70,9 +70,10 @@ class Run:
         runner: where the epochs run.
         store: where segments are.
         streams: all streams, by name; those that no query reads are left alone.
-        queries: optimized plans by query name.
+        queries: optimized plans by query.
         settings: how it cuts its input, and what it keeps.
         holds: which operators of a query wait for others; none of a query that is not named.
+        names: of the queries that have been renamed.
 
     Attributes:
         profile: the seconds that its epochs have taken.
@@ -87,9 +88,10 @@ class Run:
         queries: Mapping[str, Plan],
         settings: RunSettings,
         holds: Mapping[str, Holds] = MappingProxyType({}),
+        names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._runner = runner
-        begun = QuerySet.begun(queries, settings.look, holds)
+        begun = QuerySet.begun(queries, settings.look, holds, names)
         self._last = Committed(store, streams, begun, settings, settings.buckets or runner.parallelism)
         self._following = Following(settings.reoptimize_every)
         self._effort = Effort()
@@ -166,7 +168,7 @@ class Run:
 
         Those that answer later are left out, and those that begin anew, whose state is of no use, paused.
         """
-        plans, holds = self._last.queries.plans, self._last.queries.holds
+        plans, holds, names = self._last.queries.plans, self._last.queries.holds, self._last.queries.names
         self._last.go_on_with(QuerySet.resumed(plans, present.forgetting(anew), failed, holds))
         left_out = {*later, *anew}
         asked = self._last.description.without(left_out)
@@ -177,7 +179,7 @@ class Run:
         changed |= present.catalog != asked.catalog and not left_out
         if changed or not self._last.points.keys() - self._last.streams.keys() <= self._last.declared.keys():
             wanted = {name: plan for name, plan in plans.items() if name not in left_out}
-            now = Wanted(wanted, self._last.declared, asked, holds, asked.to_pause)
+            now = Wanted(wanted, self._last.declared, asked, holds, asked.to_pause, names)
             self.change(Redefine(now, known=known_in(present)))
 
     def change(self, change: RunChange) -> None:
@@ -217,7 +219,7 @@ class Run:
             PlanError: all of its answer is final, and the new one's is to be a part of it.
         """
         if alike:
-            require_open(name, self.results)
+            require_open(self._last.queries, name, self.results)
         holding = self._last.present.holding()
         return replacement(holding, name, plan, self.results, alike=alike, waits=waits)
 
@@ -288,7 +290,7 @@ class Run:
         turn = exchanged(self._last.present, name, plan, found, asked=asked)
         self._last.turn(turn, started)
         if found is not None:
-            log_exchange(name, turn.queries.exchanged[name])
+            log_exchange(turn.queries.name_of(name), turn.queries.exchanged[name])
         self.end_exchanges()
         return turn.queries.migrations[name].at
 
@@ -330,7 +332,7 @@ class Run:
             try:
                 self.exchange(name, found.plan, found, asked=False)
             except PlanError as error:
-                log_refused(name, error)
+                log_refused(holding.queries.name_of(name), error)
             else:
                 begun = True
         return begun

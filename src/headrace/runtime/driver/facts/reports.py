@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from headrace.errors import PlanError, told
 from headrace.heartbeats.bounded import Arrivals
-from headrace.runtime.driver.query_set import Reason
+from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.journal.records import Commit, Totals
 from headrace.runtime.tasks.fence import NodeFailure
@@ -17,13 +17,13 @@ from headrace.runtime.writing.texts import count
 LOG: Final = logging.getLogger("headrace")
 
 
-def log_epoch(commit: Commit, before: Totals, failed: Mapping[str, Reason]) -> None:
+def log_epoch(commit: Commit, before: Totals, queries: QuerySet) -> None:
     """Log an epoch that was committed, and with a warning what it could not use.
 
     Args:
         commit: its record.
         before: the counters before it.
-        failed: the queries that had failed before it.
+        queries: the queries before it.
     """
     after = commit.totals
     rows = _everything(after) - _everything(before)
@@ -41,8 +41,9 @@ def log_epoch(commit: Commit, before: Totals, failed: Mapping[str, Reason]) -> N
                 LOG.info("epoch %d: %s of %s came late, and count from now on", commit.epoch, changes, name)
     if letters := after.dead_letters - before.dead_letters:
         LOG.warning("epoch %d: %s", commit.epoch, count(letters, "dead letter"))
-    for name, (message, _) in commit.failed.items():
-        if name not in failed:
+    for query, (message, _) in commit.failed.items():
+        if query not in queries.failed:
+            name = queries.name_of(query)
             LOG.warning("epoch %d: the query %s failed: %s", commit.epoch, name, message)
 
 

@@ -114,7 +114,7 @@ def _queries(epoch: Epoch) -> Iterator[ReportRow]:
     for status in query_statuses(epoch.after, [epoch.results]):
         yield {
             "query": status.name,
-            "changes": status.changes - known.get(status.name, 0),
+            "changes": status.changes - known.get(status.id, 0),
             "heartbeat": _instant(status.heartbeat),
             "horizon": _instant(status.horizon),
             "lag": status.lag,
@@ -148,7 +148,7 @@ def _letters(epoch: Epoch) -> pa.Table:
     schema = SystemStream.DEAD_LETTERS.schema.arrow()
     tables = (
         table.rename_columns(["row_text" if name == "row" else name for name in table.column_names])
-        for table in letters_of(epoch.store, [epoch.results])
+        for table in letters_of(epoch.store, [epoch.results], epoch.after.queries.name_of)
     )
     return pa.concat_tables([schema.empty_table(), *(table.select(schema.names) for table in tables)])
 

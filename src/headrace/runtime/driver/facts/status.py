@@ -158,7 +158,8 @@ class QueryStatus:
     """How far a query is.
 
     Attributes:
-        name: the query.
+        name: what the query is called.
+        id: the query, by its identity.
         domain: what its instants count.
         reads: the streams that it reads.
         changes: the elements that it has yielded, corrections included.
@@ -180,6 +181,7 @@ class QueryStatus:
     """
 
     name: str
+    id: str
     domain: TimeDomain
     reads: tuple[str, ...]
     changes: int
@@ -314,33 +316,36 @@ def query_statuses(reading: PublishedRun, results: Sequence[EpochResults]) -> It
     # Queries of one shape have the same node.
     way_of = cache(lambda node: _way(reading, node, heartbeats))
     remembering = {query for names in graph.memories.values() for query in names}
-    for name, plan in queries.plans.items():
-        changes = totals.emitted.get(name, 0)
-        if name in queries.failed:
+    for query, plan in queries.plans.items():
+        changes, name = totals.emitted.get(query, 0), queries.name_of(query)
+        if query in queries.failed:
             reads = names_read(plan)
-            message, hint = queries.failed[name]
+            message, hint = queries.failed[query]
             latest = _latest(totals, reads)
-            yield QueryStatus(name, plan.domain, reads, changes, latest=latest, failed=message, hint=hint)
+            yield QueryStatus(
+                name, query, plan.domain, reads, changes, latest=latest, failed=message, hint=hint
+            )
             continue
-        way = way_of(graph.node_of(outputs[name]))
+        way = way_of(graph.node_of(outputs[query]))
         heartbeat = way.chain[0].heartbeat
-        passed, some = recent[name]
+        passed, some = recent[query]
         yield QueryStatus(
             name=name,
+            id=query,
             domain=plan.domain,
             reads=way.reads,
             changes=changes,
             rate=some / passed if passed else None,
             heartbeat=heartbeat,
-            horizon=max(heartbeat, kept[-1].reach(name) if kept else BEGINNING),
+            horizon=max(heartbeat, kept[-1].reach(query) if kept else BEGINNING),
             latest=way.latest,
             lag=None if BEGINNING in (heartbeat, way.latest) else max(0, way.latest - heartbeat),
             held_by=way.held_by if heartbeat != INFINITY else None,
             chain=way.chain,
-            unreleased=_unreleased(name, heartbeat, kept),
-            exchanged=queries.exchanged.get(name),
-            departures=totals.departures.get(name, 0) if name in remembering else None,
-            gaps=tuple(queries.gaps.get(name, ())),
+            unreleased=_unreleased(query, heartbeat, kept),
+            exchanged=queries.exchanged.get(query),
+            departures=totals.departures.get(query, 0) if query in remembering else None,
+            gaps=tuple(queries.gaps.get(query, ())),
         )
 
 
@@ -425,8 +430,9 @@ def _reached(reading: PublishedRun) -> tuple[dict[str, int], dict[str, int], dic
 
 def paused_statuses(reading: PublishedRun) -> Iterator[PausedStatus]:
     """The queries that are paused, by name."""
-    for name, one in sorted(reading.queries.paused.items()):
-        yield PausedStatus(name, one.form.domain, one.since, one.heartbeat, one.keeps)
+    name_of = reading.queries.name_of
+    for query, one in sorted(reading.queries.paused.items(), key=lambda known: name_of(known[0])):
+        yield PausedStatus(name_of(query), one.form.domain, one.since, one.heartbeat, one.keeps)
 
 
 def _unreleased(query: str, heartbeat: int, results: Sequence[EpochResults]) -> int:

@@ -119,7 +119,7 @@ class Kept:
             last: what was committed.
             oldest: the oldest epoch that is kept from now on.
         """
-        results = [*(part.under(last.renamed) for part in self.results), last]
+        results = [*self.results, last]
         self.results = [part for part in results if part.epoch >= oldest]
         gone = results[: len(results) - len(self.results)]
         return set[str]().union(*map(result_files, gone))

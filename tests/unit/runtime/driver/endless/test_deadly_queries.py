@@ -10,6 +10,7 @@ import pytest
 
 import headrace as hr
 from headrace.errors import WorkerLostError
+from headrace.runtime.journal.query_id import first_name
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.messages import EpochWork, TaskReport
 
@@ -34,7 +35,7 @@ def workers_die(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     run_epoch = InlineRunner.run_epoch
 
     def run(self: InlineRunner, work: EpochWork, frames: Mapping[str, object]) -> list[TaskReport]:
-        if work.epoch >= from_epoch[0] and "deadly" in dict(work.graph.outputs):
+        if work.epoch >= from_epoch[0] and "deadly" in {first_name(query) for query, _ in work.graph.outputs}:
             raise WorkerLostError("a worker died", hint="mend it")
         return run_epoch(self, work, frames)
 

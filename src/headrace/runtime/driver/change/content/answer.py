@@ -27,7 +27,9 @@ def reader_of(query: str, holding: Holding, results: Sequence[EpochResults]) -> 
     plan, start = holding.queries.plans[query], holding.queries.start_of(query)
     parts = [part for part in results if part.epoch >= start and query in part.heartbeats]
     carried = results[-1].carried.get(query) if results else None
-    return ResultReader(query, form_of(plan), holding.store, parts, carried, start)
+    return ResultReader(
+        query, form_of(plan), holding.store, parts, carried, start, holding.queries.name_of(query)
+    )
 
 
 def said_from(

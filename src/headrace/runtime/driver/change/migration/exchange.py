@@ -76,19 +76,20 @@ def require_at_rest(queries: QuerySet, name: str) -> None:
     Raises:
         PlanError: it cannot.
     """
+    called = queries.name_of(name)
     if queries.holds.get(name):
         raise PlanError(
-            f"operators of {name} wait for others, by what it says of HEARTBEATS",
+            f"operators of {called} wait for others, by what it says of HEARTBEATS",
             hint="drop the query, and create it without HEARTBEATS",
         )
     if isinstance(queries.plans[name], Early):
         raise PlanError(
-            f"{name} has said what is not final yet, by what it says of CONSISTENCY",
-            hint=f"ALTER QUERY {name} SET CONSISTENCY STRONG, and then REOPTIMIZE it",
+            f"{called} has said what is not final yet, by what it says of CONSISTENCY",
+            hint=f"ALTER QUERY {called} SET CONSISTENCY STRONG, and then REOPTIMIZE it",
         )
     if not (is_strong(queries.plans[name]) and is_strong(carried_out(queries, name))):
         raise PlanError(
-            f"{name} leaves out rows that are in time for its streams, by what it says of CONSISTENCY",
+            f"{called} leaves out rows that are in time for its streams, by what it says of CONSISTENCY",
             hint="drop the query, and create it again: its plan is then chosen anew",
         )
     require_no_exchange(queries, name)
@@ -101,10 +102,13 @@ def require_no_exchange(queries: QuerySet, name: str) -> None:
         PlanError: one does.
     """
     if name in queries.migrations:
-        at = format_instant(queries.migrations[name].at, queries.plans[name].domain)
+        at, called = (
+            format_instant(queries.migrations[name].at, queries.plans[name].domain),
+            queries.name_of(name),
+        )
         raise PlanError(
-            f"the plan of {name} is being exchanged already, for one that takes over at {at}",
-            hint=f"wait until the heartbeat of {name} has passed {at}, where the new one takes over",
+            f"the plan of {called} is being exchanged already, for one that takes over at {at}",
+            hint=f"wait until the heartbeat of {called} has passed {at}, where the new one takes over",
         )
 
 

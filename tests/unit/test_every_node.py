@@ -75,6 +75,7 @@ TEXTS = {
     "OuterJoin": "SELECT a.id, b.kind FROM tick [RANGE 3] a LEFT JOIN tick b ON a.id = b.id",
     "SemiJoin": "SELECT * FROM tick [RANGE 3] a SEMI JOIN tick b ON a.id = b.id",
     "Aggregate": "SELECT kind, COUNT(*) AS n, MAX(id) AS most FROM tick [RANGE 3] GROUP BY kind",
+    "ApproximateAggregate": "SELECT kind, COUNT(*) WITHIN 20 PERCENT AS n FROM tick [RANGE 3] GROUP BY kind",
     "TopK": "SELECT id, kind FROM tick [RANGE 3] ORDER BY id DESC LIMIT 2",
     "Distinct": "SELECT DISTINCT kind FROM tick [RANGE 3]",
     "Finalize": "SELECT id FROM fix",

@@ -27,6 +27,7 @@ from headrace.algebra.horizon import Horizon
 from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
+    ApproximateAggregate,
     Clip,
     Coalesce,
     Distinct,
@@ -63,10 +64,10 @@ from headrace.algebra.nodes import (
     column,
 )
 from headrace.algebra.properties import has_skyband, is_insert_only
-from headrace.expressions.aggregates.aggregates import resolve_aggregate
+from headrace.expressions.aggregates.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.aggregates.ordering import Ordering
 from headrace.expressions.functions.functions import literal, resolve
-from headrace.expressions.tree import SortKey
+from headrace.expressions.tree import SortKey, Within
 from headrace.operators.aggregates.live_values import Envelope, create_live_values
 from headrace.reference.contents import Element, Stream
 from headrace.schema import STRING, Field, Schema
@@ -75,6 +76,7 @@ from worked.tables import LOGICAL, emitted
 
 ONE, TWO = (Source(name, Schema((Field("e", STRING),)), "t", TimeDomain.INTEGER) for name in ("S1", "S2"))
 COUNT: Final = (("n", resolve_aggregate("COUNT", None)),)
+WITHIN: Final = (("n", resolve_aggregate("COUNT", None, modifiers=Modifiers(bound=Within(Decimal(20))))),)
 COUNT_OVER: Final = (("n", resolve_aggregate("COUNT", None), RangeFrame(Duration(3))),)
 SAME: Final = ((column(ONE, 0), column(TWO, 0)),)
 
@@ -205,6 +207,14 @@ TABLE: dict[str, Line] = {
     "groups of two windows": Line(
         lambda one, two: NestedAggregate(
             TimeWindow(Split(one), Duration(4)), (Duration(3),), (("e", column(one, 0)),), COUNT, "window"
+        ),
+        never,
+        Ends.DESTROYED,
+        never,
+    ),
+    "approximate groups": Line(
+        lambda one, two: ApproximateAggregate(
+            TimeWindow(Split(one), Duration(4)), Duration(4), (("e", column(one, 0)),), WITHIN
         ),
         never,
         Ends.DESTROYED,

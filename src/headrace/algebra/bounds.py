@@ -6,7 +6,9 @@ from typing import assert_never
 
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.nodes import (
+    EVERY_INSTANT,
     Aggregate,
+    ApproximateAggregate,
     Clip,
     Coalesce,
     Distinct,
@@ -46,7 +48,7 @@ from headrace.algebra.nodes import (
 from headrace.algebra.properties import has_one_row, is_stateless, walk
 from headrace.expressions.aggregates.functions import function_of
 from headrace.expressions.tree import AggregateCall
-from headrace.time import INFINITY
+from headrace.time import INFINITY, Duration
 
 
 def has_unbounded_state(plan: Plan) -> bool:
@@ -133,6 +135,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             | Union()
             | Aggregate()
             | NestedAggregate()
+            | ApproximateAggregate()
             | TopK()
             | Over()
             | Distinct()
@@ -215,3 +218,27 @@ def _lives_for_ever(plan: Plan) -> bool:
             return not plan.kept.is_brief(*ends)
         case _:
             return any(_lives_for_ever(below) for below in inputs_of(plan))
+
+
+def duration_of(plan: Plan) -> Duration | None:
+    """How long every row of a plan is valid from where it begins; None where some may last longer.
+
+    It holds of windows of streams, and of what is made of each of their rows alone. A window that slides
+    shows its rows from one slide to another one.
+    """
+    if plan.is_chronon:
+        return EVERY_INSTANT
+    match plan:
+        case TimeWindow(size=size, slide=slide):
+            return size if size.length < INFINITY and size.length % slide.length == 0 else None
+        case Filter() | Project() | Unnest():
+            return duration_of(plan.input)
+        case Union(inputs=inputs):
+            found = {duration_of(below) for below in inputs}
+            return found.pop() if len(found) == 1 else None
+        case Join(left=left, right=right):
+            # Constant relations are there at every instant.
+            sides = [side for side in (left, right) if not (isinstance(side, Relation) and side.is_constant)]
+            return duration_of(sides[0]) if len(sides) == 1 else None
+        case _:
+            return None

@@ -7,6 +7,7 @@ from typing import Final
 
 from headrace.algebra.frames import RangeFrame
 from headrace.algebra.nodes import (
+    ApproximateAggregate,
     Dstream,
     EventSource,
     Granularity,
@@ -59,6 +60,9 @@ def looks_back(plan: Plan) -> int:
     match plan:
         case TimeWindow(size=size, slide=slide):
             return min(size.length + slide.length - 2, INFINITY)
+        case ApproximateAggregate(size=size):
+            # To the beginning of the lap before the present one, from where the input looks back itself.
+            return size.length
         case Granularity(granule=granule):
             return granule.length - 1
         case Istream() | Dstream():

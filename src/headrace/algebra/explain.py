@@ -13,7 +13,9 @@ from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.memory import ALL
 from headrace.algebra.nodes import (
     Aggregate,
+    AnyAggregate,
     AnyJoin,
+    ApproximateAggregate,
     Clip,
     Coalesce,
     Distinct,
@@ -122,7 +124,7 @@ def describe(plan: Plan) -> str:
             return f"SetOperation {kind.value}"
         case Join() | OuterJoin() | SemiJoin():
             return _join(plan)
-        case Aggregate() | NestedAggregate() | SessionAggregate():
+        case Aggregate() | NestedAggregate() | SessionAggregate() | ApproximateAggregate():
             return _aggregate(plan)
         case TopK():
             return _top_k(plan)
@@ -290,18 +292,21 @@ _JOINS: Final[dict[JoinKind | SetKind, str]] = {
 }
 
 
-def _aggregate(plan: Aggregate | NestedAggregate | SessionAggregate) -> str:
+def _aggregate(plan: AnyAggregate | NestedAggregate | SessionAggregate) -> str:
     schema = plan.written_out.input.schema if isinstance(plan, SessionAggregate) else plan.input.schema
     keys = ", ".join(_item(name, key, schema) for name, key in plan.keys)
     calls = ", ".join(_named(name, _call(call, schema)) for name, call in plan.aggregates)
     if isinstance(plan, SessionAggregate):
         rows = "" if plan.condition is None else f" WHERE {_text(plan.condition, schema)}"
         how = f" OF SESSIONS {_sessions(plan, plan.by)}{rows}"
+    elif isinstance(plan, ApproximateAggregate):
+        how = f" IN LAPS OF {plan.size}"
     elif isinstance(plan, Aggregate):
         how = plan.settled * " WHEN SETTLED"
     else:
         how = f" ALSO OVER RANGE {', '.join(map(str, plan.shorter))}"
-    return "Aggregate" + (f" BY {keys}" if keys else "") + (f": {calls}" if calls else "") + how
+    name = "ApproximateAggregate" if isinstance(plan, ApproximateAggregate) else "Aggregate"
+    return name + (f" BY {keys}" if keys else "") + (f": {calls}" if calls else "") + how
 
 
 def _top_k(plan: TopK) -> str:

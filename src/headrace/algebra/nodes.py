@@ -372,6 +372,8 @@ class Aggregate(Unary):
                 require_columns(part, width)
             if call.condition is not None:
                 require_boolean(call.condition, "the condition of FILTER")
+            if call.within is not None:
+                raise PlanError("exact aggregates have no bounds")
         _ = self.schema
 
     @cached_property
@@ -1118,6 +1120,50 @@ class SessionAggregate(Unary):
         return self.written_out.is_chronon
 
 
+@dataclass(frozen=True)
+class ApproximateAggregate(Unary):
+    """One row per group of `M(t)`, with counts and sums that are so many percent off at most.
+
+    All elements of the input last equally long. Time is cut into laps of that length, from 0 on, so that a
+    window has rows of two laps at most. Within a lap, the amount so far (rows, or what they sum up to) is cut
+    into blocks of 1, 2, 4 ..., and of those that are kept of a window none is larger than its error allows.
+    Where the window begins inside a block, its amount is between that with the whole block and that without.
+    It is a function of the content of the last two windows (`headrace.reference.summaries`): the
+    deterministic wave of Gibbons and Tirthapura (SPAA 2002), begun anew with every lap.
+
+    Attributes:
+        size: how long every element of the input lasts.
+        keys: names and expressions that make the groups.
+        aggregates: names and what is computed of each group: COUNT, SUM and AVG with a bound.
+    """
+
+    size: Duration
+    keys: tuple[tuple[str, Expression], ...]
+    aggregates: tuple[tuple[str, AggregateCall], ...]
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.size.length < INFINITY:
+            raise PlanError("approximate aggregates are of windows that rows leave")
+        if any(call.within is None for _, call in self.aggregates):
+            raise PlanError("approximate aggregates have bounds")
+        _ = self.schema
+
+    @cached_property
+    def exact(self) -> Aggregate:
+        """The exact aggregates."""
+        calls = ((name, replace(call, within=None)) for name, call in self.aggregates)
+        return Aggregate(self.input, self.keys, tuple(calls))
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The keys, then the aggregates."""
+        return self.exact.schema
+
+
+AnyAggregate = Aggregate | ApproximateAggregate
+"""The groups of the rows of an instant, exact or not."""
+
+
 # The union of all nodes.
 
 Stateless = (
@@ -1147,6 +1193,7 @@ Stateful = (
     | Aggregate
     | NestedAggregate
     | SessionAggregate
+    | ApproximateAggregate
     | TopK
     | Distinct
     | Coalesce

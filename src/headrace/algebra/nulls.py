@@ -8,6 +8,7 @@ from typing import Final
 from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import (
     Aggregate,
+    ApproximateAggregate,
     Distinct,
     Filter,
     Join,
@@ -61,7 +62,7 @@ def never_null(plan: Plan) -> frozenset[int]:
         case Project(input=below, items=items):
             filled = never_null(below)
             return frozenset(place for place, (_, part) in enumerate(items) if _reads(part, filled))
-        case Aggregate(input=below, keys=keys):
+        case Aggregate(input=below, keys=keys) | ApproximateAggregate(input=below, keys=keys):
             filled = never_null(below)
             return frozenset(place for place, (_, key) in enumerate(keys) if _reads(key, filled))
         case Join(left=left, right=right):

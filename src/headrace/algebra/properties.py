@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
+    ApproximateAggregate,
     Clip,
     Coalesce,
     Distinct,
@@ -132,7 +133,16 @@ def is_insert_only(plan: Plan) -> bool:
             return True
         case Distinct(input=below) if is_append_only(below):
             return True
-        case Aggregate() | NestedAggregate() | TopK() | Distinct() | Finalize() | Sample() | SetOperation():
+        case (
+            Aggregate()
+            | NestedAggregate()
+            | ApproximateAggregate()
+            | TopK()
+            | Distinct()
+            | Finalize()
+            | Sample()
+            | SetOperation()
+        ):
             return plan.is_chronon
         case Coalesce() | RowWindow() | Early():
             return False
@@ -267,7 +277,7 @@ def timestamp_columns(plan: Plan) -> frozenset[int]:
             return frozenset() if place is None else frozenset([place])
         case Project(items=items):
             return _mapped_timestamps(plan.input, [item for _, item in items])
-        case Aggregate(keys=keys):
+        case Aggregate(keys=keys) | ApproximateAggregate(keys=keys):
             return _mapped_timestamps(plan.input, [key for _, key in keys])
         case Join(left=left, right=right) | OuterJoin(left=left, right=right):
             kept = plan.kept
@@ -294,7 +304,7 @@ def _mapped_timestamps(below: Plan, items: list[Expression]) -> frozenset[int]:
 def has_one_row(plan: Plan, within: frozenset[int] = frozenset()) -> bool:
     """Whether the content never has more than one row, or none of those that are equal in some columns."""
     match plan:
-        case Aggregate(keys=keys):
+        case Aggregate(keys=keys) | ApproximateAggregate(keys=keys):
             return within.issuperset(range(len(keys)))
         case TopK(keys=keys, limit=0 | 1, ranking=Ranking.ROW_NUMBER) if within.issuperset(
             key.index for key in keys

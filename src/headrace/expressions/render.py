@@ -46,7 +46,7 @@ def render(expression: Expression, naming: Naming = column_name) -> str:
 
 
 def render_call(call: AggregateCall, naming: Naming = column_name) -> str:
-    """The text of an aggregate, with its DISTINCT, ORDER BY and FILTER."""
+    """The text of an aggregate, with its DISTINCT, ORDER BY, FILTER and WITHIN."""
     arguments = [render(part, naming) for part in (call.argument, *call.others) if part is not None]
     text = f"{'DISTINCT ' if call.distinct else ''}{', '.join(arguments) or '*'}"
     if call.order:
@@ -54,6 +54,8 @@ def render_call(call: AggregateCall, naming: Naming = column_name) -> str:
     text = f"{call.function}({text})"
     if call.condition is not None:
         text += f" FILTER (WHERE {render(call.condition, naming)})"
+    if call.within is not None:
+        text += f" WITHIN {call.within.percent:f} PERCENT {call.within.side.value}".rstrip()
     return text
 
 

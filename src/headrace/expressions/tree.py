@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from enum import Enum
 from typing import assert_never
 
 import pyarrow as pa
@@ -88,6 +90,27 @@ class SortKey:
     nulls_first: bool = True
 
 
+class Side(Enum):
+    """Which number an approximate aggregate gives; the value is what is written behind its bound."""
+
+    ESTIMATE = ""
+    LOWER = "LOWER BOUND"
+    UPPER = "UPPER BOUND"
+
+
+@dataclass(frozen=True)
+class Within:
+    """How far an approximate aggregate may be from the exact one.
+
+    Attributes:
+        percent: by so much of a hundred of the exact value at most.
+        side: the estimate, or a bound between which and the other one the exact value lies.
+    """
+
+    percent: Decimal
+    side: Side = Side.ESTIMATE
+
+
 @dataclass(frozen=True)
 class AggregateCall:
     """An aggregate over the rows of a group; `argument` is None for COUNT(*).
@@ -103,6 +126,8 @@ class AggregateCall:
         order: what the rows are sorted by, for FIRST and LAST; rows that are equal in it follow the argument.
         condition: FILTER (WHERE condition): only rows for which it is true count; None for all rows.
         user: the user's aggregate, or None for one of the table.
+        within: how far from the exact value it may be, None for the exact one; `ApproximateAggregate` has
+            such calls alone.
     """
 
     function: str
@@ -113,6 +138,7 @@ class AggregateCall:
     order: tuple[SortKey, ...] = ()
     condition: Expression | None = None
     user: UserAggregate | None = None
+    within: Within | None = None
 
 
 def arguments_of(call: AggregateCall) -> tuple[Expression, ...]:

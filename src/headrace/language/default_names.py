@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from headrace.language.dialect import WithinPercent
 from headrace.language.syntax import Scalar
 
 
@@ -16,7 +17,7 @@ def default_name(node: Scalar) -> str:
             return default_name(node.this)
         case exp.Anonymous():
             return str(node.name).lower()
-        case exp.Filter() | exp.WithinGroup():
+        case exp.Filter() | exp.WithinGroup() | WithinPercent():
             return default_name(node.this)
         case exp.Case():
             return "case"

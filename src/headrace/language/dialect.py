@@ -60,6 +60,7 @@ _ENDS_LITERAL: Final = (TokenType.COMMA, TokenType.R_PAREN)
 _ENDS_PARTITION: Final = (TokenType.R_PAREN, TokenType.ORDER_BY)
 _CALLED: Final = SparkParser.FUNC_TOKENS | {TokenType.SESSION}
 """Words that may be a function's name; SESSION is, for the sake of a hint."""
+_WITHIN_USAGE: Final = ", as in COUNT(*) WITHIN 1 PERCENT"
 _BEHIND: Final = ("Expected END after CASE",)
 """What sqlglot says of the token before the one that is wrong."""
 _SPECIAL: Final[dict[str, Callable[[Any], Any]]] = {
@@ -95,6 +96,12 @@ class Nested(exp.Expression):  # type: ignore[misc]
     """A query inside an expression; `query` is our syntax tree of it."""
 
     arg_types: Final = {"query": True}
+
+
+class WithinPercent(exp.Expression, exp.Func):  # type: ignore[misc]
+    """An aggregate and what follows it: `WITHIN 1 PERCENT`, and which bound is meant if it is one."""
+
+    arg_types: Final = {"this": True, "percent": True, "side": False}
 
 
 class ScalarError(ParseError):  # type: ignore[misc]  # sqlglot is untyped here
@@ -314,11 +321,27 @@ class Headrace(Spark):  # type: ignore[misc]
                 condition = self._parse_disjunction()
                 self._match_r_paren()
                 this = self.expression(exp.Filter(this=this, expression=condition))
+            if self._match_text_seq("WITHIN"):
+                this = self._within(this)
             refuse_after_call(self._curr, self._next, self._source)
             if self._curr and self._curr.token_type == TokenType.OVER:
                 self._require_partition(2)
                 return super()._parse_window(this, alias)
             return this
+
+        def _within(self, this: exp.Expression) -> exp.Expression:
+            """What follows WITHIN: `1 PERCENT`, and LOWER BOUND or UPPER BOUND."""
+            percent = self._parse_number()
+            if percent is None:
+                self.raise_error(f"a percentage is missing after WITHIN{_WITHIN_USAGE}")
+            if not self._match_text_seq("PERCENT"):
+                self.raise_error(f"the word PERCENT is missing after WITHIN{_WITHIN_USAGE}")
+            side = next((one for one in ("LOWER", "UPPER") if self._match_text_seq(one, "BOUND")), None)
+            if self._curr and self._curr.token_type == TokenType.OVER:
+                self.raise_error("windows of OVER are exact, and take no WITHIN")
+            return self.expression(
+                WithinPercent(this=this, percent=percent, side=side and exp.Var(this=side))
+            )
 
         def _require_partition(self, ahead: int) -> None:
             """Refuse PARTITION BY so many tokens ahead with nothing after it."""
@@ -349,6 +372,14 @@ def shown_of(node: exp.Expression) -> str:
     for nested in list(copy.find_all(Nested)):
         nested.replace(exp.Var(this="..."))
     return str(copy.sql())
+
+
+def side_of(node: WithinPercent, side: str | None) -> WithinPercent:
+    """The same aggregate, with its bound LOWER or UPPER in the place of the estimate."""
+    copy: WithinPercent = node.copy()
+    if side is not None:
+        copy.set("side", exp.Var(this=side))
+    return copy
 
 
 def position_of(node: exp.Expression) -> Position:

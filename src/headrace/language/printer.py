@@ -17,7 +17,9 @@ from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.nodes import (
     NO_OFFSET,
     Aggregate,
+    AnyAggregate,
     AnyJoin,
+    ApproximateAggregate,
     Clip,
     Coalesce,
     Distinct,
@@ -159,7 +161,7 @@ def _order(keys: Sequence[SortKey], columns: Names) -> str:
 
 def _select(plan: Plan, verb: str) -> str:
     """One SELECT for as many nodes as fit into it: the list, WHERE, and the joins of FROM."""
-    below = plan.input if isinstance(plan, Project | Aggregate | Over) else plan
+    below = plan.input if isinstance(plan, Project | AnyAggregate | Over) else plan
     where = below.predicate if isinstance(below, Filter) else None
     if isinstance(plan, Over):
         where, tables = None, _Table(_listed(below), tuple(quoted_name(name) for name in below.schema.names))
@@ -168,7 +170,7 @@ def _select(plan: Plan, verb: str) -> str:
     match plan:
         case Project(items=items):
             listed = [(name, _text(part, tables.columns)) for name, part in items]
-        case Aggregate():
+        case Aggregate() | ApproximateAggregate():
             keys = [(name, _text(key, tables.columns)) for name, key in plan.keys]
             listed = keys + [(name, _call(call, tables.columns)) for name, call in plan.aggregates]
         case Over():
@@ -181,7 +183,7 @@ def _select(plan: Plan, verb: str) -> str:
     text = f"{verb} {_list(listed)} FROM {tables.text}"
     if where is not None:
         text += f" WHERE {_text(where, tables.columns)}"
-    if isinstance(plan, Aggregate) and plan.keys:
+    if isinstance(plan, AnyAggregate) and plan.keys:
         text += f" GROUP BY {', '.join(str(place + 1) for place in range(len(plan.keys)))}"
     return text
 

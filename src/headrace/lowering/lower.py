@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from headrace.algebra.by_object import REMEMBERED
 from headrace.algebra.nodes import (
     Aggregate,
+    ApproximateAggregate,
     Clip,
     Coalesce,
     Distinct,
@@ -358,6 +359,10 @@ class _Lowering:
 
     def _partitioning(self, plan: Plan, producers: tuple[int, ...]) -> Partitioning:
         below = [self.nodes[producer].spread_by for producer in producers]
+        if isinstance(plan, _Grouped):
+            if len(producers) == 1 and self._suffices(plan, 0, producers):
+                return _mapped(below[0], [expression for _, expression in plan.keys])
+            return frozenset([_places(plan, plan.keys)])
         match plan:
             case Source() | Relation():
                 return frozenset()
@@ -387,10 +392,6 @@ class _Lowering:
                 raise AssertionError("semi- and outer joins are expanded before")
             case SetOperation(schema=schema):
                 return frozenset([tuple(range(len(schema)))])
-            case Aggregate(keys=keys) | NestedAggregate(keys=keys) | SessionAggregate(keys=keys):
-                if len(producers) == 1 and self._suffices(plan, 0, producers):
-                    return _mapped(below[0], [expression for _, expression in keys])
-                return frozenset([_places(plan, keys)])
             case (
                 RowWindow()
                 | SessionWindow()
@@ -418,10 +419,13 @@ class _Lowering:
         )
 
 
+_Grouped = Aggregate | NestedAggregate | SessionAggregate | ApproximateAggregate
+
+
 def _required(plan: Plan, port: int) -> tuple[Expression, ...]:
     """The expressions over an input that make up the operator's key."""
     match plan:
-        case Aggregate(keys=keys) | NestedAggregate(keys=keys):
+        case Aggregate(keys=keys) | NestedAggregate(keys=keys) | ApproximateAggregate(keys=keys):
             return tuple(expression for _, expression in keys)
         case RowWindow(keys=keys) | SessionWindow(keys=keys) | Over(keys=keys) | TopK(keys=keys):
             return keys

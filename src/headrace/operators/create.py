@@ -6,6 +6,7 @@ from typing import assert_never
 
 from headrace.algebra.nodes import (
     Aggregate,
+    ApproximateAggregate,
     Coalesce,
     Distinct,
     Dstream,
@@ -37,6 +38,7 @@ from headrace.operators.presence import (
 )
 from headrace.operators.sample import SampleOperator
 from headrace.operators.top_k.top_k import TopKOperator
+from headrace.operators.windows.approximate_aggregates import ApproximateOperator
 from headrace.operators.windows.over import OverOperator
 from headrace.operators.windows.rows import RowWindowOperator
 from headrace.operators.windows.session_aggregates import SessionAggregateOperator
@@ -70,6 +72,8 @@ def create_operator(plan: Stateful, reduced: bool, report: Report) -> Operator:
             return SessionOperator(plan)
         case SessionAggregate():
             return SessionAggregateOperator(plan, report)
+        case ApproximateAggregate():
+            return ApproximateOperator(plan, report)
         case _:
             assert_never(plan)
 

@@ -15,7 +15,9 @@ from typing import assert_never
 from headrace.algebra.kinds import JoinKind, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
+    AnyAggregate,
     AnyJoin,
+    ApproximateAggregate,
     Clip,
     Coalesce,
     Distinct,
@@ -66,6 +68,7 @@ from headrace.reference.contents import (
 )
 from headrace.reference.sampling import sampled
 from headrace.reference.scalars import RowError, equal, value
+from headrace.reference.summaries import approximate
 from headrace.reference.top_k import first_rows
 from headrace.reference.windows import (
     PastContents,
@@ -182,8 +185,8 @@ class _Evaluation:
                 return self._looking_back(plan, instant)
             case Union() | SetOperation() | Join() | OuterJoin() | SemiJoin():
                 return self._combined(plan, [self.content(below, instant) for below in inputs_of(plan)])
-            case Aggregate():
-                return self._groups(plan, self.content(plan.input, instant))
+            case Aggregate() | ApproximateAggregate():
+                return self._aggregated(plan, instant)
             case Distinct() | TopK() | Finalize() | Sample():
                 return _counted(plan, self.content(plan.input, instant), instant)
             case Istream() | Dstream():
@@ -371,6 +374,40 @@ class _Evaluation:
             )
             content[payload((*key, *results))] += 1
         return content
+
+    def _aggregated(self, plan: AnyAggregate, instant: int) -> Content:
+        if isinstance(plan, ApproximateAggregate):
+            return self._approximate_groups(plan, instant)
+        return self._groups(plan, self.content(plan.input, instant))
+
+    def _approximate_groups(self, plan: ApproximateAggregate, instant: int) -> Content:
+        """The groups of the exact aggregation, with what the rows that began in two laps tell of each."""
+        calls = [call for _, call in plan.aggregates]
+        groups: dict[Payload, dict[int, list[list[Payload | None]]]] = defaultdict(lambda: defaultdict(list))
+        for when, rows in self._begun(plan, instant).items():
+            for row in rows.elements():
+                key = self._values(plan, [key for _, key in plan.keys], row)
+                inputs = self._inputs(plan, calls, row)
+                if key is not None and inputs is not None:
+                    groups[key][when].append(inputs)
+        content: Content = Counter()
+        for key, begun in groups.items():
+            if any(instant - plan.size.length < when for when in begun):
+                results = []
+                for place, call in enumerate(calls):
+                    columns = {when: [row[place] for row in rows] for when, rows in begun.items()}
+                    given = {when: [row for row in rows if row is not None] for when, rows in columns.items()}
+                    results.append(approximate(call, given, plan.size.length, instant))
+                content[payload((*key, *results))] += 1
+        return content
+
+    def _begun(self, plan: ApproximateAggregate, instant: int) -> PastContents:
+        """By instant up to now, the rows that begin then: those that are there but for those that stay."""
+        begun: dict[int, Content] = {}
+        for when in sorted(past for past in self.instants(plan.input) if past <= instant):
+            stay = self.content(plan.input, when - 1) - begun.get(when - plan.size.length, Counter())
+            begun[when] = self.content(plan.input, when) - stay
+        return begun
 
     def _inputs(
         self, node: Plan, calls: Sequence[AggregateCall], row: Payload

@@ -83,7 +83,8 @@ def _note(plan: Plan, found: Expectation) -> str:
     else:
         rate, lifetime = f"{_number(flow.rate)} rows per instant", _number(flow.lifetime)
     parts = [rate] if flow.lifetime <= 1 else [rate, f"each for {lifetime}"]
-    return ", ".join(parts) + (f"; keeps {_rows(found.state)}" if found.state else "")
+    text = ", ".join(parts) + (f"; keeps {_rows(found.state)}" if found.state else "")
+    return text if found.exact is None else f"{text}, where the exact answer keeps {_rows(found.exact)}"
 
 
 def _rows(number: float) -> str:

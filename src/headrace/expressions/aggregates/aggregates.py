@@ -15,12 +15,13 @@ from headrace.expressions.aggregates.functions import (
     fraction_of,
     function_of,
 )
+from headrace.expressions.aggregates.within import approximate_call
 from headrace.expressions.coercion import (
     cast_arguments,
     literal,
     make_cast,
 )
-from headrace.expressions.tree import AggregateCall, Call, Case, Expression, Literal, SortKey
+from headrace.expressions.tree import AggregateCall, Call, Case, Expression, Literal, SortKey, Within
 from headrace.expressions.user import UserAggregate, signature
 from headrace.schema import BIGINT, BOOLEAN, STRING, UNKNOWN, sql_type
 from headrace.suggestions import did_you_mean
@@ -35,12 +36,14 @@ class Modifiers:
         order: ORDER BY, in the parentheses.
         within: WITHIN GROUP (ORDER BY ...): the one key that PERCENTILE_CONT and others sort by, or None.
         condition: FILTER (WHERE ...), or None.
+        bound: WITHIN ... PERCENT, or None.
     """
 
     distinct: bool = False
     order: tuple[SortKey, ...] = ()
     within: SortKey | None = None
     condition: Expression | None = None
+    bound: Within | None = None
 
 
 PLAIN: Final = Modifiers()
@@ -186,6 +189,8 @@ def _modified(
         raise LanguageError(
             f"{name} does not take ORDER BY", hint="leave it out; its result does not depend on an order"
         )
+    if modifiers.bound is not None:
+        call = approximate_call(name, call, modifiers.bound)
     order = modifiers.order
     if order and function.order is OrderUse.OWN:
         order = _of_values(name, call, order)

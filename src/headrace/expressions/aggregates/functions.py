@@ -116,7 +116,9 @@ def ends_query(call: AggregateCall) -> bool:
     """Whether the aggregate itself may end its query: by its values, or as a user's may for any reason."""
     fails = function_of(call).fails
     exact = fails is Fails.OVERFLOW and call.type != DOUBLE
-    return exact or fails is Fails.SIZE or call.user is not None
+    # What is added up in blocks must not be negative.
+    of_blocks = call.within is not None and call.function != "COUNT"
+    return exact or of_blocks or fails is Fails.SIZE or call.user is not None
 
 
 def _count(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:

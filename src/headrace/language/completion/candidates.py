@@ -100,6 +100,7 @@ _OPERANDS: Final = (
 _CONTINUING: Final = (
     *("AND", "OR", "AS", "IN", "IS", "NOT", "BETWEEN", "LIKE", "ILIKE", "RLIKE"),
     *("WHEN", "THEN", "ELSE", "END", "FROM", "FOR", "OVER", "FILTER", "WITHIN GROUP", "DISTINCT FROM"),
+    *("WITHIN 1 PERCENT", "PERCENT", "LOWER BOUND", "UPPER BOUND"),
     *("PARTITION BY", "ORDER BY", "ASC", "DESC", "NULLS FIRST", "NULLS LAST", "ROWS", "RANGE", "UNBOUNDED"),
     *("PRECEDING", "FOLLOWING", "CURRENT ROW", "TO", "WHERE", "NOT IN", "NOT LIKE", "NOT BETWEEN"),
     *(*UNITS, *TYPES, *DECIMALS),
@@ -113,7 +114,11 @@ _AFTER: Final = {
 """The words that come in expressions, at the place of an operand and elsewhere."""
 _BEHIND: Final = ((), ("(",), ("JOIN",), ("1",), ("PRECEDING",))
 """Words with those that they may need behind them."""
-_SECOND: Final = {"GROUP": "BY", "ORDER": "BY", "PARTITION": "BY", "WITHIN": "GROUP", "CURRENT": "ROW"}
+_SECOND: Final = {
+    **dict.fromkeys(("GROUP", "ORDER", "PARTITION"), ("BY",)),
+    "WITHIN": ("GROUP", "1 PERCENT"),
+    "CURRENT": ("ROW",),
+}
 """The words that the grammar knows with another one behind alone."""
 _WRITTEN: Final = re.compile(r"\w|'")
 _NAMED_IN: Final = ("FROM", "JOIN")
@@ -184,7 +189,7 @@ def _fitting(
         yield from named_as(of, _VIEWS[words[-2]])
         return
     if (second := _SECOND.get(words[-1])) is not None:
-        yield Candidate(second, "word")
+        yield from (Candidate(text, "word") for text in second)
         return
     place = TextEnd(_text_of(before))
     columns = list(_columns(_readable(named, statement, before, known)))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from headrace.algebra.nodes import Aggregate
+import math
+
+from headrace.algebra.nodes import Aggregate, ApproximateAggregate
 from headrace.expressions.aggregates.functions import KeptValues, function_of
 from headrace.expressions.aggregates.ordering import Ordering
+from headrace.expressions.aggregates.within import blocks_of
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.optimizer.cost.flow import Flow, lasting
 from headrace.optimizer.cost.growth import ALL, Growth
@@ -29,6 +32,20 @@ def aggregated(plan: Aggregate, flow: Flow, elapsed: float) -> tuple[Flow, float
     found = Flow(rate, lifetime, flow.step, values, is_open=flow.is_open, is_replaced=True, extremes=extremes)
     kept = kept_rows(flow, groups, at_once)
     return found, kept + _distinct_rows(plan, flow) + _live_rows(plan, flow)
+
+
+def approximated(plan: ApproximateAggregate, flow: Flow, elapsed: float) -> tuple[Flow, float, float]:
+    """How groups of approximate aggregates flow, how many rows are kept, and how many an exact one keeps.
+
+    Of a window of n rows there are at most 2 K rows for each of its log2(n / K) + 1 levels, where K is the
+    number of blocks, and never more than the window and the one before it have.
+    """
+    found, exact = aggregated(plan.exact, flow, elapsed)
+    groups = max(flow.growth(_keys(plan.exact)).at(flow.live), 1e-9)
+    size = flow.live / groups
+    blocks = max((blocks_of(call) for _, call in plan.aggregates), default=2)
+    levels = math.log2(max(size / blocks, 1.0)) + 1
+    return found, groups * min(2 * size, blocks * (1 + levels)), exact
 
 
 def _extremes(plan: Aggregate, size: float) -> dict[int, float]:

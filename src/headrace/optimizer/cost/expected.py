@@ -22,6 +22,7 @@ from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import SetKind
 from headrace.algebra.nodes import (
     Aggregate,
+    ApproximateAggregate,
     Coalesce,
     Distinct,
     Dstream,
@@ -46,7 +47,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.elements import Int64Array
 from headrace.expressions.tree import Expression
-from headrace.optimizer.cost.aggregates import aggregated
+from headrace.optimizer.cost.aggregates import aggregated, approximated
 from headrace.optimizer.cost.flow import Flow, FlowSample, lasting
 from headrace.optimizer.cost.growth import ALL
 from headrace.optimizer.cost.matching import joined
@@ -63,10 +64,12 @@ class Expectation:
     Attributes:
         flow: how its output flows.
         state: the rows that it keeps.
+        exact: the rows that it would keep for an exact answer, None where it gives one.
     """
 
     flow: Flow
     state: float = 0.0
+    exact: float | None = None
 
 
 def expected(plan: Plan, inputs: Sequence[Flow], elapsed: float) -> Expectation:
@@ -95,6 +98,8 @@ def expected(plan: Plan, inputs: Sequence[Flow], elapsed: float) -> Expectation:
             return Expectation(joined(plan, below, inputs[1]), kept)
         case Aggregate():
             return Expectation(*aggregated(plan, united(inputs), elapsed))
+        case ApproximateAggregate():
+            return Expectation(*approximated(plan, below, elapsed))
         case NestedAggregate():
             return _nested(plan, below, elapsed)
         case TopK():

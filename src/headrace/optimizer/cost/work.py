@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import (
     Aggregate,
+    ApproximateAggregate,
     Clip,
     Coalesce,
     Distinct,
@@ -173,6 +174,8 @@ def work_of(plan: Plan, counts: NodeCounts) -> tuple[Work, ...]:
             return tuple(_aggregating(plan, counts))
         case NestedAggregate():
             return tuple(_aggregating(plan.widest, counts))
+        case ApproximateAggregate():
+            return tuple(_aggregating(plan.exact, counts))
         case SessionAggregate():
             return *_aggregating(plan.written_out, counts), _every(WorkKind.SESSIONS, counts)
         case _:
@@ -202,7 +205,14 @@ def _kind_of(plan: Plan) -> WorkKind:
         case SessionWindow():
             return WorkKind.SESSIONS
         case (
-            Filter() | Match() | Project() | Lifetime() | Aggregate() | NestedAggregate() | SessionAggregate()
+            Filter()
+            | Match()
+            | Project()
+            | Lifetime()
+            | Aggregate()
+            | NestedAggregate()
+            | SessionAggregate()
+            | ApproximateAggregate()
         ):
             raise AssertionError("these do several things")
         case Source() | Relation() | OuterJoin() | SemiJoin():

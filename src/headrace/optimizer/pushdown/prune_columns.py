@@ -10,7 +10,9 @@ from headrace.algebra.failure import aggregate_can_fail, can_fail
 from headrace.algebra.frames import RowsFrame
 from headrace.algebra.nodes import (
     Aggregate,
+    AnyAggregate,
     AnyJoin,
+    ApproximateAggregate,
     Clip,
     Coalesce,
     Distinct,
@@ -111,7 +113,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
             return with_inputs(plan, narrowed), _places(sorted(needed))
         case Join() | OuterJoin() | SemiJoin():
             return _join(plan, needed)
-        case Aggregate():
+        case Aggregate() | ApproximateAggregate():
             return _aggregate(plan, needed)
         case Rstream() | Granularity() | Split() | Clip() | Coalesce() | Early() | Remember():
             pruned, places = _prune(plan.input, needed)
@@ -207,7 +209,7 @@ def _join(plan: AnyJoin, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
     return _unless_same(plan, Join(one, other, equalities, predicate, names)), places
 
 
-def _aggregate(plan: Aggregate, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
+def _aggregate(plan: AnyAggregate, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
     """The keys make the groups, so all of them stay; and so does an aggregate that can end the query."""
     width = len(plan.keys)
     kept = [

@@ -7,7 +7,16 @@ from dataclasses import replace
 from operator import is_
 from typing import Final, assert_never
 
-from headrace.algebra.nodes import Aggregate, Filter, Join, OuterJoin, Plan, Project, SemiJoin
+from headrace.algebra.nodes import (
+    Aggregate,
+    ApproximateAggregate,
+    Filter,
+    Join,
+    OuterJoin,
+    Plan,
+    Project,
+    SemiJoin,
+)
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.expressions.evaluation.evaluate import computed
 from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal, children, transform_call
@@ -40,7 +49,10 @@ def fold_constants(plan: Plan) -> Plan:
             folded = tuple((fold(left), fold(right)) for left, right in equalities)
             condition = conjunction(part for part in parts if part != _TRUE)
             return _changed(plan, replace(plan, equalities=folded, residual=condition))
-        case Aggregate(keys=keys, aggregates=aggregates):
+        case (
+            Aggregate(keys=keys, aggregates=aggregates)
+            | ApproximateAggregate(keys=keys, aggregates=aggregates)
+        ):
             calls = tuple((name, transform_call(call, fold)) for name, call in aggregates)
             folded_keys = tuple((name, fold(key)) for name, key in keys)
             return _changed(plan, replace(plan, keys=folded_keys, aggregates=calls))

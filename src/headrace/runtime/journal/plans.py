@@ -35,15 +35,17 @@ _CLASSES: Final[dict[str, type[Any]]] = {
         *(nodes.Lifetime, nodes.Match, nodes.NestedAggregate, nodes.LiveRow, nodes.RelationIndex),
         *(nodes.WindowBounds, nodes.RowWindow, nodes.SessionWindow, nodes.Over, nodes.Granularity),
         *(nodes.Clip, nodes.Split, nodes.Coalesce, nodes.Istream, nodes.Dstream, nodes.Rstream, nodes.Early),
-        *(nodes.Remember, nodes.SessionAggregate),
+        *(nodes.Remember, nodes.SessionAggregate, nodes.ApproximateAggregate),
         *(tree.Column, tree.Literal, tree.Call, tree.Cast, tree.Case, tree.SortKey, tree.AggregateCall),
+        tree.Within,
         *(frames.RangeFrame, frames.RowsFrame, horizon.Horizon, Duration, Field, Schema),
     )
 }
 """What plans are made of, after outer and semi-joins have become other nodes."""
 
 _ENUMS: Final[dict[str, type[Enum]]] = {
-    known.__name__: known for known in (kinds.JoinKind, kinds.SetKind, kinds.Ranking, TimeDomain, Unit)
+    known.__name__: known
+    for known in (kinds.JoinKind, kinds.SetKind, kinds.Ranking, TimeDomain, Unit, tree.Side)
 }
 
 

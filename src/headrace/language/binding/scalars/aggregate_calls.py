@@ -1,15 +1,18 @@
-"""The syntax of aggregates: arguments, DISTINCT, ORDER BY, WITHIN GROUP and FILTER."""
+"""The syntax of aggregates: arguments, DISTINCT, ORDER BY, WITHIN GROUP, FILTER and WITHIN."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
 
 from headrace.expressions.aggregates.aggregates import is_aggregate
+from headrace.expressions.tree import Side, Within
 from headrace.expressions.user import UserAggregate
 from headrace.language.catalog import Functions
+from headrace.language.dialect import WithinPercent
 from headrace.language.syntax import Scalar
 
 
@@ -25,6 +28,7 @@ class AggregateParts:
         order: the keys of ORDER BY in the parentheses.
         within: the key of WITHIN GROUP (ORDER BY key), or None.
         condition: that of FILTER (WHERE condition), or None.
+        bound: that of WITHIN ... PERCENT, or None.
     """
 
     name: str
@@ -34,11 +38,15 @@ class AggregateParts:
     order: tuple[Any, ...]
     within: Any | None
     condition: Scalar | None
+    bound: Within | None = None
 
 
 def aggregate_parts(node: Any, users: Functions) -> AggregateParts | None:
     """The parts of a call with its FILTER and WITHIN GROUP, or None if it is not an aggregate we can read."""
-    condition, within = None, None
+    condition, within, bound = None, None, None
+    if isinstance(node, WithinPercent):
+        bound = _bound(node)
+        node = node.this
     if isinstance(node, exp.Filter):
         node, condition = node.this, node.expression
     if isinstance(node, exp.WithinGroup):
@@ -63,4 +71,10 @@ def aggregate_parts(node: Any, users: Functions) -> AggregateParts | None:
         arguments = []
     if None in (*arguments, *(key.this for key in order)):
         return None
-    return AggregateParts(str(node.name).upper(), tuple(arguments), star, distinct, order, within, condition)
+    called = str(node.name).upper()
+    return AggregateParts(called, tuple(arguments), star, distinct, order, within, condition, bound)
+
+
+def _bound(node: Any) -> Within:
+    side = node.args.get("side")
+    return Within(Decimal(str(node.args["percent"].this)), Side.ESTIMATE if side is None else Side[side.name])

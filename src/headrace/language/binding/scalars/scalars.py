@@ -24,7 +24,7 @@ from headrace.language.binding.scalars.intervals import bind_interval
 from headrace.language.binding.scalars.literals import read_moment, read_number
 from headrace.language.binding.scope import names_in
 from headrace.language.binding.subqueries.predicates import bind_subquery, holds_query
-from headrace.language.dialect import position_of, shown_of
+from headrace.language.dialect import WithinPercent, position_of, shown_of
 from headrace.language.parameters import parameter_of
 from headrace.language.synonyms import CALLS
 from headrace.language.syntax import Name, Scalar
@@ -367,6 +367,10 @@ def _try_cast(node: Any, context: Context) -> Expression:
 def _aggregate(node: Any, context: Context) -> Expression:
     """Note an aggregate, and put a column of the grouped row in its place."""
     parts = aggregate_parts(node, context.scope.functions)
+    if parts is None and isinstance(node, WithinPercent):
+        hint = "write it after the aggregate, as in COUNT(*) WITHIN 1 PERCENT"
+        message = "WITHIN is allowed only after COUNT, SUM and AVG"
+        raise LanguageError(message, position=position_of(node), hint=hint)
     if parts is None and not isinstance(node, exp.Anonymous):
         raise _unsupported(node)
     if parts is None:
@@ -386,7 +390,7 @@ def _aggregate(node: Any, context: Context) -> Expression:
     order = tuple(bind_sort_key(key, inner) for key in parts.order)
     filtered = replace(inner, clause="FILTER")
     condition = None if parts.condition is None else bind_scalar(parts.condition, filtered)
-    modifiers = aggregates.Modifiers(parts.distinct, order, within, condition)
+    modifiers = aggregates.Modifiers(parts.distinct, order, within, condition, parts.bound)
     with located(position):
         for argument in (*arguments, *(key.expression for key in order)):
             check_column(argument.type)
@@ -473,5 +477,6 @@ _BINDERS: Final[dict[type, Callable[[Any, Context], Expression]]] = {
     exp.Tuple: _struct,
     exp.Filter: _aggregate,
     exp.WithinGroup: _aggregate,
+    WithinPercent: _aggregate,
     exp.Window: _over,
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
-from headrace.algebra.nodes import Aggregate, Plan
+from headrace.algebra.nodes import AnyAggregate, Plan
 from headrace.errors import LanguageError, Position
 from headrace.expressions.tree import (
     Call,
@@ -30,6 +30,7 @@ from headrace.language.binding.columns import (
     reads_outer,
 )
 from headrace.language.binding.scalars.context import located
+from headrace.language.binding.selection.approximate import groups_of
 from headrace.language.binding.selection.select_list import Listed
 from headrace.language.binding.subqueries.answers import extend
 from headrace.language.binding.subqueries.questions import SubqueryPart, asked_of, change_part
@@ -87,7 +88,7 @@ def regroup(
 
 def group(
     plan: Plan, listed: Listed, names: list[str], keys: Mapping[Expression, Scalar | None]
-) -> Aggregate:
+) -> AnyAggregate:
     """The aggregation; a key or aggregate that is in the SELECT list has its name from there."""
     aggregates, width = listed.aggregates, len(plan.schema)
     for key, node in keys.items():
@@ -108,7 +109,7 @@ def group(
     over = dict(zip(asked, computed, strict=True))
     calls = [transform_call(call, over.__getitem__) for call in aggregates]
     key_items = tuple(zip(chosen[: len(keys)], computed[: len(keys)], strict=True))
-    return Aggregate(plan, key_items, tuple(zip(chosen[len(keys) :], calls, strict=True)))
+    return groups_of(plan, key_items, tuple(zip(chosen[len(keys) :], calls, strict=True)))
 
 
 def regroup_parts(

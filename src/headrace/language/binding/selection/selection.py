@@ -8,7 +8,16 @@ from functools import partial, reduce
 from typing import Final
 
 from headrace.algebra.checks import require_boolean
-from headrace.algebra.nodes import Aggregate, Distinct, Filter, Plan, column, instant_type, project
+from headrace.algebra.nodes import (
+    AnyAggregate,
+    ApproximateAggregate,
+    Distinct,
+    Filter,
+    Plan,
+    column,
+    instant_type,
+    project,
+)
 from headrace.algebra.nulls import null_safe_equalities
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import has_one_row
@@ -27,6 +36,7 @@ from headrace.language.binding.over.calls import OverCalls
 from headrace.language.binding.scalars.context import Context, located
 from headrace.language.binding.scalars.scalars import bind_condition, bind_scalar
 from headrace.language.binding.scope import Scope
+from headrace.language.binding.selection.approximate import place_of_bound
 from headrace.language.binding.selection.empty_row import (
     emit_empty,
     holds_of_nothing,
@@ -188,7 +198,8 @@ def _grouped(
         return None
     conditions, keys = keyed(equals, {**tied, **listed.keys})
     names = names_of(listed.items)
-    groups = group(rows.plan, listed, names, keys)
+    with located(place_of_bound(query)):
+        groups = group(rows.plan, listed, names, keys)
     places = {key: place for place, key in enumerate(keys)}
     over = partial(regroup, keys=places, width=len(rows.plan.schema), grouped=groups.schema)
     expressions = []
@@ -219,12 +230,17 @@ def _grouped(
 
 
 def _answered(
-    groups: Aggregate, having: Expression | None, query: SelectQuery, ties: int, *, of_nothing: bool
+    groups: AnyAggregate, having: Expression | None, query: SelectQuery, ties: int, *, of_nothing: bool
 ) -> Plan:
     """The groups, and their row where there is nothing to aggregate, if that is asked for.
 
     HAVING asks for it if it holds of that row. Else one is there only where all rows so far are looked at.
     """
+    if isinstance(groups, ApproximateAggregate):
+        if query.emit is not None:
+            hint = "leave one of them out; where there is no row, no window has any"
+            raise LanguageError("EMIT EMPTY cannot be used with WITHIN", position=query.emit, hint=hint)
+        return groups
     if query.emit is not None:
         return emit_empty(groups, query.emit, ties)
     if of_nothing and not groups.keys and not is_never_empty(groups.input):

@@ -6,8 +6,8 @@ from typing import Final
 
 from sqlglot import exp
 
-from headrace.errors import Position
-from headrace.language.dialect import position_of
+from headrace.errors import LanguageError, Position
+from headrace.language.dialect import WithinPercent, position_of, side_of
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.syntax import Name, Scalar, ScalarItem, SelectItem, StarItem
 from headrace.language.unsupported import CLAUSES
@@ -92,9 +92,9 @@ def _items(cursor: Cursor, distinct: bool) -> tuple[SelectItem, ...]:
         )
     if word == "TOP" and cursor.word(1).isdecimal():
         raise cursor.error("TOP is not supported", CLAUSES["FETCH"])
-    items = [_item(cursor)]
+    items = [*_item(cursor)]
     while cursor.accept(","):
-        items.append(_item(cursor))
+        items += _item(cursor)
     only = items[0]
     if (
         distinct
@@ -107,16 +107,33 @@ def _items(cursor: Cursor, distinct: bool) -> tuple[SelectItem, ...]:
     return tuple(items)
 
 
-def _item(cursor: Cursor) -> SelectItem:
+def _item(cursor: Cursor) -> tuple[SelectItem, ...]:
     position = cursor.position
     if cursor.accept("*"):
-        return _star(cursor, None, position)
+        return (_star(cursor, None, position),)
     if cursor.at_name() and cursor.word(1) == "." and cursor.word(2) == "*":
         table = cursor.name("a table")
         cursor.index += 2
-        return _star(cursor, table, position)
+        return (_star(cursor, table, position),)
     expression = cursor.scalar("a column or an expression")
-    return ScalarItem(expression, parse_alias(cursor), position)
+    if isinstance(expression, WithinPercent) and cursor.accept("AS", "("):
+        return _with_bounds(cursor, expression, position)
+    return (ScalarItem(expression, parse_alias(cursor), position),)
+
+
+def _with_bounds(cursor: Cursor, node: WithinPercent, position: Position) -> tuple[SelectItem, ...]:
+    """`COUNT(*) WITHIN 1 PERCENT AS (n, low, high)`: the estimate and both of its bounds."""
+    cursor.index -= 1
+    place = cursor.position
+    names = parse_columns(cursor)
+    if len(names) != 3 or node.args.get("side") is not None:
+        hint = "write WITHIN 1 PERCENT AS (n, n_low, n_high)"
+        message = "an estimate and its two bounds have three names"
+        raise LanguageError(message, position=place, hint=hint)
+    return tuple(
+        ScalarItem(side_of(node, side), name, position)
+        for name, side in zip(names, (None, "LOWER", "UPPER"), strict=True)
+    )
 
 
 def _star(cursor: Cursor, table: Name | None, position: Position) -> StarItem:

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from headrace.errors import Position
 from headrace.expressions.aggregates.aggregates import is_aggregate
-from headrace.language.dialect import Nested
+from headrace.language.dialect import Nested, WithinPercent
 from headrace.language.syntax import Scalar, ScalarItem, SelectItem
 
 NodeRewrite = Callable[[Any], Any]
@@ -74,7 +74,7 @@ def _shown(node: Scalar) -> str:
 
 def is_aggregate_call(node: Any) -> bool:
     """Whether a node is an aggregate, with what follows it."""
-    if isinstance(node, exp.Filter | exp.WithinGroup):
+    if isinstance(node, exp.Filter | exp.WithinGroup | WithinPercent):
         return is_aggregate_call(node.this)
     return isinstance(node, exp.Anonymous) and is_aggregate(str(node.name).upper())
 
@@ -82,7 +82,7 @@ def is_aggregate_call(node: Any) -> bool:
 def is_of_window(node: Any) -> bool:
     """Whether a node is the function before OVER."""
     above = node.parent
-    while isinstance(above, exp.Filter | exp.WithinGroup):
+    while isinstance(above, exp.Filter | exp.WithinGroup | WithinPercent):
         node, above = above, above.parent
     return isinstance(above, exp.Window) and node.arg_key == "this"
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from headrace.algebra.frames import RangeFrame
 from headrace.algebra.nodes import (
+    ApproximateAggregate,
     Granularity,
     Over,
     Plan,
@@ -153,6 +154,8 @@ def reach_of(plan: Plan) -> int:
             return below + size.length + slide.length
         case SessionWindow(gap=gap) | SessionAggregate(gap=gap):
             return below + 2 * gap.length
+        case ApproximateAggregate(size=size):
+            return below + size.length
         case Granularity(granule=granule):
             return below + granule.length
         case RelationIndex():

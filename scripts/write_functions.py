@@ -184,6 +184,7 @@ AGGREGATES = """
     BOOL_AND(x > 1)
     BOOL_OR(x > 5)
     CORR(x, y)
+    CORRELATED_PAIRS(x = 3, ts, y, 3, 0.5, NULL, 0, 2)
     COUNT(k)
     COUNT_IF(x = 3)
     COVAR_POP(x, y)

@@ -33,6 +33,7 @@ CALLS = (
     "BOOL_AND(id > 1)",
     "BOOL_OR(id > 1)",
     "CORR(id, price)",
+    "CORRELATED_PAIRS(kind, at, id, 1, 0.3, -0.3, 1, 2)",
     "COUNT(*)",
     "COUNT(DISTINCT kind)",
     "COUNT(DISTINCT kind, id)",

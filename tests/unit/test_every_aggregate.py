@@ -34,6 +34,7 @@ CALLS = {
     "BOOL_AND": "BOOL_AND(id > 1)",
     "BOOL_OR": "BOOL_OR(id > 1)",
     "CORR": "CORR(id, at)",
+    "CORRELATED_PAIRS": "CORRELATED_PAIRS(kind, at, id, 1, NULL, 0.5, 1, 2)",
     "COUNT": "COUNT(kind)",
     "COUNT_IF": "COUNT_IF(id > 1)",
     "COVAR_POP": "COVAR_POP(id, at)",

@@ -43,6 +43,13 @@ INT2: Final = Argument("Array(int64, 2, 'C', True)")
 """A matrix of int64, rows first, that the kernel only reads."""
 FLOAT1: Final = Argument("Array(float64, 1, 'C', True)")
 """A vector of float64 that the kernel only reads."""
+FLOAT2: Final = Argument("Array(float64, 2, 'C', True)")
+"""A matrix of float64, rows first, that the kernel only reads."""
+SINGLE2: Final = Argument("Array(float32, 2, 'C', True)")
+"""A matrix of float32, rows first, that the kernel only reads."""
+FLOAT: Final = Argument("float64")
+BYTES2: Final = Argument("Array(uint8, 2, 'C', True)")
+"""A matrix of raw bytes, rows first, that the kernel only reads."""
 BYTES: Final = Argument("Array(uint8, 1, 'C', True)")
 """Raw bytes that the kernel only reads."""
 OFFSETS: Final = Argument("Array(int32, 1, 'C', True)")

@@ -30,6 +30,7 @@ from headrace.language.syntax import (
     FromItem,
     JoinedTable,
     NamedTable,
+    PairsTable,
     QuerySyntax,
     Scalar,
     ScalarItem,
@@ -236,6 +237,9 @@ class _Reader:
                 return self._item(left, defined)
             case WindowedTable(function=function):
                 self._item(function.data, defined)
+                return ()
+            case PairsTable(data=data):
+                self._item(data, defined)
                 return ()
             case _:
                 assert_never(item)

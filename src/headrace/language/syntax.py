@@ -244,7 +244,35 @@ class UnnestedTable:
     position: Position
 
 
-FromItem = NamedTable | DerivedTable | JoinedTable | WindowedTable | UnnestedTable
+@dataclass(frozen=True)
+class PairsTable:
+    """`CORRELATED PAIRS OF data OVER (RANGE size SLIDE slide ALIGN step) ABOVE above OR BELOW below` in FROM.
+
+    Attributes:
+        data: the query of the series.
+        over: their window, a RANGE.
+        step: the distance of the instants at which they are compared, with its place; None for the slide.
+        above, below: the thresholds; one of them may be None.
+        lag: the length of `LAG UP TO length` with its place, or None.
+        fewest: the number of `AT LEAST number VALUES` with its place, or None.
+        alias, window, columns: what follows.
+        position: where it starts.
+    """
+
+    data: DerivedTable
+    over: WindowClause
+    step: tuple[Duration, Position] | None
+    above: float | None
+    below: float | None
+    lag: tuple[Duration, Position] | None
+    fewest: tuple[int, Position] | None
+    alias: Name | None
+    window: WindowClause | None
+    columns: tuple[Name, ...]
+    position: Position
+
+
+FromItem = NamedTable | DerivedTable | JoinedTable | WindowedTable | UnnestedTable | PairsTable
 
 
 @dataclass(frozen=True)

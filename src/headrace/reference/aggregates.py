@@ -13,10 +13,12 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headrace.errors import ExecutionError
+from headrace.expressions.aggregates.pairs import PairRule
 from headrace.expressions.tree import AggregateCall, Literal, arguments_of
 from headrace.expressions.user import UserAggregate
 from headrace.reference.casts import EXACT
 from headrace.reference.contents import Payload, equal_form, order
+from headrace.reference.pairs import correlated_pairs
 from headrace.schema import BIGINT
 
 
@@ -46,6 +48,8 @@ def aggregate(call: AggregateCall, rows: Iterable[Payload]) -> object:
             return _counted(call, [row for row in rows if row[0] is not None])
         case "ARRAY_AGG":
             return _array(call, [row for row in rows if row[0] is not None])
+        case "CORRELATED_PAIRS":
+            return correlated_pairs(PairRule.of(call), rows)
         case "CORR" | "COVAR_POP" | "COVAR_SAMP":
             return _covariation(call.function, [row for row in rows if None not in row])
     values = [row[0] for row in rows if row[0] is not None]

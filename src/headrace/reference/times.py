@@ -47,7 +47,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 def _date_trunc(unit: str, moment: datetime) -> datetime:
     if unit in _UNITS:
-        return _EPOCH + timedelta(microseconds=_unix_micros(moment) // _UNITS[unit] * _UNITS[unit])
+        return _EPOCH + timedelta(microseconds=instant_of(moment) // _UNITS[unit] * _UNITS[unit])
     day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
     match unit:
         case "WEEK":
@@ -60,7 +60,8 @@ def _date_trunc(unit: str, moment: datetime) -> datetime:
             return day.replace(day=1, month=1)
 
 
-def _unix_micros(moment: datetime) -> int:
+def instant_of(moment: datetime) -> int:
+    """The microseconds since the epoch."""
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
@@ -104,7 +105,7 @@ def _difference(unit: str, start: datetime, end: datetime) -> int:
     """The whole units from the start to the end, negative if that comes first."""
     if unit not in _OF_CALENDAR:
         length = 7 * _UNITS["DAY"] if unit == "WEEK" else _UNITS[unit]
-        whole = abs(_unix_micros(end) - _unix_micros(start)) // length
+        whole = abs(instant_of(end) - instant_of(start)) // length
         return whole if end >= start else -whole
     forward = 1 if end >= start else -1
     # As in java.time: a day that is not whole does not count, and then the days of the months are compared.
@@ -221,7 +222,7 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "MINUTE": lambda moment: moment.minute,
     "SECOND": lambda moment: moment.second,
     "DATE_TRUNC": _date_trunc,
-    "UNIX_MICROS": _unix_micros,
+    "UNIX_MICROS": instant_of,
     "TIMESTAMP_MICROS": _guarded(lambda count: _EPOCH + timedelta(microseconds=count)),
     "QUARTER": lambda day: (day.month + 2) // 3,
     "WEEKOFYEAR": lambda day: day.isocalendar().week,
@@ -236,8 +237,8 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "TIMESTAMPDIFF": _difference,
     "MAKE_DATE": _make_date,
     "TO_TIMESTAMP": _read,
-    "UNIX_SECONDS": lambda moment: _unix_micros(moment) // 10**6,
-    "UNIX_MILLIS": lambda moment: _unix_micros(moment) // 10**3,
+    "UNIX_SECONDS": lambda moment: instant_of(moment) // 10**6,
+    "UNIX_MILLIS": lambda moment: instant_of(moment) // 10**3,
     "TIMESTAMP_SECONDS": _guarded(lambda count: _EPOCH + timedelta(seconds=count)),
     "TIMESTAMP_MILLIS": _guarded(lambda count: _EPOCH + timedelta(milliseconds=count)),
     "FROM_UTC_TIMESTAMP": _guarded(_from_utc),

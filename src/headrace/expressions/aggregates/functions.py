@@ -14,6 +14,8 @@ from typing import Final
 import pyarrow as pa
 
 from headrace.errors import LanguageError
+from headrace.expressions.aggregates.pairs import CALL_USAGE as PAIRS_USAGE
+from headrace.expressions.aggregates.pairs import pairs_call
 from headrace.expressions.coercion import (
     argument_hint,
     is_decimal,
@@ -247,6 +249,9 @@ FUNCTIONS: Final[dict[str, AggregateFunction]] = {
     ),
     "BOOL_OR": AggregateFunction(_truth, KeptValues.SUM, distinct=DistinctUse.USELESS),
     "CORR": AggregateFunction(_pair, KeptValues.PRODUCTS, 2, usage="write CORR(x, y)"),
+    "CORRELATED_PAIRS": AggregateFunction(
+        pairs_call, KeptValues.VALUES, 8, fails=Fails.SIZE, of_nothing=(), usage=PAIRS_USAGE
+    ),
     "COUNT": AggregateFunction(
         _count,
         KeptValues.COUNT,

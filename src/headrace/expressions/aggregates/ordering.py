@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from headrace.expressions.aggregates.aggregates import masked
+from headrace.expressions.aggregates.pairs import READ
 from headrace.expressions.coercion import literal
 from headrace.expressions.evaluation.times import AS_PYTHON
 from headrace.expressions.tree import AggregateCall, Call, Expression, SortKey, arguments_of
@@ -28,6 +29,9 @@ class Ordering:
     def of(cls, call: AggregateCall) -> Ordering:
         """What an aggregate needs; FIRST and LAST do not pass over NULLs."""
         assert call.argument is not None
+        if call.function == "CORRELATED_PAIRS" and call.user is None:
+            read = tuple(masked(part, call.condition) for part in arguments_of(call)[:READ])
+            return cls(tuple(map(SortKey, read)), _complete(call, READ))
         if call.user is not None:
             taken = [masked(_as_python(part), call.condition) for part in arguments_of(call)]
             return cls(tuple(map(SortKey, taken)), _complete(call))
@@ -56,8 +60,8 @@ def _as_python(argument: Expression) -> Expression:
     return Call(AS_PYTHON, (argument,), argument.type)
 
 
-def _complete(call: AggregateCall) -> Expression:
-    """NULL in the rows that a user's aggregate passes over: those with a NULL among the arguments."""
-    tests = [Call("IS NOT NULL", (part,), BOOLEAN) for part in arguments_of(call)]
+def _complete(call: AggregateCall, first: int | None = None) -> Expression:
+    """NULL in the rows that an aggregate passes over: with a NULL among its arguments, or the first ones."""
+    tests = [Call("IS NOT NULL", (part,), BOOLEAN) for part in arguments_of(call)[:first]]
     complete = reduce(lambda left, right: Call("AND", (left, right), BOOLEAN), tests)
     return masked(masked(literal(True), complete), call.condition)

@@ -49,6 +49,7 @@ from headrace.language.binding.subqueries.questions import Inner
 from headrace.language.binding.subqueries.reading import Selected, reading_of
 from headrace.language.binding.subqueries.ties import Around, around_values, columns_around, moved_out
 from headrace.language.binding.tables.as_of import as_of_join
+from headrace.language.binding.tables.correlated_pairs import correlated_pairs
 from headrace.language.binding.tables.joins import crossed, join, looks_up
 from headrace.language.binding.tables.letters import unknown_stream
 from headrace.language.binding.tables.relations import check_as_of, refuse_window, relation_plan, stream_plan
@@ -64,6 +65,7 @@ from headrace.language.syntax import (
     JoinedTable,
     Name,
     NamedTable,
+    PairsTable,
     QuerySyntax,
     Scalar,
     ScalarItem,
@@ -410,6 +412,8 @@ def _from_item(
             return unnest(item, _from_item(table, catalog, around, bare, where, timed), outer)
         case WindowedTable():
             return _windows(item, catalog, around, timed)
+        case PairsTable(data=data):
+            return correlated_pairs(item, _from_item(data, catalog, around, bare=True))
         case _:
             assert_never(item)
 
@@ -490,7 +494,7 @@ def _start(part: QuerySyntax | FromItem) -> Position:
             return table.name.position
         case WithQuery(query=query) | TopQuery(query=query):
             return _start(query)
-        case SelectQuery() | UnionQuery() | SetQuery() | StreamQuery() | DerivedTable():
+        case SelectQuery() | UnionQuery() | SetQuery() | StreamQuery() | DerivedTable() | PairsTable():
             return part.position
         case _:
             assert_never(part)

@@ -13,6 +13,7 @@ from headrace.algebra.letters import letters_name
 from headrace.errors import LanguageError, Position
 from headrace.language.dialect import position_of
 from headrace.language.parsing.clauses.constants import is_constant, one_row, parse_values
+from headrace.language.parsing.clauses.correlated_pairs import at_correlated_pairs, parse_correlated_pairs
 from headrace.language.parsing.clauses.limits import LIMITS, parse_limits
 from headrace.language.parsing.clauses.named_windows import fill_in_windows, parse_named_windows
 from headrace.language.parsing.clauses.psoup_spans import parse_span
@@ -391,6 +392,8 @@ def _table(cursor: Cursor) -> FromItem:
         if not is_constant((ScalarItem(item.values, None, position),)):
             raise LanguageError("UNNEST needs a table before it", position=position, hint=UNNEST_WRITTEN)
         return item
+    if at_correlated_pairs(cursor):
+        return parse_correlated_pairs(cursor, partial(_in_parentheses, where="after OF"))
     if at_table_function(cursor):
         return WindowedTable(parse_table_function(cursor, _table), *parse_decoration(cursor))
     return _named_table(cursor)

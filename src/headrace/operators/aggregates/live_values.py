@@ -17,10 +17,12 @@ from headrace.elements import BoolArray, Int64Array, integers
 from headrace.errors import ExecutionError
 from headrace.expressions.aggregates.functions import KeptValues, function_of
 from headrace.expressions.aggregates.ordering import Ordering
+from headrace.expressions.aggregates.pairs import PairRule
 from headrace.expressions.tree import AggregateCall, Literal
 from headrace.kernels.values.extremes import lower_envelope
 from headrace.kernels.values.inputs import CountChanges, KeyPoints, RankedIntervals
 from headrace.kernels.values.order_statistics import order_statistics, sorted_values
+from headrace.operators.aggregates.correlated_pairs import NumberedValues, correlated_pairs
 from headrace.operators.aggregates.counted_values import COUNTED, counted_values
 from headrace.operators.aggregates.user_values import user_values
 from headrace.operators.state.keys import order_by
@@ -229,6 +231,11 @@ def _aggregates(
         found = user_values(user, list(rows), sweep, (codes_at, times_at, present[by_key]))
         result |= {call: _take(found, np.argsort(by_key)) for call in calls if call.user == user}
     for call in calls:
+        if call.function == "CORRELATED_PAIRS" and call.user is None:
+            rule, rows = PairRule.of(call), pa.array(first)
+            values = NumberedValues.of([column.take(rows) for column in changes.columns], rule.step)
+            wanted_at = codes_at, times_at, (present & _needed(points))[by_key]
+            result[call] = _take(correlated_pairs(rule, values, sweep, starts, wanted_at), np.argsort(by_key))
         if call.function == "ARRAY_AGG" and call.user is None:
             wanted = present[by_key].view(np.uint8)
             offsets, found_numbers = sorted_values(sweep, starts, at, wanted, call.distinct)
@@ -339,6 +346,15 @@ def _first_times(points: Points) -> Int64Array:
     times = points.until.copy()
     times[points.codes[first]] = points.times[first]
     return times
+
+
+def _needed(points: Points) -> BoolArray:
+    """Where a value is needed: not before the first point of a key up to which it has been emitted."""
+    needed: BoolArray = np.ones(len(points.codes) + len(points.covered), dtype=np.bool_)
+    first = np.flatnonzero(points.previous < 0)
+    codes = points.codes[first]
+    needed[len(points.codes) + codes] = points.covered[codes] != points.times[first]
+    return needed
 
 
 def _restored(found: np.ndarray, by_key: Int64Array) -> np.ndarray:

@@ -27,9 +27,12 @@ def rank_rows(columns: Sequence[pa.Array], keys: Sequence[SortKey]) -> Int64Arra
         return ~ranks if keys[0].descending else ranks
     levels = []
     for column, key in zip(columns, keys, strict=True):
-        missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
-        ranks = np.where(missing, 0, _ranks(column))
-        levels += [missing != key.nulls_first, ~ranks if key.descending else ranks]
+        ranks = _ranks(column)
+        if column.null_count:
+            missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False))
+            ranks = np.where(missing, 0, ranks)
+            levels.append(missing != key.nulls_first)
+        levels.append(~ranks if key.descending else ranks)
     order = np.lexsort(levels[::-1])
     changes = np.zeros(len(order), dtype=np.bool_)
     for level in levels:

@@ -14,6 +14,7 @@ from headrace.language.syntax import (
     JoinedTable,
     NamedTable,
     NowFrame,
+    PairsTable,
     SpanFrame,
     UnnestedTable,
     WindowClause,
@@ -60,7 +61,7 @@ def _spanned(table: FromItem, window: WindowClause) -> FromItem:
             return replace(table, left=_spanned(left, window), right=_spanned(right, window))
         case UnnestedTable(left=left):
             return replace(table, left=_spanned(left, window))
-        case NamedTable() | DerivedTable() | WindowedTable():
+        case NamedTable() | DerivedTable() | WindowedTable() | PairsTable():
             if table.window is not None:
                 hint = "leave one of them out"
                 message = "BEGIN and END cannot be combined with a window"

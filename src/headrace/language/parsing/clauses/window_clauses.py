@@ -278,7 +278,7 @@ def _count(cursor: Cursor, what: str, example: str) -> int:
 _AFTER_NUMBERS: Final = (
     *("SLIDE", "PRECEDING", "WHERE"),
     *("DISORDER", "STRICT", "PER", "WAIT", "LATENCY", "IDLE", "TIMEOUT", "AT", "HEARTBEATS", "AHEAD"),
-    *("DEVIATION", "RATE", "FROM"),
+    *("DEVIATION", "RATE", "FROM", "ALIGN", "LAG", "LIMIT", "HAVING", "JOIN", "UNION"),
     *("DEAD", "CORRECTIONS", "RETAIN", "OVERFLOW", "AS", "WARM", "BY"),
 )
 """Words that may follow a length without a unit."""

@@ -1,0 +1,98 @@
+"""All pairs of many series: the time of one slide, beside numpy's matrix of correlations of the same window.
+
+Every series has a value at each instant, and the window holds 60 of them. Once it is full, the epochs that
+each bring one instant more are timed; so is numpy, which is given the values of the window as one matrix.
+
+    python benchmarks/series.py [--series 1000 4000 10000] [--gaps 0.02] [--slides 3] [--lag 0]
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import statistics
+import time
+
+import numpy as np
+import pyarrow as pa
+
+import headrace as hr
+
+WINDOW = 60
+THRESHOLD = 0.9
+
+
+def walks(series: int, instants: int, seed: int = 7) -> np.ndarray:
+    """Random walks, a tenth of which follow a common one; float64[instants, series]."""
+    draw = np.random.default_rng(seed)
+    steps = draw.normal(size=(instants, series))
+    common = draw.normal(size=instants)
+    followers = max(2, series // 100)
+    steps[:, :followers] = common[:, None] + 0.2 * steps[:, :followers]
+    return np.cumsum(steps, axis=0)
+
+
+def rows_of(values: np.ndarray, instant: int, gaps: float, draw: np.random.Generator) -> pa.Table:
+    """The rows of one instant, without the share of them that is missing."""
+    kept = np.flatnonzero(draw.random(values.shape[1]) >= gaps)
+    names = pa.array([f"sensor {number}" for number in kept.tolist()])
+    return pa.table(
+        {"device": names, "value": values[instant, kept], "ts": np.full(len(kept), instant, dtype=np.int64)}
+    )
+
+
+def by_numpy(values: np.ndarray) -> int:
+    """How many pairs numpy finds; it needs the whole matrix at once."""
+    found = np.corrcoef(values.T)
+    return int((np.triu(found, 1) > THRESHOLD).sum())
+
+
+def measure(series: int, gaps: float, slides: int, lag: int) -> None:
+    """Print what a slide takes."""
+    draw, values = np.random.default_rng(1), walks(series, WINDOW + slides + 1)
+    db = hr.connect(runner="inline")
+    db.execute("CREATE STREAM reading (device VARCHAR, value DOUBLE, ts BIGINT) FROM push TIMESTAMP BY ts")
+    lags = f" LAG UP TO {lag}" if lag else ""
+    fewest = WINDOW - lag - int(WINDOW * gaps * 5)
+    query = db.query(
+        f"SELECT * FROM CORRELATED PAIRS OF (SELECT device, value FROM reading) "
+        f"OVER (RANGE {WINDOW} SLIDE 1) ABOVE {THRESHOLD}{lags} AT LEAST {fewest} VALUES"
+    )
+    db.start()
+    tables = [rows_of(values, instant, gaps, draw) for instant in range(len(values))]
+    db.push("reading", pa.concat_tables(tables[:WINDOW]))
+    seconds, clock = [], []
+    for table in tables[WINDOW : WINDOW + slides]:
+        cpu, begun = time.process_time(), time.perf_counter()
+        db.push("reading", table)
+        seconds.append(time.process_time() - cpu)
+        clock.append(time.perf_counter() - begun)
+    pairs = len(query.snapshot(WINDOW + slides - 2))
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    cpu = time.process_time()
+    expected = by_numpy(values[slides - 1 : WINDOW + slides - 1]) if not gaps and not lag else None
+    peer = time.process_time() - cpu
+    ratio = statistics.median(seconds) / peer
+    beside = f"; numpy {peer:.2f} s and {expected} pairs, ratio {ratio:.2f}" if expected is not None else ""
+    print(
+        f"{series:>6} series, {pairs} pairs: a slide takes {statistics.median(seconds):.2f} s CPU, "
+        f"{statistics.median(clock):.2f} s by the clock, with {most:.2f} GB{beside}",
+        flush=True,
+    )
+    db.close()
+
+
+def main() -> None:
+    """Measure each number of series that is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--series", type=int, nargs="*", default=[1000, 4000, 10000])
+    parser.add_argument("--gaps", type=float, default=0.0)
+    parser.add_argument("--slides", type=int, default=3)
+    parser.add_argument("--lag", type=int, default=0)
+    asked = parser.parse_args()
+    for series in asked.series:
+        measure(series, asked.gaps, asked.slides, asked.lag)
+
+
+if __name__ == "__main__":
+    main()

@@ -47,6 +47,7 @@ from headrace.algebra.nodes import (
 from headrace.algebra.properties import is_append_only, is_insert_only
 from headrace.elements import Batch, concat, from_rows, to_rows
 from headrace.expressions.aggregates.aggregates import Modifiers, resolve_aggregate, resolve_user_aggregate
+from headrace.expressions.aggregates.functions import REGRESSIONS
 from headrace.expressions.coercion import make_cast
 from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import AggregateCall, Call, Column, Expression, SortKey
@@ -264,8 +265,8 @@ def aggregates(*calls: AggregateCall) -> tuple[tuple[str, AggregateCall], ...]:
     return tuple((f"a{place}", call) for place, call in enumerate(calls))
 
 
-def filtered(name: str, argument: Expression | None, **modifiers: Any) -> AggregateCall:
-    return resolve_aggregate(name, argument, modifiers=Modifiers(condition=POSITIVE, **modifiers))
+def filtered(name: str, *arguments: Expression | None, **modifiers: Any) -> AggregateCall:
+    return resolve_aggregate(name, *arguments, modifiers=Modifiers(condition=POSITIVE, **modifiers))
 
 
 ONCE = Modifiers(distinct=True)
@@ -292,6 +293,14 @@ PAIRS = aggregates(
     resolve_aggregate("COVAR_POP", V, X),
     resolve_aggregate("COVAR_SAMP", V, V),
     resolve_aggregate("COVAR_SAMP", V, X, modifiers=Modifiers(condition=POSITIVE)),
+)
+LINES = aggregates(*(resolve_aggregate(name, X, V) for name in REGRESSIONS))
+SEQUENCES = aggregates(
+    resolve_aggregate("AUTOCORR", X, literal(1), modifiers=Modifiers(order=(SortKey(V),))),
+    resolve_aggregate("AUTOCORR", V, literal(2), modifiers=Modifiers(order=(SortKey(K), SortKey(X)))),
+    resolve_aggregate("EWMA", X, literal(0.25), modifiers=Modifiers(order=(SortKey(V, descending=True),))),
+    filtered("EWM_STDDEV", X, literal(0.5), order=(SortKey(K),)),
+    resolve_aggregate("EWM_STDDEV", V, literal(1), modifiers=Modifiers(order=(SortKey(X),))),
 )
 PLACES = aggregates(
     resolve_aggregate("MEDIAN", V),
@@ -394,6 +403,8 @@ NUMBERS = aggregates(
 HOSTILE = {
     "grouped": Aggregate(LEFT, (("k", K),), NUMBERS),
     "sums alone": Aggregate(LEFT, (("k", K),), NUMBERS[:1]),
+    "lines": Aggregate(LEFT, (("k", K),), LINES),
+    "sequences": Aggregate(LEFT, (), SEQUENCES),
 }
 UNARY: dict[str, Plan] = {
     "users' aggregates": Aggregate(LEFT, (("k", K),), USERS),
@@ -402,6 +413,8 @@ UNARY: dict[str, Plan] = {
     "scalar distinct values": Aggregate(LEFT, (), DISTINCTS),
     "populations and conditions": Aggregate(LEFT, (("k", K),), POPULATIONS),
     "pairs": Aggregate(LEFT, (), PAIRS),
+    "lines": Aggregate(LEFT, (("k", K),), LINES),
+    "sequences": Aggregate(LEFT, (), SEQUENCES),
     "grouped places": Aggregate(LEFT, (("k", K),), PLACES),
     "scalar places": Aggregate(LEFT, (), PLACES),
     "grouped ends": Aggregate(LEFT, (("k", K),), ENDS),

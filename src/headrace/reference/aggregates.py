@@ -13,12 +13,13 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headrace.errors import ExecutionError
+from headrace.expressions.aggregates.functions import REGRESSIONS
 from headrace.expressions.aggregates.pairs import PairRule
 from headrace.expressions.tree import AggregateCall, Literal, arguments_of
 from headrace.expressions.user import UserAggregate
 from headrace.reference.casts import EXACT
 from headrace.reference.contents import Payload, equal_form, order
-from headrace.reference.pairs import correlated_pairs
+from headrace.reference.series import correlated_pairs, of_sequence
 from headrace.schema import BIGINT
 
 
@@ -40,18 +41,21 @@ def aggregate(call: AggregateCall, rows: Iterable[Payload]) -> object:
             return len(rows)
         case "COUNT" if call.others:
             return len({equal_form(row) for row in rows if None not in row})
-        case "FIRST":
-            return _sorted(call, rows)[0][0] if rows else None
-        case "LAST":
-            return _sorted(call, rows)[-1][0] if rows else None
+        case "FIRST" | "LAST":
+            return _sorted(call, rows)[0 if call.function == "FIRST" else -1][0] if rows else None
         case "MODE" | "PERCENTILE_DISC":
             return _counted(call, [row for row in rows if row[0] is not None])
-        case "ARRAY_AGG":
-            return _array(call, [row for row in rows if row[0] is not None])
         case "CORRELATED_PAIRS":
             return correlated_pairs(PairRule.of(call), rows)
+        case "ARRAY_AGG" | "AUTOCORR" | "EWMA" | "EWM_STDDEV":
+            known = [row for row in rows if row[0] is not None]
+            if call.function == "ARRAY_AGG":
+                return _array(call, known)
+            return of_sequence(call, [row[0] for row in _sorted(call, known)])
         case "CORR" | "COVAR_POP" | "COVAR_SAMP":
             return _covariation(call.function, [row for row in rows if None not in row])
+        case function if function in REGRESSIONS:
+            return _regression(function, [row for row in rows if None not in row])
     values = [row[0] for row in rows if row[0] is not None]
     if call.distinct:
         values = list({equal_form(value): value for value in values}.values())
@@ -193,6 +197,35 @@ def _covariation(function: str, pairs: list[Any]) -> float | None:
         return None
     size = _rounded_root(spread * spread / variances)
     return -size if spread < 0 else size
+
+
+def _regression(function: str, pairs: list[Any]) -> float | int | None:
+    """A statistic of the line through points (y, x), of sums and means that are rounded once each."""
+    if function == "REGR_COUNT":
+        return len(pairs)
+    if not pairs:
+        return None
+    if not all(map(_all_finite, pairs)):
+        return math.nan
+    y, x = ([Fraction(pair[place]) for pair in pairs] for place in range(2))
+    height, width, both = (_rounded(_spread(*sides)) for sides in ((y, y), (x, x), (y, x)))
+    means = _rounded(sum(y, Fraction(0))) / len(y), _rounded(sum(x, Fraction(0))) / len(x)
+    plain = {
+        "REGR_SYY": height,
+        "REGR_SXX": width,
+        "REGR_SXY": both,
+        "REGR_AVGY": means[0],
+        "REGR_AVGX": means[1],
+    }
+    if function in plain:
+        return plain[function]
+    if not width > 0:
+        return None
+    if function == "REGR_R2":
+        found = _covariation("CORR", pairs)
+        return 1.0 if height == 0 or found is None else found**2
+    slope = both / width
+    return slope if function == "REGR_SLOPE" else means[0] - slope * means[1]
 
 
 def _spread(left: list[Fraction], right: list[Fraction]) -> Fraction:

@@ -7,7 +7,7 @@ The reference (`headrace.reference.aggregates`) defines what an aggregate comput
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
@@ -16,6 +16,7 @@ import pyarrow as pa
 from headrace.errors import LanguageError
 from headrace.expressions.aggregates.pairs import CALL_USAGE as PAIRS_USAGE
 from headrace.expressions.aggregates.pairs import pairs_call
+from headrace.expressions.aggregates.sequences import AUTOCORR_USAGE, autocorrelation_call, weighted_call
 from headrace.expressions.coercion import (
     argument_hint,
     is_decimal,
@@ -161,6 +162,10 @@ def _pair(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
     return AggregateCall(name, left, DOUBLE, (right,))
 
 
+def _pairs_counted(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
+    return replace(_pair(name, arguments), type=BIGINT)
+
+
 def _percentile(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
     argument, fraction = arguments
     return AggregateCall(name, _number(name, argument), DOUBLE, (literal(fraction_of(fraction)),))
@@ -224,6 +229,11 @@ def _boolean(name: str, argument: Expression) -> Expression:
 _DISCRETE_USAGE: Final = "write PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY x)"
 _PERCENTILE_USAGE: Final = "write PERCENTILE(x, 0.9) or PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)"
 
+REGRESSIONS: Final = tuple(
+    f"REGR_{what}" for what in ("AVGX", "AVGY", "COUNT", "INTERCEPT", "R2", "SLOPE", "SXX", "SXY", "SYY")
+)
+"""The aggregates of a line through the points of two columns, as SQL names them."""
+
 FUNCTIONS: Final[dict[str, AggregateFunction]] = {
     "ARRAY_AGG": AggregateFunction(
         _array,
@@ -234,6 +244,14 @@ FUNCTIONS: Final[dict[str, AggregateFunction]] = {
         of_nothing=(),
         synonyms=("COLLECT_LIST",),
         usage="write ARRAY_AGG(x) or ARRAY_AGG(x ORDER BY ts)",
+    ),
+    "AUTOCORR": AggregateFunction(
+        autocorrelation_call,
+        KeptValues.VALUES,
+        2,
+        order=OrderUse.NEEDED,
+        fails=Fails.SIZE,
+        usage=AUTOCORR_USAGE,
     ),
     "AVG": AggregateFunction(_double, KeptValues.SUM, distinct=DistinctUse.COUNTS, synonyms=("MEAN",)),
     **{
@@ -262,6 +280,17 @@ FUNCTIONS: Final[dict[str, AggregateFunction]] = {
     "COUNT_IF": AggregateFunction(_count_if, KeptValues.COUNT, of_nothing=0, means="COUNT"),
     "COVAR_POP": AggregateFunction(_pair, KeptValues.PRODUCTS, 2, usage="write COVAR_POP(x, y)"),
     "COVAR_SAMP": AggregateFunction(_pair, KeptValues.PRODUCTS, 2, usage="write COVAR_SAMP(x, y)"),
+    **{
+        name: AggregateFunction(
+            weighted_call,
+            KeptValues.VALUES,
+            2,
+            order=OrderUse.NEEDED,
+            fails=Fails.SIZE,
+            usage=f"write {name}(x, 0.1 ORDER BY ts), where 0.1 is the weight of the newest value",
+        )
+        for name in ("EWMA", "EWM_STDDEV")
+    },
     "FIRST": AggregateFunction(
         _same_type,
         KeptValues.ENDS,
@@ -293,6 +322,16 @@ FUNCTIONS: Final[dict[str, AggregateFunction]] = {
     "PERCENTILE_DISC": AggregateFunction(
         _discrete, KeptValues.VALUES, 2, order=OrderUse.OWN, usage=_DISCRETE_USAGE
     ),
+    **{
+        name: AggregateFunction(
+            _pairs_counted if name == "REGR_COUNT" else _pair,
+            KeptValues.PRODUCTS,
+            2,
+            of_nothing=0 if name == "REGR_COUNT" else None,
+            usage=f"write {name}(y, x): the value that depends on the other one comes first",
+        )
+        for name in REGRESSIONS
+    },
     "STDDEV": AggregateFunction(
         _double, KeptValues.SQUARES, distinct=DistinctUse.COUNTS, synonyms=("STD", "STDDEV_SAMP")
     ),

@@ -1,6 +1,6 @@
 """Pearson's correlation of pairs of rows of a matrix, over the columns in which both have a value.
 
-Every number is computed in one order of additions, which `headrace.reference.pairs` defines. Products of
+Every number is computed in one order of additions, which `headrace.reference.series` defines. Products of
 matrices only tell which pairs are looked at: their rounding depends on the library that computes them.
 """
 
@@ -80,6 +80,21 @@ def _quotient(products, one, other, count):  # type: ignore[no-untyped-def]
     """The correlation of the sum of products, and of (sum, squares) of both rows."""
     found = (products - one[0] * other[0] / count) / (math.sqrt(one[1]) * math.sqrt(other[1]))
     return max(-1.0, min(1.0, found))
+
+
+@inner
+def correlate(left, right):  # type: ignore[no-untyped-def]
+    """The correlation of two vectors; NaN where one does not vary, or has a value that is not finite."""
+    both = np.ones(len(left), dtype=np.uint8)
+    one, other = np.empty(len(left)), np.empty(len(left))
+    count, total, squares = _deviate(left, both, one)
+    _, other_total, other_squares = _deviate(right, both, other)
+    if not (squares > 0.0 and other_squares > 0.0):
+        return np.nan
+    products = 0.0
+    for place in range(len(left)):
+        products += one[place] * other[place]
+    return _quotient(products, (total, squares), (other_total, other_squares), count)
 
 
 @kernel(FLOAT2, BYTES2)

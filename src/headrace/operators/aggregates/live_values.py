@@ -24,6 +24,7 @@ from headrace.kernels.values.inputs import CountChanges, KeyPoints, RankedInterv
 from headrace.kernels.values.order_statistics import order_statistics, sorted_values
 from headrace.operators.aggregates.correlated_pairs import NumberedValues, correlated_pairs
 from headrace.operators.aggregates.counted_values import COUNTED, counted_values
+from headrace.operators.aggregates.ordered_values import ORDERED, ordered_values
 from headrace.operators.aggregates.user_values import user_values
 from headrace.operators.state.keys import order_by
 from headrace.operators.state.live_elements import (
@@ -236,11 +237,16 @@ def _aggregates(
             values = NumberedValues.of([column.take(rows) for column in changes.columns], rule.step)
             wanted_at = codes_at, times_at, (present & _needed(points))[by_key]
             result[call] = _take(correlated_pairs(rule, values, sweep, starts, wanted_at), np.argsort(by_key))
-        if call.function == "ARRAY_AGG" and call.user is None:
+        if call.function in ("ARRAY_AGG", *ORDERED) and call.user is None:
             wanted = present[by_key].view(np.uint8)
             offsets, found_numbers = sorted_values(sweep, starts, at, wanted, call.distinct)
-            arrays = _arrays(offsets, changes.columns[-1].take(pa.array(first[found_numbers])))
-            result[call] = _take(arrays, np.argsort(by_key))
+            values = changes.columns[-1].take(pa.array(first[found_numbers]))
+            of_points = (
+                _arrays(offsets, values)
+                if call.function == "ARRAY_AGG"
+                else ordered_values(call, offsets, values)
+            )
+            result[call] = _take(of_points, np.argsort(by_key))
     counted = [call for call in calls if call not in result and call.function in COUNTED]
     if counted:
         values = changes.columns[-1].take(pa.array(first))

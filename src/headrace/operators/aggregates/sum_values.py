@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Final
 
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 
 from headrace.elements import BoolArray, Float64Array, Int64Array
 from headrace.errors import ExecutionError
+from headrace.expressions.aggregates.functions import REGRESSIONS
 from headrace.expressions.tree import AggregateCall
 from headrace.kernels.numbers.integers import LIMB_BITS, MASK
 from headrace.kernels.numbers.rounding import (
@@ -60,6 +62,8 @@ def evaluate(layout: SumLayout, call: AggregateCall, sums: SumColumns) -> pa.Arr
             return pa.array(sums.values[:, entry.ints + 1] > 0, mask=count == 0)
         case "CORR":
             return _correlation(entry, sums, count)
+        case function if function in REGRESSIONS:
+            return _regression(entry, function, sums, count)
         case function:
             return _spread(entry, function, sums, count)
 
@@ -174,6 +178,49 @@ def _spread(entry: Sums, function: str, sums: SumColumns, count: Int64Array) -> 
         function.startswith("STDDEV"),
     )  # fmt: skip
     return pa.array(np.where(_odd(entry, sums), np.nan, values), DOUBLE, mask=count < fewest)
+
+
+def _regression(entry: Sums, function: str, sums: SumColumns, count: Int64Array) -> pa.Array:
+    """A statistic of the line through the points; made of sums and means that are rounded once each."""
+    if function == "REGR_COUNT":
+        return pa.array(count)
+    if function == "REGR_R2":
+        found = _correlation(entry, sums, count)
+        level = np.asarray(_deviations(entry, sums, count, 0) == 0)
+        varies = np.asarray(_deviations(entry, sums, count, 1) > 0)
+        square = np.asarray(found.fill_null(math.nan).to_numpy()) ** 2
+        values = np.where(level & varies & ~_odd(entry, sums), 1.0, square)
+        return pa.array(values, DOUBLE, mask=~(varies | (_odd(entry, sums) & (count > 0))))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values, known = _of_line(entry, function, sums, count)
+    odd = _odd(entry, sums)
+    return pa.array(np.where(odd, np.nan, values), DOUBLE, mask=(count == 0) | ~(known | odd))
+
+
+def _of_line(
+    entry: Sums, function: str, sums: SumColumns, count: Int64Array
+) -> tuple[Float64Array, BoolArray]:
+    """The values of a statistic of the line, and where it has one."""
+    always: BoolArray = count > 0
+    if function in _BY_PLACE:
+        return _deviations(entry, sums, count, _BY_PLACE[function]), always
+    y, x = (rounded_sums(*_values(entry, sums, place), _UNIT) / count for place in (0, 1))
+    if function in ("REGR_AVGX", "REGR_AVGY"):
+        return x if function == "REGR_AVGX" else y, always
+    width = _deviations(entry, sums, count, 1)
+    slope = _deviations(entry, sums, count, 2) / width
+    return slope if function == "REGR_SLOPE" else y - slope * x, width > 0
+
+
+_BY_PLACE: Final = {"REGR_SYY": 0, "REGR_SXX": 1, "REGR_SXY": 2}
+"""Which of the products a sum of squares or products about the means is of."""
+
+
+def _deviations(entry: Sums, sums: SumColumns, count: Int64Array, place: int) -> Float64Array:
+    """The sum of squares of a column about its mean, 0 or 1, or of the products of both, 2."""
+    left, right = (_values(entry, sums, side) for side in ((0, 0), (1, 1), (0, 1))[place])
+    products = _products(entry, sums, place)
+    return rounded_spreads(count, count, *left, *right, *products, _scale(entry, 2), 2 * _UNIT, False)
 
 
 def _correlation(entry: Sums, sums: SumColumns, count: Int64Array) -> pa.Array:

@@ -1,6 +1,6 @@
-"""The pairs of series whose values over a window are correlated: every pair looked at by itself.
+"""Statistics of series: the pairs that are correlated, each looked at by itself, and those of one series.
 
-Numbers are doubles, added up in the order of time. So a correlation is a function of the values alone, to the
+Numbers are doubles, added up in the order of time. So an answer is a function of the values alone, to the
 last bit, and the operators have to give the same one.
 """
 
@@ -10,9 +10,10 @@ import math
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import combinations
-from typing import Final
+from typing import Any, Final
 
 from headrace.expressions.aggregates.pairs import PairRule
+from headrace.expressions.tree import AggregateCall, Literal
 from headrace.reference.contents import Payload, equal_form, order
 from headrace.reference.times import instant_of
 
@@ -131,3 +132,36 @@ def _scaled(values: Sequence[float]) -> list[float]:
     shift = max(math.frexp(max(map(abs, values)))[1], _SMALLEST_SHIFT)
     factor = math.ldexp(1.0, -shift)
     return [value * factor for value in values]
+
+
+def of_sequence(call: AggregateCall, values: Sequence[Any]) -> float | None:
+    """AUTOCORR, EWMA or EWM_STDDEV of values none of which is NULL; NaN where one is not finite."""
+    (constant,) = call.others
+    assert isinstance(constant, Literal)
+    number: Any = constant.value
+    if call.function == "AUTOCORR":
+        if len(values) < number + 2:
+            return None
+        if not all(map(math.isfinite, values)):
+            return math.nan
+        return correlation(values[:-number], values[number:])
+    if len(values) < (1 if call.function == "EWMA" else 2):
+        return None
+    if not all(map(math.isfinite, values)):
+        return math.nan
+    total = weight = squares = 0.0
+    rest = 1.0 - number
+    for value in values:
+        total = total * rest + value
+        weight = weight * rest + 1.0
+        squares = squares * rest * rest + 1.0
+    mean = total / weight
+    if call.function == "EWMA":
+        return mean
+    spare = weight * weight - squares
+    if spare <= 0:
+        return None
+    spread = 0.0
+    for value in values:
+        spread = spread * rest + (value - mean) * (value - mean)
+    return 0.0 if min(values) == max(values) else math.sqrt(spread * weight / spare)

@@ -3,7 +3,7 @@
 Every series has a value at each instant, and the window holds 60 of them. Once it is full, the epochs that
 each bring one instant more are timed; so is numpy, which is given the values of the window as one matrix.
 
-    python benchmarks/series.py [--series 1000 4000 10000] [--gaps 0.02] [--slides 3] [--lag 0]
+    python benchmarks/series.py [--series 1000 4000 10000] [--walks] [--gaps 0.02] [--slides 3] [--lag 0]
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ WINDOW = 60
 THRESHOLD = 0.9
 
 
-def walks(series: int, instants: int, seed: int = 7) -> np.ndarray:
-    """Random walks, a tenth of which follow a common one; float64[instants, series]."""
+def values_of(series: int, instants: int, walks: bool, seed: int = 7) -> np.ndarray:
+    """Noise, or random walks, of which a hundredth follow a common one; float64[instants, series]."""
     draw = np.random.default_rng(seed)
     steps = draw.normal(size=(instants, series))
     common = draw.normal(size=instants)
     followers = max(2, series // 100)
     steps[:, :followers] = common[:, None] + 0.2 * steps[:, :followers]
-    return np.cumsum(steps, axis=0)
+    return np.cumsum(steps, axis=0) if walks else steps
 
 
 def rows_of(values: np.ndarray, instant: int, gaps: float, draw: np.random.Generator) -> pa.Table:
@@ -47,9 +47,9 @@ def by_numpy(values: np.ndarray) -> int:
     return int((np.triu(found, 1) > THRESHOLD).sum())
 
 
-def measure(series: int, gaps: float, slides: int, lag: int) -> None:
+def measure(series: int, walks: bool, gaps: float, slides: int, lag: int) -> None:
     """Print what a slide takes."""
-    draw, values = np.random.default_rng(1), walks(series, WINDOW + slides + 1)
+    draw, values = np.random.default_rng(1), values_of(series, WINDOW + slides + 1, walks)
     db = hr.connect(runner="inline")
     db.execute("CREATE STREAM reading (device VARCHAR, value DOUBLE, ts BIGINT) FROM push TIMESTAMP BY ts")
     lags = f" LAG UP TO {lag}" if lag else ""
@@ -86,12 +86,15 @@ def main() -> None:
     """Measure each number of series that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--series", type=int, nargs="*", default=[1000, 4000, 10000])
+    parser.add_argument(
+        "--walks", action="store_true", help="random walks, of which many pairs are correlated"
+    )
     parser.add_argument("--gaps", type=float, default=0.0)
     parser.add_argument("--slides", type=int, default=3)
     parser.add_argument("--lag", type=int, default=0)
     asked = parser.parse_args()
     for series in asked.series:
-        measure(series, asked.gaps, asked.slides, asked.lag)
+        measure(series, asked.walks, asked.gaps, asked.slides, asked.lag)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from typing import Any
 
 import headrace as hr
 from headrace.errors import UserError
-from headrace.runtime.journal.query_id import first_name
+from headrace.lowering.query_id import first_name
 from headrace.runtime.results.carried import written
 from inside import reader_of
 

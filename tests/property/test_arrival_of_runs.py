@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import headrace as hr
 from headrace.engine.access.policy import Policy
 from headrace.engine.run.execution import Settings
-from headrace.reference.arrival import arrival_instants
+from headrace.reference.lateness import arrival_instants
 from headrace.runtime.driver.epoch import committed as driver
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.tasks.inline import InlineRunner

@@ -1,4 +1,4 @@
-"""The definition of lateness: which rows of a stream come too late for its DISORDER."""
+"""The definitions of lateness (which rows come too late) and of the instants of TIMESTAMP BY ARRIVAL."""
 
 from __future__ import annotations
 
@@ -123,4 +123,21 @@ def _behind(timestamps: Sequence[int | None]) -> list[tuple[int, int]]:
         before = [earlier for earlier in timestamps[:place] if earlier is not None]
         if instant is not None and before:
             found.append((place, max(before) - instant))
+    return found
+
+
+def arrival_instants(epochs: Sequence[tuple[int, int]]) -> list[int]:
+    """The instants of a stream's rows, in their order.
+
+    All rows of an epoch have its instant: the clock's reading, but later than that of the epoch before.
+
+    Args:
+        epochs: for each the reading of the clock (microseconds), and how many rows it took.
+    """
+    found: list[int] = []
+    before: int | None = None
+    for reading, rows in epochs:
+        instant = reading if before is None else max(reading, before + 1)
+        found += [instant] * rows
+        before = instant
     return found

@@ -48,9 +48,9 @@ from headrace.language.statements.streams import AddColumns, AlterStream, Create
 from headrace.language.syntax import Name
 from headrace.language.syntax import QuerySyntax as Syntax
 from headrace.lowering.memory import remembering_all
+from headrace.lowering.query_id import first_name, number_of
 from headrace.runtime.intake.streams import BoundedRelation, Incoming
 from headrace.runtime.journal.definition import Definition, key_of
-from headrace.runtime.journal.query_id import first_name, number_of
 from headrace.runtime.sources.composed.one_row import OneRow
 from headrace.schema import Schema
 from headrace.suggestions import did_you_mean

@@ -55,6 +55,7 @@ from headrace.language.statements.statements import STRONG, Consistency, CreateQ
 from headrace.language.syntax import Name
 from headrace.language.syntax import QuerySyntax as Syntax
 from headrace.lowering.lower import Holds
+from headrace.lowering.query_id import id_of
 from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
 from headrace.runtime.driver.beside.catch_up import Ahead
@@ -62,7 +63,6 @@ from headrace.runtime.driver.endless.withdrawal import check_wanted
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.journal.gap import Gap
-from headrace.runtime.journal.query_id import id_of
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.frames import FrameMaker
 from headrace.runtime.results.reader import ResultReader

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from headrace.errors import UserError
+from headrace.lowering.query_id import first_name
 from headrace.runtime.delivery.delivery import Results
 from headrace.runtime.delivery.positions import SinkPosition, drop_position, named_positions, record_position
-from headrace.runtime.journal.query_id import first_name
 from headrace.runtime.journal.retention import since_of
 from headrace.runtime.store.segments import FolderStore, Store
 from headrace.suggestions import did_you_mean

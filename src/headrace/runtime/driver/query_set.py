@@ -24,6 +24,7 @@ from headrace.lowering.lower import Holds, lower
 from headrace.lowering.matched_groups import matched_groups
 from headrace.lowering.memory import is_strong, memories_of, remembering, remembering_all
 from headrace.lowering.node import Node
+from headrace.lowering.query_id import first_name
 from headrace.lowering.sharing.share import share
 from headrace.lowering.sharing.weighing import Look
 from headrace.optimizer.migration import Migration
@@ -36,7 +37,6 @@ from headrace.runtime.journal.exchanges import (
 )
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.journal.plans import Packed, packed_plans, unpacked_plans, users_in
-from headrace.runtime.journal.query_id import first_name
 from headrace.runtime.tasks.messages import Manifest, StateKey
 from headrace.time import BEGINNING
 
@@ -166,7 +166,6 @@ class QuerySet:
         paused: Mapping[str, Paused] = MappingProxyType({}),
         levels: Mapping[str, Plan] = MappingProxyType({}),
         replaced: Collection[str] = (),
-        names: Mapping[str, str] | None = None,
     ) -> QuerySet:
         """The set after a change of the plan: what is new starts, what is missing is gone, the rest goes on.
 
@@ -180,11 +179,10 @@ class QuerySet:
             levels: what those are carried out as that go on at another level of consistency.
             replaced: the queries whose plans are others from now on, while their answers go on; they start
                 anew if they take over nothing.
-            names: of the queries that have been renamed; as before if None.
         """
         kept = levels.keys() | self._going_on(plans, holds, replaced)
-        again = self.paused.keys() & plans.keys()
-        known = self.starts
+        again, known = self.paused.keys() & plans.keys(), self.starts
+        lasting = kept | again | paused.keys() | {*replaced}
         starts = {name: known.get(name, 1) if name in kept else epoch for name in plans}
         starts |= {name: self.start_of(name) for name in replaced if name in plans}
         starts |= {name: one.start for name, one in {**self.paused, **paused}.items()}
@@ -212,12 +210,8 @@ class QuerySet:
             dict(paused),
             {name: since for name, since in self.levels.items() if name in kept}
             | dict.fromkeys(levels, epoch),
-            {
-                name: gaps
-                for name, gaps in self.gaps.items()
-                if name in kept | again | paused.keys() | {*replaced}
-            },
-            dict(self.names if names is None else names),
+            {name: gaps for name, gaps in self.gaps.items() if name in lasting},
+            self.names,
         )
         if not self.merges:
             return found
@@ -248,9 +242,9 @@ class QuerySet:
         """The set with other plans for some queries, which answer the same and go on."""
         return replace(self, replaced={**self.replaced, **other})
 
-    def naming(self, query: str, name: str) -> QuerySet:
-        """The set with another name for a query."""
-        return replace(self, names={**self.names, query: name})
+    def called(self, names: Mapping[str, str] | None) -> QuerySet:
+        """The set with these names for the queries that have been renamed; itself if None."""
+        return self if names is None else replace(self, names=names)
 
     def name_of(self, query: str) -> str:
         """What a query is called, or was when it was dropped."""

@@ -35,7 +35,7 @@ class Definition:
         hides: of a query or a derived stream the columns of streams that were added after it: `*` does not
             mean them in it. By the streams' names in lower case.
         delivery: of a sink what identifies what it delivers, among all that have had its name.
-        id: of a query its identity; see `headrace.runtime.journal.query_id`.
+        id: of a query its identity; see `headrace.lowering.query_id`.
     """
 
     kind: str

@@ -15,11 +15,11 @@ from headrace.algebra.system_streams import system_stream
 from headrace.errors import StoreError
 from headrace.lowering.graph import Merge
 from headrace.lowering.identity import STATE_FORMAT
+from headrace.lowering.query_id import first_name
 from headrace.runtime.journal.definition import Definition, packed_definition, unpacked_definition
 from headrace.runtime.journal.forms import Form, packed_form, unpacked_form
 from headrace.runtime.journal.gap import Gap, with_gap
 from headrace.runtime.journal.plans import Packed
-from headrace.runtime.journal.query_id import first_name
 from headrace.time import INFINITY, TimeDomain
 
 T = TypeVar("T")

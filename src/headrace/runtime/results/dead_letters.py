@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from headrace.runtime.journal.query_id import first_name
+from headrace.lowering.query_id import first_name
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.store.segments import Store, read_part
 

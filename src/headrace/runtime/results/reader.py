@@ -17,9 +17,9 @@ from headrace.elements import Batch, Int64Array, concat
 from headrace.errors import UserError
 from headrace.expressions.tree import Column
 from headrace.history import canonical, clip, snapshot
+from headrace.lowering.query_id import first_name
 from headrace.operators.state.order import rank_rows
 from headrace.runtime.journal.forms import Form
-from headrace.runtime.journal.query_id import first_name
 from headrace.runtime.journal.records import Carried, EpochResults
 from headrace.runtime.journal.retention import whole_from
 from headrace.runtime.results.carried import read_carried, release_of

@@ -21,8 +21,8 @@ from headrace.heartbeats.share import Lateness
 from headrace.heartbeats.tally import Tally
 from headrace.heartbeats.timing import Timing
 from headrace.lowering.graph import Graph
+from headrace.lowering.query_id import first_name
 from headrace.operators.state.runs import RunPart, RunRef
-from headrace.runtime.journal.query_id import first_name
 from headrace.runtime.sources.composed.computed import ComputedColumns
 from headrace.runtime.sources.rows.contract import SplitSource
 from headrace.runtime.store.segments import Store

@@ -123,13 +123,14 @@ def _common(plan: Plan, names: Mapping[int, str], running: Container[str]) -> tu
     return tuple(found.values())
 
 
-def inherited(present: Present, wanted: Wanted, name: str, *, goes_on: bool) -> Turn | None:
-    """A query takes the place of another one with the operators that both have in common, where it can.
+def inherited(present: Present, wanted: Wanted, name: str, found: Inheritance, *, goes_on: bool) -> Turn:
+    """A query takes the place of another one with the operators that both have in common.
 
     Args:
         present: the run before it.
         wanted: what the run is from then on; no other query is new or gone.
         name: the query's.
+        found: what they have in common.
         goes_on: whether the answer so far goes on in its own, which has the same columns.
 
     Raises:
@@ -137,10 +138,7 @@ def inherited(present: Present, wanted: Wanted, name: str, *, goes_on: bool) -> 
         StoreError: something cannot be read or written.
     """
     holding, results = present.holding(), present.known.results
-    heartbeat = results[-1].heartbeats.get(name, BEGINNING) if results else BEGINNING
-    found = inheritance(holding, name, wanted.plans[name], heartbeat, waits=name in wanted.holds)
-    if found is None or not present.settings.keep_results:
-        return None
+    heartbeat = found.adoption.answers_from
     queries = present.joined(wanted, name, found.adoption, goes_on=goes_on)
     if not goes_on:
         left = tuple(_lacking_from(holding.queries.gaps.get(name, ()), heartbeat))

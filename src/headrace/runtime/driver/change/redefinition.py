@@ -51,8 +51,7 @@ def redefined(present: Present, change: Redefine, anew: Collection[str] = ()) ->
         paused,
         {name: level.new for name, level in levels.items()},
         anew,
-        wanted.names,
-    )
+    ).called(wanted.names)
     changed = resumed(changed, epoch, known.queries, present.point)
     changed = begun_anew(changed, epoch, anew, before, known.results)
     changed = going_on(changed, known.queries, levels)

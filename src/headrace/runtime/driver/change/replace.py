@@ -22,10 +22,11 @@ from headrace.errors import PlanError
 from headrace.lowering.early import alone, at_horizon, horizon_of, strong
 from headrace.lowering.identity import identities
 from headrace.lowering.memory import is_strong
-from headrace.runtime.driver.change.common_operators import inheritance
+from headrace.runtime.driver.change.common_operators import Inheritance, inheritance
 from headrace.runtime.driver.change.content.answer import reader_of, said_from
 from headrace.runtime.driver.change.migration.exchange import Begun, begun
 from headrace.runtime.driver.change.pause import answering_from, exact_anew_at
+from headrace.runtime.driver.change.turn import Present
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.state import Holding
 from headrace.runtime.journal.description import WarmStart
@@ -96,32 +97,46 @@ def exchange_of(holding: Holding, name: str, plan: Plan, *, waits: bool) -> Begu
         return error
 
 
-def replacement(
-    holding: Holding,
-    name: str,
-    plan: Plan,
-    results: Sequence[EpochResults],
-    *,
-    alike: bool,
-    waits: bool,
-) -> Replacement:
-    """What would become of a query that another plan takes the place of now.
+Succession = Begun | Inheritance | PlanError
+"""By which a plan takes the place of another one: by clips, with common operators, or anew, and why."""
+
+
+def succession_of(present: Present, name: str, plan: Plan, *, alike: bool, waits: bool) -> Succession:
+    """The way by which another plan takes the place of a query's now; what is carried out and explained.
 
     Args:
-        holding: the queries that are answered, and their state.
+        present: the run.
         name: the query's.
         plan: the other one, optimized.
-        results: those of the epochs that are kept, in order.
         alike: whether both have the same columns.
         waits: whether some operators of the new one are to wait for others.
+
+    Raises:
+        PlanError: all of the answer is final, and the new one's is to be a part of it.
     """
-    found = exchange_of(holding, name, plan, waits=waits) if alike else PlanError("the columns are others")
-    if not isinstance(found, PlanError):
+    holding, results = present.holding(), present.known.results
+    found: Begun | PlanError = PlanError("the columns are others")
+    if alike:
+        require_open(holding.queries, name, results)
+        found = exchange_of(holding, name, plan, waits=waits)
+    if isinstance(found, Begun):
+        return found
+    if not present.settings.keep_results:
+        # What the common operators have said cannot be taken back, and is not known any more.
+        return found
+    shared = inheritance(holding, name, plan, _until(name, results), waits=waits)
+    return found if shared is None else shared
+
+
+def replacement(present: Present, name: str, plan: Plan, *, alike: bool, waits: bool) -> Replacement:
+    """What would become of a query that another plan takes the place of now; see `succession_of`."""
+    holding = present.holding()
+    found = succession_of(present, name, plan, alike=alike, waits=waits)
+    if isinstance(found, Begun):
         return _clipped(holding, found, name)
-    heartbeat = _until(name, results)
-    shared = inheritance(holding, name, plan, heartbeat, waits=waits)
-    if shared is not None:
-        return Replacement(heartbeat, heartbeat, shared.kept, shared.anew, inherits=True)
+    heartbeat = _until(name, present.known.results)
+    if isinstance(found, Inheritance):
+        return Replacement(heartbeat, heartbeat, found.kept, found.anew, inherits=True)
     until = heartbeat if alike else BEGINNING
     begins = answering_from(QuerySet({name: plan}), (name,), holding.point)[name]
     begins = _limited(begins, until)

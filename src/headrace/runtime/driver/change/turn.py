@@ -89,8 +89,7 @@ class Present:
             wanted.holds,
             paused,
             replaced=[name] if goes_on else (),
-            names=wanted.names,
-        )
+        ).called(wanted.names)
 
 
 @dataclass(frozen=True, eq=False)

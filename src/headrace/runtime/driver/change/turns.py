@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import assert_never
 
 from headrace.errors import PlanError
-from headrace.runtime.driver.change.common_operators import inherited
+from headrace.runtime.driver.change.common_operators import Inheritance, inherited
+from headrace.runtime.driver.change.migration.exchange import Begun
 from headrace.runtime.driver.change.redefinition import redefined
-from headrace.runtime.driver.change.replace import exchange_of, require_open
+from headrace.runtime.driver.change.replace import succession_of
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.wanted import JoinRun, PlanChange, Redefine, Rename, Replace
 
@@ -41,15 +42,13 @@ def turn_of(present: Present, change: PlanChange) -> Turn:
 def _replaced(present: Present, change: Replace) -> Turn:
     """Another plan answers from some instant on, below which the old answer holds; or it starts anew."""
     wanted, name, waits = change.wanted, change.name, change.name in change.wanted.holds
-    if change.goes_on:
-        require_open(present.known.queries, name, present.known.results)
-        new = exchange_of(present.holding(), name, wanted.plans[name], waits=waits)
-        if not isinstance(new, PlanError):
-            return replace(present.turn_to(wanted, new.queries), adopted=new.adopted, given=new.given)
-    kept = inherited(present, wanted, name, goes_on=change.goes_on)
-    if kept is not None:
-        return kept
-    return redefined(present, Redefine(wanted), anew=(name,) if change.goes_on else ())
+    match succession_of(present, name, wanted.plans[name], alike=change.goes_on, waits=waits):
+        case Begun(queries=queries, adopted=adopted, given=given):
+            return replace(present.turn_to(wanted, queries), adopted=adopted, given=given)
+        case Inheritance() as found:
+            return inherited(present, wanted, name, found, goes_on=change.goes_on)
+        case PlanError():
+            return redefined(present, Redefine(wanted), anew=(name,) if change.goes_on else ())
 
 
 def _joined(present: Present, change: JoinRun) -> Turn:
@@ -61,6 +60,7 @@ def _joined(present: Present, change: JoinRun) -> Turn:
 
 def _renamed(present: Present, change: Rename) -> Turn:
     """A query goes on under another name."""
-    queries = present.known.queries.naming(change.query, change.name)
+    known = present.known.queries
+    queries = known.called({**known.names, change.query: change.name})
     description = change.description or present.known.description
     return replace(present.turn(queries), description=description)

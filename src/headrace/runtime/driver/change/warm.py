@@ -21,6 +21,7 @@ from headrace.lowering.early import early
 from headrace.lowering.memory import is_strong
 from headrace.lowering.node import Node
 from headrace.lowering.outer_joins import expand
+from headrace.lowering.query_id import first_name
 from headrace.optimizer import optimize
 from headrace.optimizer.migration import POINTWISE
 from headrace.runtime.driver.change.content.answer import reader_of
@@ -30,7 +31,6 @@ from headrace.runtime.driver.change.content.live_content import RUNS_ALREADY, Li
 from headrace.runtime.driver.change.migration.exchange import carried_out
 from headrace.runtime.driver.query_set import Adoption, QuerySet
 from headrace.runtime.driver.state import Holding
-from headrace.runtime.journal.query_id import first_name
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.results.carried import held_from
 from headrace.runtime.store.segments import SegmentWriter

@@ -21,7 +21,7 @@ from headrace.runtime.driver.change.migration.adaptation import Following
 from headrace.runtime.driver.change.migration.join_order import Reordered, reordered
 from headrace.runtime.driver.change.pause import known_in
 from headrace.runtime.driver.change.refresh import Refresh
-from headrace.runtime.driver.change.replace import Replacement, replacement, require_open
+from headrace.runtime.driver.change.replace import Replacement, replacement
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.turns import turn_of
 from headrace.runtime.driver.change.wanted import (
@@ -218,10 +218,7 @@ class Run:
         Raises:
             PlanError: all of its answer is final, and the new one's is to be a part of it.
         """
-        if alike:
-            require_open(self._last.queries, name, self.results)
-        holding = self._last.present.holding()
-        return replacement(holding, name, plan, self.results, alike=alike, waits=waits)
+        return replacement(self._last.present, name, plan, alike=alike, waits=waits)
 
     def beside(self, name: str, plan: Plan, streams: Streams) -> Run:
         """A run of one query, in the same store; its operators can go on in this one.

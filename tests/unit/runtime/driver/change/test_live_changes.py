@@ -15,8 +15,8 @@ import pytest
 import headrace as hr
 from headrace.engine.catalog.definitions import Definitions
 from headrace.errors import LanguageError, StoreError, UserError
+from headrace.lowering.query_id import first_name
 from headrace.runtime.journal.inspect import contents
-from headrace.runtime.journal.query_id import first_name
 from headrace.time import INFINITY
 from inside import execution_of
 
@@ -415,5 +415,5 @@ def test_a_store_without_an_epoch_knows_its_queries(tmp_path: Path) -> None:
         db.start()
         db.push("s", [row(1), row(20)])
         assert numbers(query) == [1]
-        assert contents(tmp_path / "store").description.queries.keys() == {"q"}
+        assert contents(tmp_path / "store").description.queries.keys() == {query.id}
         db.stop()

@@ -10,7 +10,7 @@ import pytest
 
 import headrace as hr
 from headrace.errors import WorkerLostError
-from headrace.runtime.journal.query_id import first_name
+from headrace.lowering.query_id import first_name
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.messages import EpochWork, TaskReport
 

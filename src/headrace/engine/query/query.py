@@ -34,7 +34,7 @@ from headrace.runtime.results.past import as_of_epoch
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.results.release import Finals, Settled
 from headrace.schema import Schema
-from headrace.time import BEGINNING, TimeDomain, format_instant
+from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
 
 _BEGINNING: Final = Position(1, 1)
 
@@ -138,11 +138,20 @@ class Query(Readable):
         name, columns, answer = super().described()
         start = self.warm_start
         if start is None:
-            return name, columns, answer
+            return name, columns, f"{answer}{self._lacking()}"
         if self.start is not None:
             return name, columns, f"{answer}; {self._exact_from(start.answers_from)}"
         answers_from = format_instant(start.answers_from, self.domain)
         return name, columns, f"{answer}; over the rows since epoch {start.since}, from {answers_from} on"
+
+    def _lacking(self) -> str:
+        """From which instant on it is exact, where it began while its streams went on; nothing else."""
+        exact = next((gap.exact for gap in reversed(self._gaps())), None)
+        if exact is None:
+            return ""
+        if exact == INFINITY:
+            return "; it lacks rows from before it was created"
+        return f"; exact from {format_instant(exact, self.domain)} on"
 
     def _exact_from(self, answers_from: int) -> str:
         """From which instant on it answers over rows from before it."""

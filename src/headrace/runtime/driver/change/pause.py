@@ -186,6 +186,34 @@ def resumed(
     return replace(queries, warm={**queries.warm, **starts}, gaps={**queries.gaps, **gaps})
 
 
+def lacking(
+    queries: QuerySet, names: Iterable[str], before: QuerySet, points: Callable[[str], StreamPoint]
+) -> QuerySet:
+    """The set with what queries lack that begin while their streams go on.
+
+    One that begins anew has none of the rows that have come. One that takes over the state of others has
+    what these have.
+
+    Args:
+        queries: those that are answered from now on.
+        names: those of them that begin.
+        before: the queries that run.
+        points: how far an input has been read, by its name.
+    """
+    found: dict[str, tuple[Gap, ...]] = {}
+    for name, at in answering_from(queries, names, points).items():
+        exact = exact_anew_at(queries.plans[name], points)
+        if name in queries.warm:
+            at = queries.warm[name].answers_from
+            start = queries.warm[name].since
+            others = (one for one in before.plans if before.state_start_of(one) == start)
+            known = (gap.exact for one in others for gap in before.gaps_of(one) if gap.exact is not None)
+            exact = max(known, default=at)
+        if at < exact:
+            found[name] = with_gap((), Gap(at, at, exact))
+    return replace(queries, gaps={**queries.gaps, **found}) if found else queries
+
+
 def exact_anew_at(plan: Plan, points: Callable[[str], StreamPoint]) -> int:
     """The first instant from which on a plan is exact that starts anew now; INFINITY where none is known.
 

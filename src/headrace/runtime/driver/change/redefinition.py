@@ -10,7 +10,14 @@ from headrace.lowering.early import horizon_of
 from headrace.runtime.driver.change.content.relation_index import given_to, with_indices, written
 from headrace.runtime.driver.change.content.relation_sides import without_reading
 from headrace.runtime.driver.change.level import going_on, level_changes, spoken
-from headrace.runtime.driver.change.pause import ended_answers, known_to, paused_now, resumed, said_for_good
+from headrace.runtime.driver.change.pause import (
+    ended_answers,
+    known_to,
+    lacking,
+    paused_now,
+    resumed,
+    said_for_good,
+)
 from headrace.runtime.driver.change.replace import begun_anew, taken_back
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.wanted import Redefine
@@ -54,6 +61,7 @@ def redefined(present: Present, change: Redefine, anew: Collection[str] = ()) ->
     ).called(wanted.names)
     changed = resumed(changed, epoch, known.queries, present.point)
     changed = begun_anew(changed, epoch, anew, before, known.results)
+    changed = lacking(changed, _new(present, change), known.queries, present.point)
     changed = going_on(changed, known.queries, levels)
     queries, given = without_reading(changed, before, epoch)
     queries = with_indices(queries, before, epoch)
@@ -81,6 +89,12 @@ def _adopted(present: Present, change: Redefine) -> dict[str, TakenOver]:
         name: adopt(name, derived, horizon_of(change.wanted.plans[name]), known.queries, known.results, kept)
         for name, derived in change.warm.items()
     }
+
+
+def _new(present: Present, change: Redefine) -> list[str]:
+    """The queries that begin while others go on."""
+    queries = present.known.queries
+    return [name for name in change.wanted.plans if name not in queries.plans and name not in queries.paused]
 
 
 def _paused(present: Present, change: Redefine) -> tuple[dict[str, Paused], dict[str, Paused]]:

@@ -13,6 +13,7 @@ from unittest.mock import patch
 
 import pyarrow as pa
 
+from headrace.lowering.query_id import first_name
 from headrace.runtime.tasks import fence
 
 KINDS: Final[tuple[type[BaseException], ...]] = (
@@ -80,7 +81,7 @@ def faulty(fault: Fault) -> Iterator[Fault]:
     def entered(guard: Any) -> None:
         enter(guard)
         graph = guard._fence._graph
-        if all(graph.users[node] == (fault.query,) for node in guard._nodes):
+        if all([*map(first_name, graph.users[node])] == [fault.query] for node in guard._nodes):
             fault.nodes.update(type(graph.nodes[node].plan).__name__ for node in guard._nodes)
             sys.setprofile(fault.seen)
 

@@ -24,6 +24,7 @@ QUERIES: Final = {
     "REGEXP_REPLACE(s, 'a', 'b') AS c, SIZE(ARRAY(v, 1)) AS d FROM g WHERE v > 2 AND s IS NOT NULL",
     "sums and extremes": "SELECT k, SUM(v) AS n, MAX(UPPER(s)) AS m, STDDEV(v) AS d, COUNT(DISTINCT v) AS e, "
     "MEDIAN(v) AS f, STRING_AGG(s, ',') AS h FROM g [RANGE 5] WHERE v <> 4 GROUP BY k",
+    "counts within some percent": "SELECT k, COUNT(*) WITHIN 20 PERCENT AS n FROM g [RANGE 5] GROUP BY k",
     "slides": "SELECT k, COUNT(*) AS n, MODE(v) AS m FROM g [RANGE 6 SLIDE 3] WHERE v > 0 GROUP BY k",
     "windows with bounds": "SELECT window_start, k, SUM(v + 1) AS n "
     "FROM TABLE(TUMBLE(TABLE g, DESCRIPTOR(ts), 4)) GROUP BY window_start, window_end, k",

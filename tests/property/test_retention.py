@@ -122,7 +122,7 @@ def test_nothing_is_kept_that_no_promised_epoch_releases(
             reader = reader_of(whole, query)
             before = reader.heartbeat_of(reader.epochs[promised - 2]) if promised > 1 else 0
             for part in reader.epochs[: promised - 1]:
-                if any((batch.ts >= before).any() for batch in written(reader.name, reader.store, part)[0]):
+                if any((batch.ts >= before).any() for batch in written(reader.query, reader.store, part)[0]):
                     needed = min(needed, part.epoch)
     with database([inputs, inputs], epoch_rows=epoch_rows, retain_epochs=retain) as kept:
         kept.run()

@@ -138,7 +138,8 @@ class AggregateCall:
     order: tuple[SortKey, ...] = ()
     condition: Expression | None = None
     user: UserAggregate | None = None
-    within: Within | None = None
+    # Identities of state are made of such texts, and have not changed by it; see `named_by`.
+    within: Within | None = field(default=None, repr=False)
 
 
 def arguments_of(call: AggregateCall) -> tuple[Expression, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from headrace.algebra.arrival import Unit
 from headrace.algebra.nodes import (
+    ApproximateAggregate,
     Match,
     Plan,
     Remember,
@@ -87,6 +88,7 @@ def _digest(plan: Plan, inputs: Sequence[str]) -> str:
 def named_by(plan: Plan) -> tuple[object, ...]:
     """The parameters of a node that say which one it is: predicates that are matched are data.
 
+    What approximate aggregates may be off is named beside them, whose names are those of exact ones.
     A memory that is a length of time is named as it was when there were no others, and a session of any
     length as when there was none of a longest length.
     """
@@ -97,6 +99,8 @@ def named_by(plan: Plan) -> tuple[object, ...]:
             return (length,)
         case SessionWindow(gap=gap, keys=keys, longest=None):
             return gap, keys
+        case ApproximateAggregate(aggregates=aggregates):
+            return (*parameters_of(plan), tuple(call.within for _, call in aggregates))
         case _:
             return parameters_of(plan)
 

@@ -45,6 +45,8 @@ CREATE STREAM transfer (ts BIGINT, source STRING, target STRING, amount BIGINT)
     FROM csv OPTIONS (path 'transfers.csv') TIMESTAMP BY ts;
 CREATE STREAM reading (ts TIMESTAMP, id BIGINT, celsius BIGINT)
     FROM csv OPTIONS (path 'readings.csv') TIMESTAMP BY ts;
+CREATE STREAM measured (minute BIGINT, device STRING, value DOUBLE)
+    FROM csv OPTIONS (path 'readings.csv') TIMESTAMP BY minute;
 CREATE RELATION sensor (id BIGINT, room STRING) FROM csv OPTIONS (path 'sensors.csv');
 CREATE STREAM sale (ts TIMESTAMP, price DECIMAL(6, 2), shop STRING, taxed DECIMAL(8, 3))
     FROM csv OPTIONS (path 'sales.csv') TIMESTAMP BY ts;

@@ -329,7 +329,7 @@ class Core:
                         hint="leave out WARM; all queries that a run begins with start together",
                     )
                 found = self.compiled(asked, policy, definition if stored or self._making else None)
-                identity = self._identity_of(definition, stored)
+                identity = self._identity_of(definition)
                 known = self._stored_choices().get(identity)
                 if found.decisions is not None and known is not None:
                     found = found.decided(decisions_in(known))
@@ -352,10 +352,10 @@ class Core:
             self.change_when_ready(made, chosen)
             return query
 
-    def _identity_of(self, definition: Definition, stored: bool) -> str:
+    def _identity_of(self, definition: Definition) -> str:
         """The identity of a query that is taken in: its own if a store has it, else one that none has had."""
         known = self.definitions.records.known.get(definition.key)
-        if known is not None and (stored or self._making):
+        if known is not None:
             return known.id
         if not self._catalog and definition.name in self._stored_choices():
             # An earlier Headrace has not written what is defined; its queries have names for identities.

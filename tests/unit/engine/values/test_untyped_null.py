@@ -14,6 +14,11 @@ RELATION = pa.table({"k": [1, 2, 3], "y": pa.array([None, 4, 7], pa.int64())})
 
 AGGREGATES = {
     **{name: f"{name}({{0}})" for name in (*FUNCTIONS, *COMPOSED)},
+    **{name: f"{name}({{0}}, k)" for name in FUNCTIONS if name.startswith("REGR_")},
+    "AUTOCORR": "AUTOCORR({0}, 1 ORDER BY ts)",
+    "EWMA": "EWMA({0}, 0.5 ORDER BY ts)",
+    "EWM_STDDEV": "EWM_STDDEV(k, 0.5 ORDER BY {0}, ts)",
+    "CORRELATED_PAIRS": "CORRELATED_PAIRS(s, ts, {0}, 1, 0.5, -0.5, 1, 2)",
     "FIRST": "FIRST({0} ORDER BY ts)",
     "LAST": "LAST(k ORDER BY {0}, ts)",
     "CORR": "CORR({0}, k)",

@@ -63,9 +63,10 @@ def correlated_pairs(item: PairsTable, data: BoundTable) -> BoundTable:
         )
         pairs = Aggregate(window, (), (("pairs", call),))
         names = ("first", "second", "correlation", "lag")
-        rows: Plan = Unnest(pairs, column(pairs, 0), (), names)
+        # As the text of the plan is read again: what is not used below is left out later.
+        rows: Plan = Unnest(pairs, column(pairs, 0), (0,), names)
         listed = names if item.lag is not None else names[:-1]
-        plan = project(rows, tuple((name, column(rows, place)) for place, name in enumerate(listed)))
+        plan = project(rows, tuple((name, column(rows, place)) for place, name in enumerate(listed, 1)))
     alias = None if item.alias is None else item.alias.text
     columns = tuple((field.name, column(plan, place)) for place, field in enumerate(plan.schema))
     scope = Scope((ScopeTable(alias, None, columns),), functions=data.scope.functions)

@@ -57,7 +57,7 @@ def test_a_module_and_a_script_may_be_run(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_it_is_a_child_that_can_be_ended(number: signal.Signals) -> None:
-    code = "import time; print('there', flush=True); time.sleep(60)"
+    code = "import time; print('there', flush=True)\nwhile True: time.sleep(0.1)"
     with warm_processes.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     ) as process:

@@ -86,7 +86,7 @@ CONDITIONS = (
 """Queries with a NULL for a condition."""
 
 
-@pytest.mark.parametrize("texts", [VALUES, CONDITIONS])
+@pytest.mark.parametrize("texts", [VALUES[: len(VALUES) // 2], VALUES[len(VALUES) // 2 :], CONDITIONS])
 @pytest.mark.parametrize("epoch_rows", [1, 100])
 def test_it_answers_as_a_typed_one(texts: tuple[str, ...], epoch_rows: int) -> None:
     with hr.connect(runner="inline", epoch_rows=epoch_rows) as db:

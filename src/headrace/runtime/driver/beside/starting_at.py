@@ -26,7 +26,7 @@ from headrace.lowering.constants import constants_as_data
 from headrace.lowering.early import at_horizon, horizon_of
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
-from headrace.lowering.memory import is_strong, remembering_all
+from headrace.lowering.memory import is_strong, memories_of, remembering, remembering_all
 from headrace.lowering.node import reading_of
 from headrace.lowering.outer_joins import expand
 from headrace.runtime.driver.change.caught_up import Joining
@@ -103,6 +103,8 @@ class CatchUp:
         self._name = name
         self._called = run.reading.queries.name_of(name)
         self._plan = plan
+        # Kept rows are read at STRONG; the level changes at the end.
+        plan = at_horizon(remembering_all(plan), None)
         self._streams = {
             source.name: _readable(self._called, source.name, streams, run.point(source.name))
             for source in sources_of(plan)
@@ -127,6 +129,7 @@ class CatchUp:
         read: dict[str, Incoming] = {relation.name: streams[relation.name] for relation in relations_of(plan)}
         for source, stream in self._streams.items():
             read[source] = LiveStream(all_columns(stream), stream.timestamp, _AS_KEPT, stream.changes)
+        self._clipped, self._read = clipped, read
         self._inner = run.beside(name, clipped, read)
         self.progress = CatchingUp(self._called, 0, sum(file.rows for _, _, file in self._left()))
 
@@ -168,6 +171,7 @@ class CatchUp:
                 if self._run.point(name).heartbeat > BEGINNING
             }
         )
+        self._come_to_level()
         reading, epoch = self._inner.reading, self._run.totals.epochs + 1
         queries = reading.queries
         known = queries.carried_out.get(self._name)
@@ -192,6 +196,19 @@ class CatchUp:
             tuple(ref for part in found for ref in part.dead_letters),
             tuple(queries.graph.users),
         )
+
+    def _come_to_level(self) -> None:
+        """Let the query speak as early, and remember as much, as it is to.
+
+        Raises:
+            UserError: an expression fails for a row that would be said early.
+        """
+        if is_strong(self._plan):
+            return
+        remembered = remembering(self._clipped, memories_of(self._plan).values())
+        plan = at_horizon(remembered, horizon_of(self._plan))
+        self._inner.stand_as(self._run)
+        self._inner.change(Redefine(Wanted({self._name: plan}, self._read)))
 
     def discard(self) -> None:
         """Remove what was written for a query that does not join."""
@@ -267,15 +284,12 @@ def kept_for(run: Run, name: str, plan: Plan, streams: Streams) -> tuple[str, ..
         streams: what is declared, by name.
 
     Raises:
-        UserError: rows are missing that its answer will depend on, or it says what is not final.
+        UserError: rows are missing that its answer will depend on.
     """
     heartbeat = run.results[-1].heartbeats.get(name, BEGINNING) if run.results else BEGINNING
     if heartbeat == INFINITY:
         return ()
     called = run.reading.queries.name_of(name)
-    if not is_strong(plan):
-        hint = f"write ALTER QUERY {called} SET CONSISTENCY STRONG first, or leave out KEEPING INPUT"
-        raise UserError(f"{called} cannot keep its input: its answer is not only what is final", hint=hint)
     read = tuple(dict.fromkeys(source.name for source in sources_of(plan)))
     for source in read:
         stream = streams[source]
@@ -308,10 +322,10 @@ def past_pause(run: Run, name: str, plan: Plan, streams: Streams, *, waits: bool
         waits: whether some of its operators are to wait for others.
 
     Returns:
-        None where rows of meanwhile or of before are not kept, or the answer is not only what is final.
+        None where rows of meanwhile or of before are not kept.
     """
     heartbeat = run.reading.queries.paused[name].heartbeat
-    if waits or not is_strong(plan) or horizon_of(plan) is not None or heartbeat in (BEGINNING, INFINITY):
+    if waits or heartbeat in (BEGINNING, INFINITY):
         return None
     try:
         found = CatchUp(run, name, plan, AnswerStart(heartbeat), streams)
@@ -386,10 +400,7 @@ def join(run: Run, past: Mapping[str, AnswerStart], wanted: Wanted) -> None:
         # They are there before the first row.
         run.change(Redefine(wanted))
         return
-    waiting = list(past)
-    # Kept rows are read at STRONG; the level changes when all have joined.
-    strong = {name: at_horizon(remembering_all(wanted.plans[name]), None) for name in past}
-    plans = {**wanted.plans, **strong}
+    waiting, plans = list(past), wanted.plans
     while waiting:
         name = waiting.pop(0)
         catching_up = CatchUp(run, name, plans[name], past[name], wanted.streams)
@@ -398,8 +409,6 @@ def join(run: Run, past: Mapping[str, AnswerStart], wanted: Wanted) -> None:
         known = {query: plan for query, plan in plans.items() if query not in waiting}
         described = None if wanted.description is None else wanted.description.without(waiting)
         run.change(JoinRun(replace(wanted, plans=known, description=described), found))
-    if any(plan != wanted.plans[name] for name, plan in strong.items()):
-        run.change(Redefine(wanted))
 
 
 def begin_anew(run: Run, names: Collection[str], wanted: Wanted) -> None:

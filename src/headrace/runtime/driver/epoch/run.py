@@ -236,6 +236,10 @@ class Run:
         how = replace(self._last.settings, buckets=self._last.buckets, retain=None)
         return Run(self._runner, self._last.store, streams, {name: plan}, how)
 
+    def stand_as(self, other: Run) -> None:
+        """See as much of time as another run has, whose streams it reads; it takes no more rows."""
+        self._last.stand_as(other._last)
+
     def _settle(self, settings: RunSettings, max_dead_letters: int | None) -> None:
         """Cut input, and keep results, in another way from the next epoch on."""
         known = self._last.settings

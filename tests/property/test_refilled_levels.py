@@ -1,4 +1,4 @@
-"""Queries that are replaced, paused and resumed over kept rows say, at any level, what others say that never were."""
+"""Queries that begin or go on over kept rows say at any level what others say that were always there."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PUSHES = st.lists(
     min_size=1,
     max_size=8,
 )
-CHANGES = st.sampled_from(["replace", "pause", "keep"])
+CHANGES = st.sampled_from(["replace", "pause", "keep", "create"])
 STEPS = st.lists(
     st.tuples(PUSHES, CHANGES, st.integers(0, 2), st.integers(0, 3), PUSHES),
     min_size=1,

@@ -505,12 +505,20 @@ class Core:
         return None if sink is None or execution is None else execution.drop_sink(sink.attachment)
 
     @contextmanager
-    def together(self) -> Iterator[None]:
-        """Let queries that come and go within it do so by one change of a run that is going on, at its end.
+    def together(self, *, come: bool) -> Iterator[None]:
+        """Let queries that come or go within it do so by one change of a run that is going on, at its end.
+
+        Where rows of streams are kept, each query that comes is brought to the present over these by itself.
+
+        Args:
+            come: whether they come.
 
         Raises:
             UserError: the change cannot take effect; none of it has then.
         """
+        if come and any(one.stream.retain is not None for one in self.definitions.inputs.values()):
+            yield
+            return
         gone: set[str] = set()
         try:
             with self.lock:
@@ -851,8 +859,13 @@ class Core:
         )
 
     def warm_start(self, query: Query) -> WarmStart | None:
-        """How a query began, if it took over the state of another one."""
-        return None if self.execution is None else self.execution.run.reading.queries.warm.get(query.id)
+        """How a query began, if its operators began before it or after it, or it was to answer since when."""
+        if self.execution is None:
+            return None
+        queries = self.execution.run.reading.queries
+        found = queries.warm.get(query.id)
+        began = found is not None and found.since == queries.start_of(query.id)
+        return None if began and query.start is None else found
 
     def gaps(self, query: Query) -> tuple[Gap, ...]:
         """The instants about which a query says nothing; see `Query.gaps`."""

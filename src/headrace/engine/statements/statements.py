@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
@@ -195,6 +196,11 @@ class CombinedChange(Enum):
 
     COMES = "a query is added, from now on"
     GOES = "a query is dropped"
+
+
+def as_one(core: Core, move: CombinedChange | None) -> AbstractContextManager[None]:
+    """Within it, what several statements do in a row is one change; nothing where each acts alone."""
+    return nullcontext() if move is None else core.together(come=move is CombinedChange.COMES)
 
 
 def move_of(statement: Statement | Piece) -> CombinedChange | None:

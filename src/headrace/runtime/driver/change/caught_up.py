@@ -9,6 +9,7 @@ from headrace.runtime.driver.query_set import Adoption
 from headrace.runtime.driver.state import EpochOutcome, RunState
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey
+from headrace.time import BEGINNING
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Joining:
         dead_letters: where the rows are on which its expressions failed.
         users: for each node that these name, the queries that use it.
         goes_on: whether it takes the place of another one, whose answer goes on in its own.
+        exact: from which instant on the answer is that over all rows.
     """
 
     query: str
@@ -34,6 +36,7 @@ class Joining:
     dead_letters: tuple[ResultRef, ...]
     users: tuple[tuple[str, ...], ...]
     goes_on: bool = False
+    exact: int = BEGINNING
 
     def known_to(self, known: RunState) -> RunState:
         """What a run knows, with what the query begins with."""

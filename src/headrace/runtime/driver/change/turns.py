@@ -12,6 +12,7 @@ from headrace.runtime.driver.change.redefinition import redefined
 from headrace.runtime.driver.change.replace import succession_of
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.wanted import JoinRun, PlanChange, Redefine, Rename, Replace
+from headrace.runtime.journal.gap import Gap, with_gap
 
 
 def turn_of(present: Present, change: PlanChange) -> Turn:
@@ -55,6 +56,9 @@ def _joined(present: Present, change: JoinRun) -> Turn:
     """A query goes on that was brought to the present; one that was paused is so no more."""
     wanted, found = change.wanted, change.found
     queries = present.joined(wanted, found.query, found.adoption, goes_on=found.goes_on)
+    if (begins := found.adoption.answers_from) < found.exact:
+        lacks = with_gap(queries.gaps.get(found.query, ()), Gap(begins, begins, found.exact))
+        queries = replace(queries, gaps={**queries.gaps, found.query: lacks})
     return replace(present.turn_to(wanted, queries), joining=found)
 
 

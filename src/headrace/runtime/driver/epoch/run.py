@@ -382,9 +382,13 @@ class Run:
         Raises:
             UserError: no query reads the stream, or its dead letters are not kept.
         """
+        last = self._last
+        return letters_for(stream, chosen, last.streams, last.points, last.queries, self.letter_keeper())
+
+    def letter_keeper(self) -> LetterKeeper:
+        """What writes dead letters for the next epoch."""
         clock = max(self._last.settings.clock.now(), self._last.clock)
-        keeper = LetterKeeper(self._last.store, self._last.token, self.totals.epochs + 1, clock)
-        return letters_for(stream, chosen, self._last.streams, self._last.points, self._last.queries, keeper)
+        return LetterKeeper(self._last.store, self._last.token, self.totals.epochs + 1, clock)
 
     def rehearse(self, intakes: Mapping[str, Intake], queries: Collection[str]) -> None:
         """Run an epoch for some of the queries, and forget what it did.

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
+from headrace.errors import LanguageError
 from how_many import examples
 
 COLUMNS = "(k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts"
@@ -108,5 +109,5 @@ def test_its_text_comes_again() -> None:
     ],
 )
 def test_what_is_malformed_is_refused(text: str, place: str) -> None:
-    with hr.connect(runner="inline") as db, pytest.raises(hr.LanguageError, match=place):
+    with hr.connect(runner="inline") as db, pytest.raises(LanguageError, match=place):
         db.execute(text)

@@ -55,8 +55,8 @@ def test_they_say_what_those_say_that_have_been_there_all_the_time(
     try:
         db.execute(f"{STREAMS}; CREATE QUERY q AS {texts[0]}; {OTHERS}")
         for number, one in enumerate(texts):
-            for place, other in enumerate(LEVELS):
-                db.execute(f"CREATE QUERY first_{number}_{place} CONSISTENCY {other} AS {one}")
+            for place, waiting in enumerate(LEVELS):
+                db.execute(f"CREATE QUERY first_{number}_{place} CONSISTENCY {waiting} AS {one}")
         db.start()
         for before, change, other, level_after, meanwhile in steps:
             push(db, before, now)

@@ -244,7 +244,7 @@ class CatchUp:
             UserError: no stream keeps them.
         """
         kept = {name: one for name, one in self._streams.items() if one.letters_kept is not None}
-        keeper = self._run.letter_keeper()
+        keeper = self._run.present.letter_keeper
         for name in kept or self._streams:
             require_kept(name, self._streams[name])
         found = {

@@ -41,18 +41,11 @@ from headrace.runtime.driver.epoch.passes import run_passes
 from headrace.runtime.driver.facts.progress import Progress
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import log_exchange, log_passed_over, log_refused
-from headrace.runtime.driver.kept.letters import LetterKeeper
 from headrace.runtime.driver.kept.replay import Choose, Found, letters_for
 from headrace.runtime.driver.kept.results import Kept
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.driver.settings import RunSettings
-from headrace.runtime.intake.streams import (
-    BoundedRelation,
-    Intake,
-    ReadAgain,
-    Streams,
-    check_not_rewritten,
-)
+from headrace.runtime.intake.streams import BoundedRelation, Intake, ReadAgain, Streams, check_not_rewritten
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.journal.journal import Journal
@@ -383,12 +376,9 @@ class Run:
             UserError: no query reads the stream, or its dead letters are not kept.
         """
         last = self._last
-        return letters_for(stream, chosen, last.streams, last.points, last.queries, self.letter_keeper())
-
-    def letter_keeper(self) -> LetterKeeper:
-        """What writes dead letters for the next epoch."""
-        clock = max(self._last.settings.clock.now(), self._last.clock)
-        return LetterKeeper(self._last.store, self._last.token, self.totals.epochs + 1, clock)
+        return letters_for(
+            stream, chosen, last.streams, last.points, last.queries, last.present.letter_keeper
+        )
 
     def rehearse(self, intakes: Mapping[str, Intake], queries: Collection[str]) -> None:
         """Run an epoch for some of the queries, and forget what it did.

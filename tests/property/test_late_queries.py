@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,7 +58,10 @@ def test_a_late_query_is_exact_from_where_it_says(
         ts = pushed(db, before, 0)
         now = max(db[f"early_{number}"].heartbeat for number in range(len(texts)))
         for number, text in enumerate(texts):
+            told = explained(db, f"late_{number} {level}AS {text}")
             db.execute(f"CREATE QUERY late_{number} {level}AS {text}")
+            gaps = db[f"late_{number}"].gaps().to_pylist()
+            assert told == [gap["exact_from"] for gap in gaps]
         ts = pushed(db, after, ts)
         for stream in "st":
             db.push(stream, {"k": 0, "v" if stream == "s" else "w": 0, "ts": ts + 30})
@@ -69,6 +74,14 @@ def test_a_late_query_is_exact_from_where_it_says(
                 continue
             for instant in range(exact, ts + 20):
                 assert rows_at(late, instant) == rows_at(early, instant), (late, instant, gaps)
+
+
+def explained(db: hr.Database, made: str) -> list[int | None]:
+    """From when on EXPLAIN says that a query is exact: an instant, None for never, or nothing."""
+    (text,) = db.execute(f"EXPLAIN CREATE QUERY {made}")
+    if "it will lack rows from before" in text:
+        return [None]
+    return [int(found) for found in re.findall(r"it is exact from (\d+) on", text)]
 
 
 def pushed(db: hr.Database, rows: list[Row], ts: int) -> int:

@@ -378,11 +378,11 @@ class Core:
             self._promised.discard(made)
 
     def drafted(self, made: CreateQuery, known: Query | None, policy: Policy) -> tuple[Query, Plan, Compiled]:
-        """The query of a CREATE OR REPLACE QUERY, its plan at its level, and what its text means.
+        """The query of a CREATE [OR REPLACE] QUERY, its plan at its level, and what its text means.
 
         Args:
             made: the statement.
-            known: the query that it is to replace, which is decided alike if it is the same.
+            known: the query that it is to replace, which is decided alike if it is the same; None without.
             policy: what it may reach.
 
         Raises:
@@ -397,13 +397,14 @@ class Core:
             chosen = holds_in(choices) or self._holds(found.optimized, made.heartbeats, {})
             choices = choices_of(found.decisions, chosen)
         name = made.name.text if known is None else known.name
-        identity = id_of(name, 0) if known is None else known.id
+        identity = id_of(name, self.definitions.made + 1) if known is None else known.id
+        since = None if made.start is None else start_of(made.start, found.plan.domain)
         query = Query(
-            self, identity, name, found.plan, found.notes, choices, place_of(made.query),
-            heartbeats=made.heartbeats, is_stream=found.is_stream,
+            self, identity, name, found.plan, found.notes, choices, place_of(made.query), made.warm,
+            made.heartbeats, since, is_stream=found.is_stream,
         )  # fmt: skip
         inputs = self.definitions.inputs
-        return query, at_level(found.optimized, made.consistency, inputs, warm=False, new=not same), found
+        return query, at_level(found.optimized, made.consistency, inputs, warm=made.warm, new=not same), found
 
     def sinks_of(self, query: str) -> tuple[str, ...]:
         """The names of the sinks that are attached to a query."""

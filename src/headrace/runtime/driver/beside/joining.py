@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from headrace.algebra.nodes import Plan
@@ -18,6 +18,7 @@ from headrace.runtime.driver.beside.refill import refill_of
 from headrace.runtime.driver.beside.starting_at import AnswerStart, CatchUp
 from headrace.runtime.driver.change.caught_up import Joining
 from headrace.runtime.driver.change.pause import answering_from, exact_anew_at
+from headrace.runtime.driver.change.redefinition import adopted
 from headrace.runtime.driver.change.wanted import JoinRun, Redefine, Wanted
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.query_set import QuerySet
@@ -59,6 +60,50 @@ def catch_up_of(run: Run, name: str, start: AnswerStart | None, wanted: Wanted) 
         return _filled(run, name, plan, streams)
     except UserError:
         return None
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What becomes of a query that is created.
+
+    Attributes:
+        at: the instant from which on it answers; BEGINNING where it is there before the first row.
+        exact: the one from which on it is exact; INFINITY where none is known.
+        rows: how many rows are read first of those that are kept; None where none are.
+        warm: whether it takes over the state of queries that run.
+    """
+
+    at: int
+    exact: int
+    rows: int | None = None
+    warm: bool = False
+
+
+def beginning_of(run: Run, name: str, starts: Starts, change: Redefine) -> Beginning:
+    """What would become of a query that is created now.
+
+    Args:
+        run: the run that is to answer it.
+        name: the query's.
+        starts: since when it is to answer, if something is said of that.
+        change: the change with which it would begin if it were not brought to the present.
+
+    Raises:
+        UserError: rows are missing from an instant on that was asked for, or there is no state to take over.
+    """
+    if not run.totals.epochs:
+        return Beginning(BEGINNING, BEGINNING)
+    present, wanted = run.present, change.wanted
+    if name in change.warm:
+        taken_over = adopted(present, change)[name].adoption
+        return Beginning(taken_over.answers_from, taken_over.answers_from, warm=True)
+    found = catch_up_of(run, name, starts.get(name), wanted)
+    if found is not None:
+        found.discard()
+        return Beginning(found.answers_from, max(found.answers_from, found.exact), found.progress.left)
+    plan = wanted.plans[name]
+    at = answering_from(QuerySet({name: plan}), (name,), run.point)[name]
+    return Beginning(at, max(at, exact_anew_at(plan, run.point)))
 
 
 def keeps_rows(plan: Plan, streams: Streams) -> bool:

@@ -14,7 +14,7 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.system_streams import system_stream
 from headrace.errors import EndedError, HeadraceError, UserError, as_ours, told
 from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
-from headrace.runtime.driver.beside.joining import Starts, catch_up_of
+from headrace.runtime.driver.beside.joining import Beginning, Starts, beginning_of, catch_up_of
 from headrace.runtime.driver.beside.refill import refill_of, refilled
 from headrace.runtime.driver.beside.starting_at import CatchingUp, CatchUp, kept_for
 from headrace.runtime.driver.change.refresh import Refreshed
@@ -261,6 +261,20 @@ class LiveRun:
             return self._run.replacement_of(query, plan, alike=alike, waits=waits)
 
         return self._between_epochs(found)
+
+    def beginning_of(self, query: str, change: Asked) -> Beginning:
+        """What would become of a query that is created now.
+
+        Args:
+            query: its name.
+            change: the change that would create it.
+
+        Raises:
+            UserError: rows are missing from an instant on that was asked for, there is no state to take over,
+                or the run has ended.
+        """
+        begun = Redefine(change.wanted, change.warm)
+        return self._between_epochs(lambda: beginning_of(self._run, query, change.starts, begun))
 
     def refresh(self, relation: str, again: ReadAgain | None = None) -> Refreshed:
         """Read a relation again; returns when what was read counts.

@@ -78,7 +78,7 @@ def test_a_late_query_is_exact_from_where_it_says(
 
 def explained(db: hr.Database, made: str) -> list[int | None]:
     """From when on EXPLAIN says that a query is exact: an instant, None for never, or nothing."""
-    (text,) = db.execute(f"EXPLAIN CREATE QUERY {made}")
+    text = str(db.execute(f"EXPLAIN CREATE QUERY {made}")[0])
     if "it will lack rows from before" in text:
         return [None]
     return [int(found) for found in re.findall(r"it is exact from (\d+) on", text)]

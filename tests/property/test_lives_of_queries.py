@@ -184,7 +184,7 @@ def compare(world: World, life: Life, kept: bool) -> None:
     gaps = query.gaps().to_pylist()
     histories = {text: reference(world, text) for _, text in life.texts}
     assert not kept or not gaps or life.paused
-    for at in range(life.begins, query.heartbeat):
+    for at in range(max(life.begins, 0), query.heartbeat):
         if not any(lacks(gap, at) for gap in gaps):
             assert rows_at(query.history().to_pylist(), at) == rows_at(histories[life.text_at(at)], at), (
                 at, life, gaps,

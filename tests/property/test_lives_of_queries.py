@@ -36,7 +36,19 @@ STEPS = st.lists(
     st.tuples(
         PUSHES,
         st.sampled_from(
-            ["create", "drop", "replace", "replace", "rename", "pause", "keep", "resume", "level", "restart"]
+            [
+                "create",
+                "drop",
+                "replace",
+                "rename",
+                "pause",
+                "pause",
+                "keep",
+                "resume",
+                "resume",
+                "level",
+                "restart",
+            ]
         ),
         st.integers(0, 1),
         st.integers(0, len(TEXTS) - 1),
@@ -45,6 +57,7 @@ STEPS = st.lists(
     min_size=2,
     max_size=8,
 )
+NUMBERS = st.integers(0, len(TEXTS) - 1)
 RETAINED = st.sampled_from(["", "RETAIN 6", "RETAIN ALL"])
 Rows = list[tuple[str, int, int, int]]
 Step = tuple[Rows, str, int, int, int]
@@ -156,9 +169,15 @@ class World:
 
 @pytest.mark.parametrize("stored", [False, True])
 @examples(8, 120)
-@given(RETAINED, RETAINED, STEPS, PUSHES)
+@given(RETAINED, RETAINED, st.tuples(NUMBERS, NUMBERS), STEPS, PUSHES)
 def test_outside_its_gaps_a_query_says_what_its_rows_say(
-    tmp_path_factory: pytest.TempPathFactory, stored: bool, s: str, t: str, steps: list[Step], last: Rows
+    tmp_path_factory: pytest.TempPathFactory,
+    stored: bool,
+    s: str,
+    t: str,
+    first: tuple[int, int],
+    steps: list[Step],
+    last: Rows,
 ) -> None:
     storage = tmp_path_factory.mktemp("store") if stored else None
     world = World(hr.connect(runner="inline", storage=storage), storage)
@@ -168,6 +187,8 @@ def test_outside_its_gaps_a_query_says_what_its_rows_say(
         world.db.execute("CREATE QUERY s_all AS SELECT k FROM s; CREATE QUERY t_all AS SELECT k FROM t")
         world.db.start()
         world.push([("s", 0, 0, 0), ("t", 0, 0, 0)])
+        for place, text in enumerate(first):
+            world.change("create", place, text, place)
         for rows, what, place, text, level in steps:
             world.push(rows)
             world.change(what, place, text, level)

@@ -125,3 +125,18 @@ def test_one_that_begins_before_the_first_row_lacks_nothing() -> None:
         (b,) = db.execute("CREATE QUERY b AS SELECT SUM(v) AS x FROM s [RANGE 10]")
         db.push("s", {"k": 0, "v": 1, "ts": 1})
         assert b.gaps().num_rows == 0
+
+
+def test_one_that_fails_on_kept_rows_may_begin_without_them() -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute(f"{STREAMS}; ALTER STREAM s RETAIN ALL; CREATE QUERY a AS SELECT k FROM s")
+        db.start()
+        db.push("s", {"k": 0, "v": 2**62, "ts": 1})
+        db.push("s", {"k": 0, "v": 2**62, "ts": 2})
+        db.push("s", {"k": 0, "v": 1, "ts": 5})
+        failing = "SELECT SUM(v) AS x FROM s [RANGE UNBOUNDED]"
+        with pytest.raises(hr.UserError, match=r"fails on rows that were kept.*STARTING NOW leaves out"):
+            db.execute(f"CREATE QUERY b AS {failing}")
+        assert [query.name for query in db.queries] == ["a"]
+        (b,) = db.execute(f"CREATE QUERY b STARTING NOW AS {failing}")
+        assert "lacks rows from before it was created" in repr(b)

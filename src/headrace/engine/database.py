@@ -229,7 +229,8 @@ class Database(UserCode):
     ) -> Query:
         """Register one continuous query, given as SELECT or CREATE QUERY.
 
-        In an endless run it is answered from the next epoch on, over the rows that arrive from then on.
+        In an endless run it is answered from the next epoch on, over the rows that arrive from then on, and
+        those before them that its streams keep and its windows look back to.
 
         Args:
             text: the query.

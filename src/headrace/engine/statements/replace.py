@@ -113,7 +113,10 @@ def replacement_text(core: Core, made: CreateQuery, policy: Policy) -> str:
     Raises:
         LanguageError: it is wrong, or the query cannot be replaced.
     """
-    policy.check_change("EXPLAIN REPLACE", made.position)
+    if made.replaces:
+        policy.check_change("EXPLAIN REPLACE", made.position)
+    else:
+        policy.check_definition("EXPLAIN CREATE QUERY", made.position)
     with core.lock:
         draft = _drafted(core, made, policy) if made.replaces else None
         if draft is None:

@@ -120,6 +120,7 @@ class CatchUp:
         self._name = name
         self._called = run.reading.queries.name_of(name)
         self._plan = plan
+        self._asked_for = not at_once
         # Kept rows are read at STRONG; the level changes at the end.
         plan = at_horizon(remembering_all(plan), None)
         self._streams = {
@@ -272,6 +273,8 @@ class CatchUp:
     def _advance(self, intakes: Mapping[str, Intake]) -> None:
         self._inner.step(intakes)
         for reason, hint in self._inner.reading.queries.failed.values():
+            without = "STARTING NOW leaves out the rows from before"
+            hint = hint if self._asked_for else f"{hint}; {without}" if hint else without
             raise UserError(f"{self._called} fails on rows that were kept: {reason}", hint=hint)
 
     def _kept(self, stream: str) -> Retained:

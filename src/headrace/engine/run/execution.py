@@ -42,7 +42,7 @@ from headrace.runtime.delivery.clients import Clients
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment, Reached
 from headrace.runtime.delivery.deliveries import Deliveries
 from headrace.runtime.driver.beside.catch_up import Ahead
-from headrace.runtime.driver.beside.joining import Beginning, Starts, join, keeps_rows
+from headrace.runtime.driver.beside.joining import Creation, Starts, join, keeps_rows
 from headrace.runtime.driver.beside.starting_at import AnswerStart
 from headrace.runtime.driver.change.refresh import Refreshed
 from headrace.runtime.driver.change.replace import Replacement
@@ -414,7 +414,7 @@ class Execution:
         alike, waits = self._goes_on(query), query.heartbeats is not Heartbeats.OPERATOR
         return self._live.replacement_of(query.id, plan, self._defined.streams, alike=alike, waits=waits)
 
-    def beginning_of(self, query: Query, defined: Definitions) -> Beginning:
+    def beginning_of(self, query: Query, defined: Definitions) -> Creation:
         """What would become of a query that is created now.
 
         Args:

@@ -123,7 +123,10 @@ def test_instants_between_both_answers_are_a_gap(tmp_path: Path) -> None:
 
 
 def test_a_query_that_is_not_there_is_created(db: hr.Database) -> None:
-    assert explained(db, COUNTED) == ["there is no query q; it is created"]
+    assert explained(db, COUNTED) == [
+        "there is no query q; it is created",
+        "it is answered from the next run on",
+    ]
     replaced(db, COUNTED)
     db.start()
     pushed(db, 1, 2, 4)

@@ -63,7 +63,7 @@ def catch_up_of(run: Run, name: str, start: AnswerStart | None, wanted: Wanted) 
 
 
 @dataclass(frozen=True)
-class Beginning:
+class Creation:
     """What becomes of a query that is created.
 
     Attributes:
@@ -79,7 +79,7 @@ class Beginning:
     warm: bool = False
 
 
-def beginning_of(run: Run, name: str, starts: Starts, change: Redefine) -> Beginning:
+def beginning_of(run: Run, name: str, starts: Starts, change: Redefine) -> Creation:
     """What would become of a query that is created now.
 
     Args:
@@ -92,18 +92,18 @@ def beginning_of(run: Run, name: str, starts: Starts, change: Redefine) -> Begin
         UserError: rows are missing from an instant on that was asked for, or there is no state to take over.
     """
     if not run.totals.epochs:
-        return Beginning(BEGINNING, BEGINNING)
+        return Creation(BEGINNING, BEGINNING)
     present, wanted = run.present, change.wanted
     if name in change.warm:
         taken_over = adopted(present, change)[name].adoption
-        return Beginning(taken_over.answers_from, taken_over.answers_from, warm=True)
+        return Creation(taken_over.answers_from, taken_over.answers_from, warm=True)
     found = catch_up_of(run, name, starts.get(name), wanted)
     if found is not None:
         found.discard()
-        return Beginning(found.answers_from, max(found.answers_from, found.exact), found.progress.left)
+        return Creation(found.answers_from, max(found.answers_from, found.exact), found.progress.left)
     plan = wanted.plans[name]
     at = answering_from(QuerySet({name: plan}), (name,), run.point)[name]
-    return Beginning(at, max(at, exact_anew_at(plan, run.point)))
+    return Creation(at, max(at, exact_anew_at(plan, run.point)))
 
 
 def keeps_rows(plan: Plan, streams: Streams) -> bool:

@@ -14,7 +14,7 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.system_streams import system_stream
 from headrace.errors import EndedError, HeadraceError, UserError, as_ours, told
 from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
-from headrace.runtime.driver.beside.joining import Beginning, Starts, beginning_of, catch_up_of
+from headrace.runtime.driver.beside.joining import Creation, Starts, beginning_of, catch_up_of
 from headrace.runtime.driver.beside.refill import refill_of, refilled
 from headrace.runtime.driver.beside.starting_at import CatchingUp, CatchUp, kept_for
 from headrace.runtime.driver.change.refresh import Refreshed
@@ -262,7 +262,7 @@ class LiveRun:
 
         return self._between_epochs(found)
 
-    def beginning_of(self, query: str, change: Asked) -> Beginning:
+    def beginning_of(self, query: str, change: Asked) -> Creation:
         """What would become of a query that is created now.
 
         Args:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.system_streams import system_stream
+from headrace.algebra.tunings.tunings import Tuning
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.inputs.inputs import TemporaryFolders, stream_folder, system_feed
 from headrace.engine.inputs.times import instant_of
@@ -392,6 +393,11 @@ class Execution:
         """
         assert self._live is not None
         return self._live.reoptimize(query)
+
+    def tune(self, sizes: Mapping[Tuning, int]) -> None:
+        """Give windows within bounds another size; see `LiveRun.tune`."""
+        assert self._live is not None
+        self._live.tune(sizes)
 
     def rename(self, defined: Definitions, query: Query, name: str) -> None:
         """Give a query another name; returns when that is committed.

@@ -37,6 +37,8 @@ _WRITTEN = (
     "write WINDOW(RANGE 10 MINUTES), WINDOW(RANGE 10 MINUTES SLIDE 1 MINUTE), WINDOW(ROWS 10) or WINDOW(NOW)"
 )
 
+_BOUNDS = "write the smallest length first, as in WINDOW(RANGE MIN 12 HOURS, MAX 24 HOURS)"
+
 _DURATION = "write a number and a unit, such as 5 SECONDS"
 
 
@@ -188,13 +190,21 @@ def _column(cursor: Cursor) -> ColumnName:
 
 
 def _range(cursor: Cursor) -> RangeWindowFrame:
-    unbounded = cursor.accept("UNBOUNDED")
-    size = Duration(INFINITY) if unbounded else parse_duration_at(cursor, "the window's length")
+    smallest = None
+    if cursor.accept("MIN"):
+        smallest = parse_duration_at(cursor, "the smallest length after MIN")
+        cursor.expect(",", f"after MIN {smallest}")
+        cursor.expect("MAX", f"after MIN {smallest},")
+        size = parse_duration_at(cursor, "the largest length after MAX")
+    elif cursor.at("MAX"):
+        raise cursor.error("MIN is missing, before MAX", _BOUNDS)
+    else:
+        unbounded = cursor.accept("UNBOUNDED")
+        size = Duration(INFINITY) if unbounded else parse_duration_at(cursor, "the window's length")
     # Windows reach back anyway; CQL says so.
     cursor.accept("PRECEDING")
-    return RangeWindowFrame(
-        size, parse_duration_at(cursor, "the slide's length") if _slides(cursor) else None
-    )
+    slide = parse_duration_at(cursor, "the slide's length") if _slides(cursor) else None
+    return RangeWindowFrame(size, slide, smallest)
 
 
 def _rows(cursor: Cursor) -> RangeWindowFrame | RowsWindowFrame:

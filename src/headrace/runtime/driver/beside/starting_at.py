@@ -19,6 +19,7 @@ from headrace.algebra.exactness import exact_from, needed_from
 from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.nodes import Clip, Plan, RefreshedRelation
 from headrace.algebra.properties import relations_of, sources_of
+from headrace.algebra.tunings.tunings import sized
 from headrace.elements import integers
 from headrace.errors import UserError
 from headrace.heartbeats.timing import Timing
@@ -191,6 +192,7 @@ class CatchUp:
             ),
             tuple(ref for part in found for ref in part.dead_letters),
             tuple(queries.graph.users),
+            tunings=sized(queries.tunings, self._name, self._plan),
         )
 
     def discard(self) -> None:
@@ -198,6 +200,7 @@ class CatchUp:
         self._inner.discard()
 
     def _advance(self, intakes: Mapping[str, Intake]) -> None:
+        self._inner.follow_sizes(self._run)
         self._inner.step(intakes)
         for reason, hint in self._inner.reading.queries.failed.values():
             raise UserError(f"{self._called} fails on rows that were kept: {reason}", hint=hint)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from headrace.algebra.nodes import Plan
+from headrace.algebra.tunings.tunings import Tuning
 from headrace.lowering.lower import Holds
 from headrace.runtime.driver.change.caught_up import Joining
 from headrace.runtime.driver.change.pause import KnownQuery
@@ -100,6 +101,17 @@ class Rename:
 
 
 @dataclass(frozen=True)
+class Tune:
+    """Windows get another size within their bounds.
+
+    Attributes:
+        sizes: by what says which size windows have (instants).
+    """
+
+    sizes: Mapping[Tuning, int]
+
+
+@dataclass(frozen=True)
 class Settle:
     """Input is cut, and results are kept, in another way from the next epoch on.
 
@@ -112,7 +124,7 @@ class Settle:
     max_dead_letters: int | None
 
 
-PlanChange = Redefine | Replace | JoinRun | Rename
+PlanChange = Redefine | Replace | JoinRun | Rename | Tune
 """Changes of what a run answers; each is an epoch of its own, without input."""
 
 RunChange = PlanChange | Settle

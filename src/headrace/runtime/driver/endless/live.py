@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.system_streams import system_stream
+from headrace.algebra.tunings.tunings import Tuning
 from headrace.errors import EndedError, HeadraceError, UserError, as_ours, told
 from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
 from headrace.runtime.driver.beside.refill import refill_of, refilled
@@ -25,6 +26,7 @@ from headrace.runtime.driver.change.wanted import (
     Replace,
     RunChange,
     Settle,
+    Tune,
     Wanted,
 )
 from headrace.runtime.driver.change.warm import Derivation
@@ -249,6 +251,10 @@ class LiveRun:
     def rename(self, query: str, name: str, description: Description | None) -> None:
         """Give a query another name; returns when that is committed. See `Rename`."""
         self._between_epochs(lambda: self._run.change(Rename(query, name, description)))
+
+    def tune(self, sizes: Mapping[Tuning, int]) -> None:
+        """Give windows within bounds another size; returns when that is committed. See `Tune`."""
+        self._between_epochs(lambda: self._run.change(Tune(sizes)))
 
     def replacement_of(
         self, query: str, plan: Plan, streams: Streams, *, alike: bool, waits: bool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 
+from headrace.algebra.tunings.tunings import Tunings
 from headrace.heartbeats.estimated import in_force
 from headrace.heartbeats.estimated_skew import skews_in_force
 from headrace.heartbeats.timing import Timing
@@ -120,6 +121,12 @@ class Committed:
         self.queries = queries
         self.streams = self.read_by(queries)
         check_unchanged({**self.declared, **self.streams}, self.points)
+
+    def tune(self, tunings: Tunings) -> None:
+        """Let windows within bounds have these sizes; of a run that has no store of its own."""
+        known, self.queries = self.queries, self.queries.with_tunings(tunings)
+        if self.queries is not known:
+            self.look_again()
 
     def look_again(self) -> None:
         """Let what follows from the queries and the points follow from those of now."""

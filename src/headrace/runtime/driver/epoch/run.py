@@ -31,6 +31,7 @@ from headrace.runtime.driver.change.wanted import (
     Replace,
     RunChange,
     Settle,
+    Tune,
     Wanted,
 )
 from headrace.runtime.driver.epoch.committed import Committed
@@ -198,7 +199,7 @@ class Run:
         match change:
             case Settle(settings=settings, max_dead_letters=allowed):
                 self._settle(settings, allowed)
-            case Redefine() | Replace() | JoinRun() | Rename():
+            case Redefine() | Replace() | JoinRun() | Rename() | Tune():
                 started = time.perf_counter()
                 self._last.turn(turn_of(self._last.present, change), started)
                 if isinstance(change, Replace):
@@ -236,6 +237,10 @@ class Run:
         how = replace(self._last.settings, buckets=self._last.buckets, retain=None)
         return Run(self._runner, self._last.store, streams, {name: plan}, how)
 
+    def follow_sizes(self, other: Run) -> None:
+        """Let windows within bounds have the sizes that they have in the run that this one is beside."""
+        self._last.tune({**self._last.queries.tunings, **other.reading.queries.tunings})
+
     def _settle(self, settings: RunSettings, max_dead_letters: int | None) -> None:
         """Cut input, and keep results, in another way from the next epoch on."""
         known = self._last.settings
@@ -246,8 +251,7 @@ class Run:
 
     def discard(self) -> None:
         """Remove what was written, of a run that nobody reads."""
-        files = self._last.files.union(*map(result_files, self.results))
-        self.kept.sweep(files)
+        self.kept.sweep(self._last.files.union(*map(result_files, self.results)))
 
     def merge(self) -> None:
         """Let operators of one plan whose states have become equal go on as one: a change of the plan.
@@ -417,9 +421,8 @@ class Run:
     def columns_for(self, wanted: Wanted) -> Mapping[str, tuple[str, ...]]:
         """The same after a change to some plans and streams."""
         epoch, look = self.totals.epochs + 1, self._last.settings.look
-        return columns_of(
-            self._last.queries.changed(wanted.plans, epoch, look, holds=wanted.holds), wanted.streams
-        )
+        changed = self._last.queries.changed(wanted.plans, epoch, look, holds=wanted.holds)
+        return columns_of(changed, wanted.streams)
 
     @property
     def streams(self) -> Streams:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, assert_never
 
 from headrace.algebra.bounds import lasts_at_most
@@ -175,10 +176,10 @@ def _smallest(smallest: Duration, largest: Duration, below: Plan, position: Posi
             hint=f"write RANGE MIN {largest}, MAX {smallest}",
         )
     # A new size holds from above the newest row on: of other rows it is not known when the newest one is.
-    other = next((part for part in walk(below) if not isinstance(part, _AS_THEY_COME)), None)
-    if other is not None:
+    others = [part for part in walk(below) if not isinstance(part, _AS_THEY_COME)]
+    if others:
         raise LanguageError(
-            f"a window with MIN and MAX is over rows of streams as they come, not over {_named(other)}",
+            f"a window with MIN and MAX is over rows of streams as they come, not over {_named(others)}",
             position=position,
             hint="put it on the stream in FROM, or write one length: RANGE " + str(largest),
         )
@@ -189,15 +190,18 @@ _AS_THEY_COME: Final = (Source, Filter, Project, Sample, Union, Unnest)
 """What leaves rows at the instants that they have in their stream."""
 
 
-def _named(plan: Plan) -> str:
-    """What a window cannot be over, as messages say it."""
-    match plan:
+def _named(others: Sequence[Plan]) -> str:
+    """What a window cannot be over, as messages say it; the uppermost, which may be cut into instants."""
+    uppermost = next((part for part in others if not isinstance(part, Split)), others[0])
+    match uppermost:
         case TimeWindow() | RowWindow() | Lifetime() | SessionWindow() | WindowBounds():
             return "those of another window"
         case Relation(name=name):
             return f"the relation {name}"
-        case Split() | Granularity():
+        case Split():
             return "rows that last longer than one instant"
+        case Granularity():
+            return "rows at the multiples of a granule"
         case _:
             return "those of a subquery that joins, groups or compares rows"
 

@@ -37,7 +37,7 @@ _WRITTEN = (
     "write WINDOW(RANGE 10 MINUTES), WINDOW(RANGE 10 MINUTES SLIDE 1 MINUTE), WINDOW(ROWS 10) or WINDOW(NOW)"
 )
 
-_BOUNDS = "write the smallest length first, as in WINDOW(RANGE MIN 12 HOURS, MAX 24 HOURS)"
+_BOUNDS = "write the smallest length and then the largest, as in RANGE MIN 12 HOURS, MAX 24 HOURS"
 
 _DURATION = "write a number and a unit, such as 5 SECONDS"
 
@@ -193,8 +193,8 @@ def _range(cursor: Cursor) -> RangeWindowFrame:
     smallest = None
     if cursor.accept("MIN"):
         smallest = parse_duration_at(cursor, "the smallest length after MIN")
-        cursor.expect(",", f"after MIN {smallest}")
-        cursor.expect("MAX", f"after MIN {smallest},")
+        if not cursor.accept(",", "MAX"):
+            raise cursor.error(f"', MAX' is missing after MIN {smallest}, before {cursor.shown()}", _BOUNDS)
         size = parse_duration_at(cursor, "the largest length after MAX")
     elif cursor.at("MAX"):
         raise cursor.error("MIN is missing, before MAX", _BOUNDS)
@@ -213,6 +213,9 @@ def _rows(cursor: Cursor) -> RangeWindowFrame | RowsWindowFrame:
         if cursor.at("SLIDE"):
             raise cursor.error("a window of all rows cannot slide", "write ROWS with a number of rows")
         return RangeWindowFrame(Duration(INFINITY), None)
+    if cursor.at("MIN") or cursor.at("MAX"):
+        instead = "write one number of rows, or a length of time: RANGE MIN 12 HOURS, MAX 24 HOURS"
+        raise cursor.error("a window of the last rows has one size", instead)
     rows = _count(cursor, "the window's number of rows", "ROWS 10")
     cursor.accept("PRECEDING")
     slide = _count(cursor, "the slide's number of rows", "SLIDE 5") if _slides(cursor) else 1

@@ -117,8 +117,11 @@ def _query_setting(cursor: Cursor, name: Name, position: Position) -> SetConsist
         raise cursor.error(f"{cursor.word()} of {name.text} cannot change: {reason}", _ANEW)
     found: SetConsistency | SetWindow
     if cursor.accept("WINDOW"):
-        stream = cursor.name("the stream whose window it is") if cursor.accept("OF") else None
+        stream = cursor.name("the stream after WINDOW OF") if cursor.accept("OF") else None
         place = cursor.position
+        if cursor.at("-"):
+            size = f"-{cursor.word(1)}"
+            raise cursor.error(f"the window's size cannot be {size}", "write a length within its bounds")
         found = SetWindow(name, stream, parse_duration_at(cursor, "the window's size"), position, place)
     else:
         found = SetConsistency(name, parse_consistency(cursor), position)

@@ -22,7 +22,6 @@ from headrace.algebra.horizon import Horizon
 from headrace.algebra.memory import ALL, Memory
 from headrace.algebra.nodes import Early, Plan, Relation, Remember, Source, Stateful, inputs_of
 from headrace.algebra.properties import is_stateful, is_stateless, walk
-from headrace.algebra.tunings.tunings import tuned
 from headrace.elements import Batch, BoolArray, concat, decode_rows
 from headrace.errors import ExecutionError, UserError
 from headrace.lowering.early import answers_alike, at_horizon, horizon_of, strong
@@ -202,7 +201,6 @@ class _Side:
         graph = queries.graph
         self.graph = graph
         self.nodes = _nodes_of(graph, query)
-        self.tunings = queries.tunings
         self.heartbeats = holding.heartbeats(graph)
         self._reaches = graph.reaches(*holding.reached(graph))
         self.horizon = horizon_of(queries.plans[query])
@@ -267,9 +265,7 @@ class _Change:
                 if node is not None:
                     parts = self._arrived(self._new, node, port, parts)
                 for bucket, batch in parts.items():
-                    step = tuned(new, self._new.tunings)
-                    assert is_stateless(step)
-                    found.setdefault(bucket, []).append(apply(step, batch, self._report))
+                    found.setdefault(bucket, []).append(apply(new, batch, self._report))
         return {bucket: concat(new.schema, batches) for bucket, batches in found.items()}
 
     def _operated(self, old: Stateful, new: Stateful, told: Horizon | None, tells: Horizon | None) -> Parts:

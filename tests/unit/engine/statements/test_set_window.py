@@ -179,7 +179,7 @@ def test_windows_of_times_have_sizes_with_units() -> None:
 def test_what_cannot_be(db: hr.Database, text: str, message: str, hint: str) -> None:
     found = refused(db, text)
     assert message in found[0]
-    assert found[1] is not None and hint in found[1]
+    assert hint in str(found[1])
 
 
 def test_a_query_that_does_not_go_on_keeps_its_sizes() -> None:

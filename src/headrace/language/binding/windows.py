@@ -24,6 +24,7 @@ from headrace.algebra.nodes import (
     WindowBounds,
 )
 from headrace.algebra.properties import timestamp_columns, walk
+from headrace.algebra.streams import settled
 from headrace.errors import LanguageError, Position
 from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Column, Expression
@@ -176,7 +177,7 @@ def _smallest(smallest: Duration, largest: Duration, below: Plan, position: Posi
             hint=f"write RANGE MIN {largest}, MAX {smallest}",
         )
     # A new size holds from above the newest row on: of other rows it is not known when the newest one is.
-    others = [part for part in walk(below) if not isinstance(part, _AS_THEY_COME)]
+    others = [part for part in walk(settled(below)) if not isinstance(part, _AS_THEY_COME)]
     if others:
         raise LanguageError(
             f"a window with MIN and MAX is over rows of streams as they come, not over {_named(others)}",

@@ -201,3 +201,50 @@ def test_a_size_is_within_the_bounds_of_each_window(db: hr.Database) -> None:
     message, _ = refused(db, "ALTER QUERY j SET (WINDOW 7)")
     assert message == "7 is not from MIN 2 to MAX 5, within which the window of r may be"
     assert db.status.query("j").windows[0].size == 8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT COUNT(*) AS n FROM (SELECT k FROM s WHERE k > 0) [RANGE MIN 3, MAX 8]",
+        "WITH x AS (SELECT k FROM s WHERE k > 0) SELECT COUNT(*) AS n FROM x [RANGE MIN 3, MAX 8]",
+        "SELECT COUNT(*) AS n FROM (SELECT k FROM s UNION ALL SELECT k FROM r) [RANGE MIN 3, MAX 8]",
+        "SELECT n FROM q",
+        "SELECT COUNT(*) AS n FROM derived [RANGE MIN 3, MAX 8]",
+        "SELECT n FROM inside WHERE n > 0",
+    ],
+)
+def test_windows_are_over_rows_of_streams_as_they_come(db: hr.Database, text: str) -> None:
+    db.execute("CREATE STREAM derived AS SELECT k FROM s WHERE k > 0")
+    db.execute(f"CREATE STREAM inside AS {COUNTED}")
+    db.execute(f"CREATE QUERY other AS {text}")
+    push(db, 0)
+    push(db, 0, stream="r")
+    db.execute("ALTER QUERY other SET (WINDOW 4)")
+    for stream in "sr":
+        push(db, *range(1, 30), stream=stream)
+    assert counts(db, "other", 20) == [8 if "UNION" in text else 4]
+
+
+def test_a_window_of_a_union_has_a_size_above_the_rows_of_all_streams(db: hr.Database) -> None:
+    db.execute(
+        "CREATE QUERY both AS "
+        "SELECT COUNT(*) AS n FROM (SELECT k FROM s UNION ALL SELECT k FROM r) [RANGE MIN 3, MAX 8]"
+    )
+    push(db, 5)
+    push(db, 9, stream="r")
+    assert told(db, "ALTER QUERY both SET (WINDOW 4)") == "the window of r and s is 4 for rows from 10 on"
+
+
+def test_windows_whose_size_may_change_share_no_nested_state(db: hr.Database) -> None:
+    grouped = "SELECT k, COUNT(*) AS n FROM s [RANGE {}] GROUP BY k"
+    sizes = ("MIN 3, MAX 10", "MIN 3, MAX 9", "10")
+    names = ("first", "second", "third")
+    texts = (
+        f"CREATE QUERY {name} AS {grouped.format(size)}" for name, size in zip(names, sizes, strict=True)
+    )
+    db.execute("; ".join(texts))
+    push(db, *range(10))
+    db.execute("ALTER QUERY first SET (WINDOW 3)")
+    push(db, *range(10, 40))
+    assert [counts(db, name, 30) for name in names] == [[3], [9], [10]]

@@ -248,3 +248,16 @@ def test_windows_whose_size_may_change_share_no_nested_state(db: hr.Database) ->
     db.execute("ALTER QUERY first SET (WINDOW 3)")
     push(db, *range(10, 40))
     assert [counts(db, name, 30) for name in names] == [[3], [9], [10]]
+
+
+def test_rows_of_one_slide_are_not_added_up_that_leave_at_different_ones(db: hr.Database) -> None:
+    grouped = "SELECT k, COUNT(*) AS n FROM s [RANGE {} SLIDE 4] GROUP BY k"
+    db.execute(
+        f"CREATE QUERY one AS {grouped.format('MIN 4, MAX 12')};CREATE QUERY other AS {grouped.format('8')}"
+    )
+    push(db, *range(10))
+    db.execute("ALTER QUERY one SET (WINDOW 5)")
+    push(db, 8, 9, *range(10, 40))
+    # At 19 the rows from 15 on, since 19 < 15 + 5, and those of before 10 that have 12 to go.
+    assert counts(db, "one", 19, 27) == [9, 5]
+    assert counts(db, "other", 19, 27) == [8, 8]

@@ -18,7 +18,6 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.system_streams import system_stream
-from headrace.algebra.tunings.tunings import Tuning
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.inputs.inputs import TemporaryFolders, stream_folder, system_feed
 from headrace.engine.inputs.times import instant_of
@@ -46,7 +45,7 @@ from headrace.runtime.driver.beside.catch_up import Ahead
 from headrace.runtime.driver.beside.starting_at import AnswerStart, begin_anew, join
 from headrace.runtime.driver.change.refresh import Refreshed
 from headrace.runtime.driver.change.replace import Replacement
-from headrace.runtime.driver.change.wanted import Settle, Wanted
+from headrace.runtime.driver.change.wanted import Settle, Tune, Wanted
 from headrace.runtime.driver.change.warm import derivation
 from headrace.runtime.driver.endless.live import Asked, LiveRun
 from headrace.runtime.driver.endless.retries import run_to_end
@@ -394,10 +393,10 @@ class Execution:
         assert self._live is not None
         return self._live.reoptimize(query)
 
-    def tune(self, sizes: Mapping[Tuning, int]) -> None:
+    def tune(self, change: Tune) -> None:
         """Give windows within bounds another size; see `LiveRun.tune`."""
         assert self._live is not None
-        self._live.tune(sizes)
+        self._live.tune(change)
 
     def rename(self, defined: Definitions, query: Query, name: str) -> None:
         """Give a query another name; returns when that is committed.

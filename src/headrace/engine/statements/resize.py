@@ -13,6 +13,7 @@ from headrace.errors import LanguageError, Position
 from headrace.language.lengths import check_duration
 from headrace.language.statements.catalog import SetWindow
 from headrace.language.syntax import Name
+from headrace.runtime.driver.change.wanted import Tune
 from headrace.suggestions import did_you_mean
 from headrace.time import BEGINNING, INFINITY, Duration, TimeDomain, format_length
 
@@ -46,7 +47,8 @@ def resized(core: Core, statement: SetWindow) -> str:
         changed = [tuning for tuning in windows if size_of(tuning, known) != size]
         _check_going_on(core, changed, statement.position)
         if changed:
-            core.execution.tune(dict.fromkeys(changed, size))
+            users = {tuning: [one.id for one in _users(core, tuning)] for tuning in changed}
+            core.execution.tune(Tune(dict.fromkeys(changed, size), users))
         return "\n".join(_told(core, query, windows, changed))
 
 
@@ -110,7 +112,7 @@ def _check_going_on(core: Core, windows: Iterable[Tuning], position: Position) -
 
 
 def _told(core: Core, query: Query, windows: list[Tuning], changed: list[Tuning]) -> Iterable[str]:
-    domain, defined = query.plan.domain, core.definitions.queries
+    domain = query.plan.domain
     known = core.started.run.reading.queries.tunings
     for tuning in windows:
         size = format_length(size_of(tuning, known), domain)
@@ -119,14 +121,15 @@ def _told(core: Core, query: Query, windows: list[Tuning], changed: list[Tuning]
             continue
         since = known[tuning].steps[-1].begin
         rows = "all rows" if since == BEGINNING else f"rows from {instant_text(since, domain)} on"
-        others = [
-            one.query.name
-            for name, one in defined.items()
-            if name != query.id and tuning in tunings_in(one.plan)
-        ]
+        others = [one.name for one in _users(core, tuning) if one is not query]
         yield f"the window of {_of(tuning)} is {size} for {rows}" + (
             f"; so it is in {', '.join(others)}, with the same bounds" if others else ""
         )
+
+
+def _users(core: Core, tuning: Tuning) -> list[Query]:
+    """The queries that have windows, paused ones included."""
+    return [one.query for one in core.definitions.queries.values() if tuning in tunings_in(one.plan)]
 
 
 def _of(tuning: Tuning) -> str:

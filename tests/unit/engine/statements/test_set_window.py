@@ -261,3 +261,10 @@ def test_rows_of_one_slide_are_not_added_up_that_leave_at_different_ones(db: hr.
     # At 19 the rows from 15 on, since 19 < 15 + 5, and those of before 10 that have 12 to go.
     assert counts(db, "one", 19, 27) == [9, 5]
     assert counts(db, "other", 19, 27) == [8, 8]
+
+
+def test_a_paused_query_has_the_size_that_its_windows_get_meanwhile(db: hr.Database) -> None:
+    db.execute(f"CREATE QUERY other AS {COUNTED}; ALTER QUERY other PAUSE")
+    push(db, 1, 2)
+    db.execute("ALTER QUERY q SET (WINDOW 3); DROP QUERY q; ALTER QUERY other RESUME")
+    assert db.status.query("other").windows[0].size == 3

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headrace.algebra.tunings.steps import with_step
-from headrace.algebra.tunings.tunings import Tuned, tunings_in
+from headrace.algebra.tunings.tunings import Tuned
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.wanted import Tune
 from headrace.runtime.journal.records import StreamPoint
@@ -31,9 +31,7 @@ def tuned(present: Present, change: Tune) -> Turn:
         known = found.get(tuning)
         begin = _next_instant(map(present.point, tuning.streams))
         steps = with_step(() if known is None else known.steps, begin, size)
-        paused = () if known is None else (name for name in known.queries if name in queries.paused)
-        users = (name for name, plan in queries.plans.items() if tuning in tunings_in(plan))
-        found[tuning] = Tuned(steps, tuple(dict.fromkeys((*users, *paused))))
+        found[tuning] = Tuned(steps, tuple(change.queries[tuning]))
     return present.turn(queries.with_tunings(found))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headrace.algebra.nodes import Plan
@@ -106,9 +106,12 @@ class Tune:
 
     Attributes:
         sizes: by what says which size windows have (instants).
+        queries: the identities of those that have the windows, paused ones included, whose plans a run does
+            not know.
     """
 
     sizes: Mapping[Tuning, int]
+    queries: Mapping[Tuning, Sequence[str]]
 
 
 @dataclass(frozen=True)

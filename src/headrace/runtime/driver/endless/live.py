@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.system_streams import system_stream
-from headrace.algebra.tunings.tunings import Tuning
 from headrace.errors import EndedError, HeadraceError, UserError, as_ours, told
 from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
 from headrace.runtime.driver.beside.refill import refill_of, refilled
@@ -252,9 +251,9 @@ class LiveRun:
         """Give a query another name; returns when that is committed. See `Rename`."""
         self._between_epochs(lambda: self._run.change(Rename(query, name, description)))
 
-    def tune(self, sizes: Mapping[Tuning, int]) -> None:
-        """Give windows within bounds another size; returns when that is committed. See `Tune`."""
-        self._between_epochs(lambda: self._run.change(Tune(sizes)))
+    def tune(self, change: Tune) -> None:
+        """Give windows within bounds another size; returns when that is committed."""
+        self._between_epochs(lambda: self._run.change(change))
 
     def replacement_of(
         self, query: str, plan: Plan, streams: Streams, *, alike: bool, waits: bool

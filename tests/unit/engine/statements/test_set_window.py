@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -268,3 +269,20 @@ def test_a_paused_query_has_the_size_that_its_windows_get_meanwhile(db: hr.Datab
     push(db, 1, 2)
     db.execute("ALTER QUERY q SET (WINDOW 3); DROP QUERY q; ALTER QUERY other RESUME")
     assert db.status.query("other").windows[0].size == 3
+
+
+def test_a_size_counts_when_it_was_told(tmp_path: Path) -> None:
+    def killed(name: str) -> int:
+        """The size in a store as a process leaves it that is killed now."""
+        shutil.copytree(tmp_path / "store", tmp_path / name, ignore=shutil.ignore_patterns("lock"))
+        with database(tmp_path / name) as other:
+            other.start()
+            return other.status.query("q").windows[0].size
+
+    with database(tmp_path / "store") as db:
+        db.execute(f"{STREAMS}CREATE QUERY q AS {COUNTED}")
+        db.start()
+        push(db, *range(10))
+        assert killed("before") == 8
+        db.execute("ALTER QUERY q SET (WINDOW 3)")
+        assert killed("after") == 3

@@ -71,7 +71,7 @@ QUERIES: Mapping[str, tuple[str, tuple[Key, ...], Answer]] = {
         (S,),
         _grouped,
     ),
-    "distinct": (f"SELECT DISTINCT k FROM s {WINDOW}", (S,), lambda at: Counter({(row.k,) for row in at[S]})),
+    "kinds": (f"SELECT DISTINCT k FROM s {WINDOW}", (S,), lambda at: Counter({(row.k,) for row in at[S]})),
     "chosen": (
         f"SELECT v FROM s {WINDOW} WHERE v > 1",
         (S,),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,9 +37,11 @@ Row = tuple[str, int, int, int]
 
 
 @pytest.mark.parametrize("level", ["", "CONSISTENCY MIDDLE "])
-@examples(10, 60)
+@pytest.mark.parametrize("retain", ["", "RETAIN 6", "RETAIN ALL"])
+@examples(5, 60)
 @given(ROWS, ROWS, st.lists(st.sampled_from(TEXTS), min_size=1, max_size=4, unique=True))
 def test_a_late_query_is_exact_from_where_it_says(
+    retain: str,
     level: str,
     before: list[tuple[str, int, int, int]],
     after: list[tuple[str, int, int, int]],
@@ -45,25 +49,39 @@ def test_a_late_query_is_exact_from_where_it_says(
 ) -> None:
     with hr.connect(runner="inline") as db:
         db.execute(STREAMS)
+        if retain:
+            db.execute(f"ALTER STREAM s {retain}; ALTER STREAM t {retain}")
         for number, text in enumerate(texts):
             db.execute(f"CREATE QUERY early_{number} {level}AS {text}")
         db.query("SELECT w FROM t", name="other")
         db.start()
         ts = pushed(db, before, 0)
+        now = max(db[f"early_{number}"].heartbeat for number in range(len(texts)))
         for number, text in enumerate(texts):
+            told = explained(db, f"late_{number} {level}AS {text}")
             db.execute(f"CREATE QUERY late_{number} {level}AS {text}")
+            gaps = db[f"late_{number}"].gaps().to_pylist()
+            assert told == [gap["exact_from"] for gap in gaps]
         ts = pushed(db, after, ts)
         for stream in "st":
             db.push(stream, {"k": 0, "v" if stream == "s" else "w": 0, "ts": ts + 30})
         for number in range(len(texts)):
             early, late = db[f"early_{number}"], db[f"late_{number}"]
             gaps = late.gaps().to_pylist()
-            exact = 0 if not gaps else gaps[-1]["exact_from"]
-            assert len(gaps) <= 1
+            exact = now if not gaps else gaps[-1]["exact_from"]
+            assert len(gaps) <= (retain != "RETAIN ALL")
             if exact is NEVER:
                 continue
             for instant in range(exact, ts + 20):
                 assert rows_at(late, instant) == rows_at(early, instant), (late, instant, gaps)
+
+
+def explained(db: hr.Database, made: str) -> list[int | None]:
+    """From when on EXPLAIN says that a query is exact: an instant, None for never, or nothing."""
+    text = str(db.execute(f"EXPLAIN CREATE QUERY {made}")[0])
+    if "it will lack rows from before" in text:
+        return [None]
+    return [int(found) for found in re.findall(r"it is exact from (\d+) on", text)]
 
 
 def pushed(db: hr.Database, rows: list[Row], ts: int) -> int:

@@ -29,8 +29,9 @@ from headrace.history import canonical, equivalent
 from headrace.lowering.identity import identity
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
+from headrace.runtime.driver.beside.joining import brought, join
 from headrace.runtime.driver.beside.refill import refill_of
-from headrace.runtime.driver.beside.starting_at import AnswerStart, CatchUp, brought, join
+from headrace.runtime.driver.beside.starting_at import AnswerStart, CatchUp
 from headrace.runtime.driver.change.wanted import JoinRun, Redefine, Replace, Wanted
 from headrace.runtime.driver.change.warm import derivation
 from headrace.runtime.driver.epoch.run import Run

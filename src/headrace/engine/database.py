@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import nullcontext
 from datetime import datetime, timedelta
 from itertools import groupby
 from pathlib import Path
@@ -35,7 +34,7 @@ from headrace.engine.shown.summary import Summary
 from headrace.engine.statements.refresh import refresh
 from headrace.engine.statements.restore import make
 from headrace.engine.statements.show import listing
-from headrace.engine.statements.statements import carry_out, move_of, register, register_text
+from headrace.engine.statements.statements import as_one, carry_out, move_of, register, register_text
 from headrace.engine.why.why import Why
 from headrace.errors import DeadLetterWarning, LanguageError, UserError, warn
 from headrace.expressions.user import UserAggregate, UserFunction
@@ -205,7 +204,7 @@ class Database(UserCode):
         valued = with_values(text, parameters)
         with valued.positions():
             for move, statements in groupby(self._core.statements(valued.text), move_of):
-                with nullcontext() if move is None else self._core.together():
+                with as_one(self._core, move):
                     for statement in statements:
                         result = carry_out(self._core, statement, base or Path.cwd(), policy or self._policy)
                         if result is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from concurrent.futures import Future
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -19,7 +18,7 @@ from headrace.engine.inputs.inputs import Input
 from headrace.engine.inputs.signatures import Signature
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
-from headrace.engine.statements.statements import carry_out, move_of
+from headrace.engine.statements.statements import as_one, carry_out, move_of
 from headrace.errors import UserError
 from headrace.language.named_values import ParameterValue, with_values
 from headrace.language.statements.catalog import CatalogKind
@@ -80,7 +79,7 @@ class Served:
         valued = with_values(text, parameters)
         with valued.positions():
             for move, statements in groupby(self._core.statements(valued.text), move_of):
-                with nullcontext() if move is None else self._core.together():
+                with as_one(self._core, move):
                     for one in statements:
                         check_wanted()
                         results.append(carry_out(self._core, one, base, policy))

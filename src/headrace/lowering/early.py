@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.algebra.horizon import Horizon
-from headrace.algebra.nodes import Early, Plan, inputs_of, with_inputs
+from headrace.algebra.nodes import Clip, Early, Plan, inputs_of, with_inputs
 from headrace.lowering.constants import Chosen, constants_as_data
 from headrace.lowering.leaving_out import without_nodes
 from headrace.lowering.memory import remembering_all
@@ -49,6 +49,16 @@ def at_horizon(plan: Plan, horizon: Horizon | None) -> Plan:
         horizon: up to where it speaks; None for its heartbeat.
     """
     return strong(plan) if horizon is None else early(strong(plan), horizon)
+
+
+def said_from_on(carried: Plan, begin: int) -> Plan:
+    """The plan that says nothing of instants below another one: what is final is not said again.
+
+    Args:
+        carried: what a query is carried out as, at any level of consistency.
+        begin: that instant.
+    """
+    return at_horizon(Clip(strong(carried), begin=begin), horizon_of(carried))
 
 
 def alone(plan: Plan) -> tuple[Plan, tuple[Chosen, ...]]:

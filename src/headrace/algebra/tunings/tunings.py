@@ -75,9 +75,15 @@ def size_of(tuning: Tuning, tunings: Tunings) -> int:
     return tuning.largest if known is None else value_at(tuning.largest, known.steps, INFINITY)
 
 
-def sized(tunings: Tunings, query: str, plan: Plan) -> dict[Tuning, Tuned]:
-    """Those of some tunings that windows of a query have, with the query as who has them."""
-    return {one: replace(tunings[one], queries=(query,)) for one in tunings_in(plan) if one in tunings}
+def sized(tunings: Tunings, plans: Mapping[str, Plan]) -> dict[Tuning, Tuned]:
+    """Those of some tunings that windows of queries have, with these as who has them."""
+    found: dict[Tuning, Tuned] = {}
+    for name, plan in plans.items():
+        for tuning in tunings_in(plan):
+            if tuning in tunings:
+                users = found[tuning].queries if tuning in found else ()
+                found[tuning] = Tuned(tunings[tuning].steps, (*users, name))
+    return found
 
 
 def used(

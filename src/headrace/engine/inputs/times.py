@@ -138,11 +138,13 @@ def start_of(clause: StartClause, domain: TimeDomain) -> AnswerStart:
     Raises:
         LanguageError: the instant or the length is not of that kind.
     """
+    if clause.now:
+        return AnswerStart(now=True)
     if clause.back is not None:
         check_duration(clause.back, domain, "FROM -", clause.position)
-        return AnswerStart(back=clause.back.length)
+        return AnswerStart(back=clause.back.length, letters=clause.letters)
     if clause.at is None:
-        return AnswerStart()
+        return AnswerStart(letters=clause.letters)
     if isinstance(clause.at, int) and domain is TimeDomain.TIMESTAMP:
         raise LanguageError(
             f"{clause.at} is not an instant of streams that are timed by a TIMESTAMP",
@@ -150,7 +152,7 @@ def start_of(clause: StartClause, domain: TimeDomain) -> AnswerStart:
             hint="write STARTING AT '2024-01-01T00:00:00Z'",
         )
     try:
-        return AnswerStart(instant_of(clause.at, domain))
+        return AnswerStart(instant_of(clause.at, domain), letters=clause.letters)
     except UserError as error:
         raise LanguageError(error.message, position=clause.position, hint=error.hint) from None
 

@@ -139,7 +139,7 @@ class Query(Readable):
         start = self.warm_start
         if start is None:
             return name, columns, f"{answer}{self._lacking()}"
-        if self.start is not None:
+        if self.start is not None and not self.start.now:
             return name, columns, f"{answer}; {self._exact_from(start.answers_from)}"
         answers_from = format_instant(start.answers_from, self.domain)
         return name, columns, f"{answer}; over the rows since epoch {start.since}, from {answers_from} on"

@@ -378,11 +378,11 @@ class Core:
             self._promised.discard(made)
 
     def drafted(self, made: CreateQuery, known: Query | None, policy: Policy) -> tuple[Query, Plan, Compiled]:
-        """The query of a CREATE OR REPLACE QUERY, its plan at its level, and what its text means.
+        """The query of a CREATE [OR REPLACE] QUERY, its plan at its level, and what its text means.
 
         Args:
             made: the statement.
-            known: the query that it is to replace, which is decided alike if it is the same.
+            known: the query that it is to replace, which is decided alike if it is the same; None without.
             policy: what it may reach.
 
         Raises:
@@ -397,13 +397,14 @@ class Core:
             chosen = holds_in(choices) or self._holds(found.optimized, made.heartbeats, {})
             choices = choices_of(found.decisions, chosen)
         name = made.name.text if known is None else known.name
-        identity = id_of(name, 0) if known is None else known.id
+        identity = id_of(name, self.definitions.made + 1) if known is None else known.id
+        since = None if made.start is None else start_of(made.start, found.plan.domain)
         query = Query(
-            self, identity, name, found.plan, found.notes, choices, place_of(made.query),
-            heartbeats=made.heartbeats, is_stream=found.is_stream,
+            self, identity, name, found.plan, found.notes, choices, place_of(made.query), made.warm,
+            made.heartbeats, since, is_stream=found.is_stream,
         )  # fmt: skip
         inputs = self.definitions.inputs
-        return query, at_level(found.optimized, made.consistency, inputs, warm=False, new=not same), found
+        return query, at_level(found.optimized, made.consistency, inputs, warm=made.warm, new=not same), found
 
     def sinks_of(self, query: str) -> tuple[str, ...]:
         """The names of the sinks that are attached to a query."""
@@ -505,12 +506,20 @@ class Core:
         return None if sink is None or execution is None else execution.drop_sink(sink.attachment)
 
     @contextmanager
-    def together(self) -> Iterator[None]:
-        """Let queries that come and go within it do so by one change of a run that is going on, at its end.
+    def together(self, *, come: bool) -> Iterator[None]:
+        """Let queries that come or go within it do so by one change of a run that is going on, at its end.
+
+        Where rows of streams are kept, each query that comes is brought to the present over these by itself.
+
+        Args:
+            come: whether they come.
 
         Raises:
             UserError: the change cannot take effect; none of it has then.
         """
+        if come and any(one.stream.retain is not None for one in self.definitions.inputs.values()):
+            yield
+            return
         gone: set[str] = set()
         try:
             with self.lock:
@@ -851,8 +860,13 @@ class Core:
         )
 
     def warm_start(self, query: Query) -> WarmStart | None:
-        """How a query began, if it took over the state of another one."""
-        return None if self.execution is None else self.execution.run.reading.queries.warm.get(query.id)
+        """How a query began, if its operators began before it or after it, or it was to answer since when."""
+        if self.execution is None:
+            return None
+        queries = self.execution.run.reading.queries
+        found = queries.warm.get(query.id)
+        began = found is not None and found.since == queries.start_of(query.id)
+        return None if began and query.start is None else found
 
     def gaps(self, query: Query) -> tuple[Gap, ...]:
         """The instants about which a query says nothing; see `Query.gaps`."""

@@ -42,7 +42,8 @@ from headrace.runtime.delivery.clients import Clients
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment, Reached
 from headrace.runtime.delivery.deliveries import Deliveries
 from headrace.runtime.driver.beside.catch_up import Ahead
-from headrace.runtime.driver.beside.starting_at import AnswerStart, begin_anew, join
+from headrace.runtime.driver.beside.joining import Beginning, Starts, join, keeps_rows
+from headrace.runtime.driver.beside.starting_at import AnswerStart
 from headrace.runtime.driver.change.refresh import Refreshed
 from headrace.runtime.driver.change.replace import Replacement
 from headrace.runtime.driver.change.wanted import Settle, Tune, Wanted
@@ -176,35 +177,21 @@ class Execution:
 
     def _go_on(self, journal: Journal, description: Description, *, adapt: bool) -> None:
         """Take up the run of a durable store at its last commit, and bring what is new to the present."""
-        past = _past(self._defined)
-        self._changes = self.run.resume(journal, description, adapt=adapt, past=past)
-        new = {name: start for name, start in past.items() if name in self._changes.added}
-        new |= _resumed(self._defined, self.run)
         defined = self._defined
-        wanted = self._wanted(defined, description)
+        past = {**_filled(defined, defined.answered), **_past(defined)}
+        self._changes = self.run.resume(journal, description, adapt=adapt, past=past)
+        starts = {name: start for name, start in past.items() if name in self._changes.added}
+        if not self.run.totals.epochs:
+            starts = {name: start for name, start in starts.items() if start is not None}
         # Those whose input was kept while they were paused join over it.
-        anew = [name for name in self._changes.anew if name not in new]
-        if anew:
-            self._begin_anew(anew, wanted, new)
-        join(self.run, new, wanted)
+        kept = _resumed(defined, self.run)
+        anew = [name for name in self._changes.anew if name not in kept]
+        join(self.run, {**dict.fromkeys(anew), **starts, **kept}, self._wanted(defined, description))
+        self._say_what_lacks(anew)
         self._sweep_streams()
 
-    def _begin_anew(self, names: Sequence[str], wanted: Wanted, later: Collection[str]) -> None:
-        """Let queries go on without their state, and say what they lack.
-
-        Args:
-            names: theirs.
-            wanted: what the run is to be.
-            later: queries that join after them.
-        """
-        assert wanted.description is not None
-        plans = {name: plan for name, plan in wanted.plans.items() if name not in later}
-        described = wanted.description.without(later)
-        begin_anew(
-            self.run,
-            names,
-            replace(wanted, plans=plans, description=described, to_pause={*wanted.to_pause, *later}),
-        )
+    def _say_what_lacks(self, names: Sequence[str]) -> None:
+        """Warn of queries whose state was of no use, and say what they lack."""
         for name in names:
             gaps = self.run.reading.queries.gaps.get(name, ())
             domain = self._defined.answered[name].domain
@@ -327,14 +314,16 @@ class Execution:
         another = self._another(defined)
         known = {name: query.plan for name, query in self._defined.answered.items()}
         goes_on = {*known, *self.run.reading.queries.paused}
-        new = ((name, query) for name, query in defined.answered.items() if name not in goes_on)
-        past = {name: start for name, start in _past(defined).items() if name not in goes_on}
+        new = {name: query for name, query in defined.answered.items() if name not in goes_on}
+        starts: Starts = {name: start for name, start in _past(defined).items() if name in new}
+        starts = starts or _resumed(defined, self.run) or dict.fromkeys(_going_on(defined, self.run))
+        if another is not None or len(new) == 1:
+            starts = starts or ({another: None} if another is not None else _filled(defined, new))
         return Asked(
             self._wanted(defined, description),
             lambda name: self._feed(name, defined),
-            {name: derivation(query.plan, known) for name, query in new if query.warm},
-            past | _resumed(defined, self.run),
-            _going_on(defined, self.run),
+            {name: derivation(query.plan, known) for name, query in new.items() if query.warm},
+            starts if len(starts) == 1 else {},
             defined.keeping_input,
             another,
             another if another is not None and self._goes_on(defined.answered[another]) else None,
@@ -429,6 +418,19 @@ class Execution:
         assert self._live is not None
         alike, waits = self._goes_on(query), query.heartbeats is not Heartbeats.OPERATOR
         return self._live.replacement_of(query.id, plan, self._defined.streams, alike=alike, waits=waits)
+
+    def beginning_of(self, query: Query, defined: Definitions) -> Beginning:
+        """What would become of a query that is created now.
+
+        Args:
+            query: the query.
+            defined: all queries with it, and all streams.
+
+        Raises:
+            UserError: it could not begin so, or the run has ended.
+        """
+        assert self._live is not None
+        return self._live.beginning_of(query.id, self._change_to(defined))
 
     def refresh(self, relation: str, again: ReadAgain | None = None) -> Refreshed:
         """Read a relation again; see `LiveRun.refresh`."""
@@ -805,6 +807,16 @@ def _declared(stream: Incoming) -> tuple[Schema, Timing, int | None, Retain | No
 def _past(defined: Definitions) -> dict[str, AnswerStart]:
     """The queries that answer from the past on where others go on already, and since when."""
     return {name: query.start for name, query in defined.answered.items() if query.start is not None}
+
+
+def _filled(defined: Definitions, new: Collection[str]) -> dict[str, None]:
+    """Those of some queries that begin with what is kept of the rows from before them."""
+    known = ((name, defined.answered[name]) for name in new)
+    return {
+        name: None
+        for name, query in known
+        if query.start is None and not query.warm and keeps_rows(query.plan, defined.streams)
+    }
 
 
 def _resumed(defined: Definitions, run: Run) -> dict[str, AnswerStart]:

@@ -24,7 +24,7 @@ from headrace.runtime.driver.change.replace import Replacement
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.definition import key_of as key_of_definition
 from headrace.runtime.results.instants import form_of
-from headrace.time import BEGINNING, INFINITY, format_instant
+from headrace.time import BEGINNING, INFINITY, MIN_INSTANT, format_instant
 
 _SHOWN: Final = 200
 """So many characters of what an operator does are shown."""
@@ -103,7 +103,7 @@ def replaced(core: Core, made: CreateQuery, policy: Policy) -> Query | None:
 
 
 def replacement_text(core: Core, made: CreateQuery, policy: Policy) -> str:
-    """What CREATE OR REPLACE QUERY would do, which is not done.
+    """What CREATE [OR REPLACE] QUERY would do, which is not done.
 
     Args:
         core: the database.
@@ -115,10 +115,10 @@ def replacement_text(core: Core, made: CreateQuery, policy: Policy) -> str:
     """
     policy.check_change("EXPLAIN REPLACE", made.position)
     with core.lock:
-        draft = _drafted(core, made, policy)
+        draft = _drafted(core, made, policy) if made.replaces else None
         if draft is None:
-            core.compiled(made.query, policy)
-            return f"there is no query {made.name.text}; it is created"
+            first = (f"there is no query {made.name.text}; it is created",) if made.replaces else ()
+            return "\n".join((*first, *_beginning(core, made, policy)))
         if _is_same(core, draft):
             return f"{draft.known.name} is the same query; nothing changes"
         _check(core, draft, made)
@@ -130,6 +130,33 @@ def replacement_text(core: Core, made: CreateQuery, policy: Policy) -> str:
             return f"{draft.known.name} has failed; the new query starts anew, as one that is created"
         found = core.execution.replacement_of(draft.query, draft.plan)
     return "\n".join(_lines(draft, found))
+
+
+def _beginning(core: Core, made: CreateQuery, policy: Policy) -> Iterator[str]:
+    """What becomes of a query that is created."""
+    core.make_waiting()
+    query, plan, found = core.drafted(made, None, policy)
+    defined = core.definitions.with_query(query, plan, found.streams, made.position)
+    if core.execution is None or not core.running:
+        yield "it is answered from the next run on"
+        return
+    begins, domain = core.execution.beginning_of(query, defined), query.domain
+    if begins.at == begins.exact == BEGINNING:
+        yield "it is there before the first row"
+        return
+    lacks = begins.at < begins.exact
+    if begins.warm:
+        yield "it takes over the state of queries that run"
+    elif begins.rows is not None:
+        kept = "1 row that is kept" if begins.rows == 1 else f"{begins.rows:,} rows that are kept"
+        yield f"it is first brought to the present over {kept}"
+    since = f"from {format_instant(begins.at, domain)} on" if begins.at > MIN_INSTANT else "at once"
+    empty = lacks and begins.rows is None and not begins.warm
+    yield f"it answers {since}{', over the rows that come from then on' if empty else ''}"
+    if begins.exact == INFINITY:
+        yield "it will lack rows from before, to which its windows reach back"
+    elif lacks:
+        yield f"it is exact from {format_instant(begins.exact, domain)} on"
 
 
 def _drafted(core: Core, made: CreateQuery, policy: Policy) -> _Draft | None:
@@ -203,17 +230,19 @@ def _lines(draft: _Draft, found: Replacement) -> Iterator[str]:
     at, until = (format_instant(instant, domain) for instant in (found.at, found.until))
     if draft.unlike is not None:
         yield f"{name} then has {draft.unlike}: its answer and subscriptions to it end"
-    elif found.until > BEGINNING:
+    elif found.until > MIN_INSTANT:
         yield f"the old answer holds below {until}"
-    if found.at > BEGINNING:
+    if found.at > MIN_INSTANT:
         yield f"the new answer holds from {at} on"
-    if draft.unlike is None and BEGINNING < found.until < found.at:
+    if draft.unlike is None and MIN_INSTANT < found.until < found.at:
         yield f"nothing is said about the instants from {until} to before {at}"
     if found.filled:
         yield "it is brought to the present over the rows that are kept, and takes over once it is there"
         return
     if found.inherits:
         yield "it takes over at once, with what both have in common"
+    elif found.reason is None and found.at <= MIN_INSTANT:
+        yield "it takes over at once, since no rows have come"
     elif found.reason is None:
         yield f"until the heartbeat is at {at} both run"
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from enum import Enum
 from pathlib import Path
@@ -49,7 +50,6 @@ from headrace.language.statements.catalog import (
 )
 from headrace.language.statements.sinks import CreateSink, DropSink
 from headrace.language.statements.statements import (
-    STRONG,
     AskWhy,
     Conditional,
     CreateQuery,
@@ -201,6 +201,11 @@ class CombinedChange(Enum):
     GOES = "a query is dropped"
 
 
+def as_one(core: Core, move: CombinedChange | None) -> AbstractContextManager[None]:
+    """Within it, what several statements do in a row is one change; nothing where each acts alone."""
+    return nullcontext() if move is None else core.together(come=move is CombinedChange.COMES)
+
+
 def move_of(statement: Statement | Piece) -> CombinedChange | None:
     """What a statement does by one change with those like it beside it, or None where it acts alone."""
     match statement:
@@ -232,31 +237,11 @@ def register(core: Core, name: str, made: CreateQuery, policy: Policy) -> Query:
     def given(name: str) -> Definition:
         return definition_of(made, Path(), policy, defaults)
 
-    is_early = made.start is not None and not made.consistency.is_strong
-    if is_early and not core.is_making and not core.is_stored(given(name)):
-        return _register_from_before(core, made, policy)
     return core.register(
         name, made.query, made.position, policy,
         warm=made.warm, heartbeats=made.heartbeats, consistency=made.consistency, start=made.start,
         given=given,
     )  # fmt: skip
-
-
-def _register_from_before(core: Core, made: CreateQuery, policy: Policy) -> Query:
-    """Take in a query that answers over rows from before it, and does not wait.
-
-    What was kept is read as a query at STRONG reads it; then that one's level changes.
-    """
-    core.drafted(made, None, policy)  # refuses a level that its streams do not allow
-    query = register(core, made.name.text, replace(made, consistency=STRONG), policy)
-    try:
-        with core.lock:
-            core.change(core.definitions.with_level(query, made.consistency))
-    except UserError:
-        # Or a statement that is refused would leave a query behind, at a level that nobody asked for.
-        core.drop(CatalogKind.QUERY, query.name, None)
-        raise
-    return query
 
 
 def register_text(core: Core, name: str | None, made: Select | Piece, policy: Policy) -> Query:

@@ -243,7 +243,7 @@ def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
             "leave one of them out: an answer that does not wait has operators that do not",
         )
     start = parse_start(cursor)
-    if start is not None and (cursor.at("HEARTBEATS") or cursor.at("WARM")):
+    if start is not None and (cursor.at("WARM") or (cursor.at("HEARTBEATS") and not start.now)):
         raise LanguageError(
             "a query that answers over rows from before it has no HEARTBEATS or WARM",
             position=start.position,
@@ -342,9 +342,10 @@ def _explain(
 ) -> Explain | ExplainAnalyze | ExplainCost | ExplainShared | ExplainReplace:
     if cursor.accept("REPLACE"):
         return ExplainReplace(replace(_create_query(cursor, position), replaces=True), position)
-    if cursor.at("CREATE", "OR", "REPLACE", "QUERY"):
-        cursor.accept("CREATE", "OR", "REPLACE", "QUERY")
+    if cursor.accept("CREATE", "OR", "REPLACE", "QUERY"):
         return ExplainReplace(replace(_create_query(cursor, position), replaces=True), position)
+    if cursor.accept("CREATE", "QUERY"):
+        return ExplainReplace(_create_query(cursor, position), position)
     if cursor.accept("ANALYZE"):
         is_text = cursor.word() in _QUERIES
         return ExplainAnalyze(parse_query(cursor) if is_text else cursor.name("the query's name"), position)

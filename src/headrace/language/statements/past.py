@@ -29,19 +29,31 @@ class RetainClause:
 
 @dataclass(frozen=True)
 class StartClause:
-    """`STARTING AT instant | FROM -duration | FROM BEGINNING`: since when a query that is added answers.
+    """Since when a query that is added answers.
+
+    `{STARTING AT instant | FROM -duration | FROM BEGINNING} [WITH DEAD LETTERS] | STARTING NOW`.
 
     Attributes:
         at: the instant, as it is written: a text or a number; None where another is meant.
         back: how long before the streams' heartbeat; None where an instant is given, or the beginning meant.
         position: where the clause begins.
+        now: whether it answers from now on, over the rows that come from then on alone.
+        letters: whether it has the rows as well that were too late for the streams, as far as they are kept.
     """
 
     at: str | int | None
     back: Duration | None
     position: Position
+    now: bool = False
+    letters: bool = False
 
     def __str__(self) -> str:
+        return f"{self._since}{' WITH DEAD LETTERS' if self.letters else ''}"
+
+    @property
+    def _since(self) -> str:
+        if self.now:
+            return "STARTING NOW"
         if self.back is not None:
             return f"FROM -{self.back}"
         match self.at:

@@ -255,12 +255,12 @@ class ExplainCost:
 
 @dataclass(frozen=True)
 class ExplainReplace:
-    """`EXPLAIN REPLACE name AS query`, or `EXPLAIN CREATE OR REPLACE QUERY name ... AS query`.
+    """`EXPLAIN REPLACE name AS query`, or `EXPLAIN CREATE [OR REPLACE] QUERY name ... AS query`.
 
-    It says what the replacement would do, and does nothing.
+    It says what the statement would do, and does nothing.
 
     Attributes:
-        made: the CREATE OR REPLACE QUERY.
+        made: the statement.
         position: where the statement starts.
     """
 

@@ -152,19 +152,12 @@ def test_rows_are_let_go_of_again_after_it(tmp_path: Path) -> None:
         assert db.rows("bid").num_rows < 8
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ("ALTER STREAM bid RETAIN 1", "depend on rows of bid that are no longer kept"),
-        ("ALTER QUERY counted SET CONSISTENCY MIDDLE", "its answer is not only what is final"),
-    ],
-)
-def test_what_it_needs_is_said(tmp_path: Path, change: str, reason: str) -> None:
+def test_what_it_needs_is_said(tmp_path: Path) -> None:
     with begun(tmp_path) as db:
-        db.execute(change)
+        db.execute("ALTER STREAM bid RETAIN 1")
         for ts in range(15, 32):
             db.push("bid", {"item": 1, "price": 4, "ts": ts})
-        with pytest.raises(UserError, match=reason):
+        with pytest.raises(UserError, match="depend on rows of bid that are no longer kept"):
             db.execute("ALTER QUERY counted PAUSE KEEPING INPUT")
         assert [query.name for query in db.status.queries] == ["counted"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from sqlglot.tokens import TokenType
@@ -13,7 +14,7 @@ from headrace.time import INFINITY, Duration
 
 _MOST_ROWS: Final = 10**15
 _RETAIN: Final = "write RETAIN 2 HOURS, RETAIN 10000000 ROWS or RETAIN ALL"
-_START: Final = "write STARTING AT '2024-01-01T00:00:00Z', FROM -2 HOURS or FROM BEGINNING"
+_START: Final = "write STARTING AT '2024-01-01T00:00:00Z', STARTING NOW, FROM -2 HOURS or FROM BEGINNING"
 
 
 def parse_retain(cursor: Cursor) -> RetainClause:
@@ -37,13 +38,27 @@ def parse_retain(cursor: Cursor) -> RetainClause:
 
 
 def parse_start(cursor: Cursor) -> StartClause | None:
-    """Read `STARTING AT instant`, `FROM -duration` or `FROM BEGINNING`; None where none of them comes next.
+    """Read `STARTING AT instant`, `STARTING NOW`, `FROM -duration` or `FROM BEGINNING`; None without any.
+
+    WITH DEAD LETTERS may follow where rows are read that came before.
 
     Raises:
         LanguageError: the clause is malformed.
     """
+    found = _since(cursor)
+    if found is None or found.now or not cursor.accept("WITH"):
+        return found
+    cursor.expect("DEAD", "after WITH")
+    cursor.expect("LETTERS", "after WITH DEAD")
+    return replace(found, letters=True)
+
+
+def _since(cursor: Cursor) -> StartClause | None:
+    """Since when a query answers; None where nothing says so."""
     position = cursor.position
     if cursor.accept("STARTING"):
+        if cursor.accept("NOW"):
+            return StartClause(None, None, position, now=True)
         cursor.expect("AT", "after STARTING")
         return StartClause(_instant(cursor), None, position)
     if not cursor.accept("FROM"):

@@ -6,7 +6,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from headrace.errors import as_ours
-from headrace.runtime.driver.beside.starting_at import CatchingUp, CatchUp, brought
+from headrace.runtime.driver.beside.joining import brought
+from headrace.runtime.driver.beside.starting_at import CatchingUp, CatchUp
 from headrace.runtime.driver.change.caught_up import Joining
 from headrace.runtime.driver.epoch.run import Run
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headrace.algebra.nodes import Clip, Plan
+from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import is_stateful, walk
 from headrace.errors import UserError
-from headrace.lowering.early import alone, answers_alike, horizon_of
-from headrace.lowering.memory import is_strong
+from headrace.lowering.early import alone, answers_alike, said_from_on
 from headrace.runtime.driver.beside.starting_at import AnswerStart, CatchUp
 from headrace.runtime.driver.change.caught_up import Joining
 from headrace.runtime.driver.change.content.answer import begins_with, reader_of, said_instead
@@ -62,19 +61,23 @@ class Refill(CatchUp):
         if until == INFINITY:
             raise UserError(f"all of the answer of {self._called} is final, so that nothing can be replaced")
         found = super().finish()
-        plan, heartbeat = found.adoption.plan, self._inner.results[-1].heartbeats[self._name]
-        if heartbeat < until:
-            # What is final is not said again, whatever the new plan reads.
-            plan = Clip(plan, begin=until)
+        plan, reach = found.adoption.plan, self._reach
+        if reach < until:
+            plan = said_from_on(plan, until)
         adoption = replace(found.adoption, answers_from=until, plan=plan)
-        return replace(found, adoption=adoption, results=self._said(until, heartbeat), goes_on=self._goes_on)
+        return replace(found, adoption=adoption, results=self._said(until, reach), goes_on=self._goes_on)
 
-    def _said(self, until: int, heartbeat: int) -> tuple[ResultRef, ...]:
+    @property
+    def _reach(self) -> int:
+        """Up to where the new query speaks (instant)."""
+        return self._inner.results[-1].reach(self._name)
+
+    def _said(self, until: int, reach: int) -> tuple[ResultRef, ...]:
         """What the answer begins with: what the new query says, less what the old one has said.
 
         Args:
             until: from which instant on.
-            heartbeat: up to where the new query speaks (instant).
+            reach: up to where the new query speaks (instant).
         """
         run, name, inner = self._run, self._name, self._inner
         before = run.present.holding()
@@ -82,7 +85,7 @@ class Refill(CatchUp):
         writer = SegmentWriter(run.store, f"results/{run.present.prefix}-refilled")
         refs: tuple[ResultRef, ...]
         if self._goes_on:
-            refs = said_instead(name, new, until, heartbeat, before, run.results, writer, self._output)
+            refs = said_instead(name, new, until, reach, before, run.results, writer, self._output)
         else:
             refs = tuple(begins_with(new, self._output, writer))
         writer.close()
@@ -121,7 +124,7 @@ def refill_of(run: Run, name: str, plan: Plan, streams: Streams, *, waits: bool)
         None where the answer would not be exact from the next instant on, or need not be made anew.
     """
     known = run.reading.queries.live.get(name)
-    if known is None or waits or not is_strong(plan) or horizon_of(plan) is not None:
+    if known is None or waits:
         return None
     if answers_alike(known, plan) or _until(run, name) in (BEGINNING, INFINITY):
         return None

@@ -9,7 +9,7 @@ with the rows that come: none is missing, and none comes twice, since the change
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,7 +19,6 @@ from headrace.algebra.exactness import exact_from, needed_from
 from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.nodes import Clip, Plan, RefreshedRelation
 from headrace.algebra.properties import relations_of, sources_of
-from headrace.algebra.tunings.tunings import sized
 from headrace.elements import integers
 from headrace.errors import UserError
 from headrace.heartbeats.timing import Timing
@@ -27,14 +26,16 @@ from headrace.lowering.constants import constants_as_data
 from headrace.lowering.early import at_horizon, horizon_of
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
-from headrace.lowering.memory import is_strong, remembering_all
+from headrace.lowering.memory import is_strong, memories_of, remembering, remembering_all
 from headrace.lowering.node import reading_of
 from headrace.lowering.outer_joins import expand
 from headrace.runtime.driver.change.caught_up import Joining
-from headrace.runtime.driver.change.wanted import JoinRun, Redefine, Wanted
+from headrace.runtime.driver.change.wanted import Redefine, Wanted
 from headrace.runtime.driver.epoch.run import Run
-from headrace.runtime.driver.kept.letters import all_columns
+from headrace.runtime.driver.kept.letters import all_columns, require_kept
+from headrace.runtime.driver.kept.replay import late_rows
 from headrace.runtime.driver.query_set import Adoption
+from headrace.runtime.intake.letters import LetterSource
 from headrace.runtime.intake.retained import RetainedSource, read_retained
 from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream, Streams
 from headrace.runtime.journal.records import StreamPoint
@@ -75,10 +76,14 @@ class AnswerStart:
     Attributes:
         at: from that instant on; BEGINNING for all that is kept.
         back: so long before its streams' heartbeat (instants), instead of an instant; or None.
+        now: from the streams' heartbeats on, over the rows that come from then on alone.
+        letters: whether it has the rows as well that came too late for the streams, as far as they are kept.
     """
 
     at: int = BEGINNING
     back: int | None = None
+    now: bool = False
+    letters: bool = False
 
 
 class CatchUp:
@@ -90,20 +95,33 @@ class CatchUp:
         plan: its plan, optimized.
         start: since when it is to answer.
         streams: what is declared, by name.
+        at_once: whether it answers from then on also where it is exact only later, if it ever is.
 
     Attributes:
         answers_from: the instant from which on it answers.
+        exact: the one from which on it is exact.
         progress: how far it is.
 
     Raises:
         UserError: a stream's rows are not kept, or not all of those that the answer depends on.
     """
 
-    def __init__(self, run: Run, name: str, plan: Plan, start: AnswerStart, streams: Streams) -> None:
+    def __init__(
+        self,
+        run: Run,
+        name: str,
+        plan: Plan,
+        start: AnswerStart,
+        streams: Streams,
+        *,
+        at_once: bool = False,
+    ) -> None:
         self._run = run
         self._name = name
         self._called = run.reading.queries.name_of(name)
         self._plan = plan
+        # Kept rows are read at STRONG; the level changes at the end.
+        plan = at_horizon(remembering_all(plan), None)
         self._streams = {
             source.name: _readable(self._called, source.name, streams, run.point(source.name))
             for source in sources_of(plan)
@@ -119,15 +137,17 @@ class CatchUp:
         self._taken = dict.fromkeys(self._streams, 0)
         asked = self._asked(start)
         known = {source: self._kept(source).since for source in self._streams}
-        exact = exact_from(plan, known, self._nth_row)
-        if exact == INFINITY:
+        self.exact = max(asked, exact_from(plan, known, self._nth_row))
+        if self.exact == INFINITY:
             raise self._incomplete(known)
-        self.answers_from = max(asked, exact)
+        self.answers_from = asked if at_once else self.exact
         self._needed = needed_from(plan, self.answers_from)
         clipped = plan if self.answers_from == BEGINNING else Clip(plan, self.answers_from)
         read: dict[str, Incoming] = {relation.name: streams[relation.name] for relation in relations_of(plan)}
         for source, stream in self._streams.items():
             read[source] = LiveStream(all_columns(stream), stream.timestamp, _AS_KEPT, stream.changes)
+        self._clipped, self._read = clipped, read
+        self._late = self._late_rows() if start.letters else {}
         self._inner = run.beside(name, clipped, read)
         self.progress = CatchingUp(self._called, 0, sum(file.rows for _, _, file in self._left()))
 
@@ -140,6 +160,9 @@ class CatchUp:
         """
         if self._inner.reads_relations:
             self._advance(self._inner.next_share())
+            return True
+        if self._late:
+            self._take_late_rows()
             return True
         chosen = self._next_files()
         if not chosen:
@@ -169,6 +192,7 @@ class CatchUp:
                 if self._run.point(name).heartbeat > BEGINNING
             }
         )
+        self._come_to_level()
         reading, epoch = self._inner.reading, self._run.totals.epochs + 1
         queries = reading.queries
         known = queries.carried_out.get(self._name)
@@ -192,12 +216,59 @@ class CatchUp:
             ),
             tuple(ref for part in found for ref in part.dead_letters),
             tuple(queries.graph.users),
-            tunings=sized(queries.tunings, self._name, self._plan),
+            tunings=queries.tunings,
+            exact=self.exact,
         )
+
+    def _come_to_level(self) -> None:
+        """Let the query speak as early, and remember as much, as it is to.
+
+        Raises:
+            UserError: an expression fails for a row that would be said early.
+        """
+        if is_strong(self._plan):
+            return
+        remembered = remembering(self._clipped, memories_of(self._plan).values())
+        plan = at_horizon(remembered, horizon_of(self._plan))
+        self._inner.stand_as(self._run)
+        self._inner.change(Redefine(Wanted({self._name: plan}, self._read)))
 
     def discard(self) -> None:
         """Remove what was written for a query that does not join."""
+        self._forget_late_rows()
         self._inner.discard()
+
+    def _late_rows(self) -> Mapping[str, LetterSource]:
+        """The rows that came too late, by the stream that they are of.
+
+        Raises:
+            UserError: no stream keeps them.
+        """
+        kept = {name: one for name, one in self._streams.items() if one.letters_kept is not None}
+        keeper = self._run.present.letter_keeper
+        for name in kept or self._streams:
+            require_kept(name, self._streams[name])
+        found = {
+            name: late_rows(name, stream, self._run.point(name), keeper) for name, stream in kept.items()
+        }
+        return {name: source for name, source in found.items() if source is not None}
+
+    def _take_late_rows(self) -> None:
+        """Run an epoch over the rows that came too late; they are first, and so in time here."""
+        intakes = {
+            name: Intake(self._inner.point(name).position + 1, source, 0, source.size)
+            for name, source in self._late.items()
+        }
+        rows = sum(source.size for source in self._late.values())
+        self._advance(intakes)
+        self._forget_late_rows()
+        self.progress = replace(self.progress, rows=self.progress.rows + rows)
+
+    def _forget_late_rows(self) -> None:
+        """Remove the files that were written of them."""
+        files = {file.part.segment for source in self._late.values() for file in source.files}
+        self._late = {}
+        self._run.kept.sweep(files)
 
     def _advance(self, intakes: Mapping[str, Intake]) -> None:
         self._inner.follow_sizes(self._run)
@@ -270,15 +341,12 @@ def kept_for(run: Run, name: str, plan: Plan, streams: Streams) -> tuple[str, ..
         streams: what is declared, by name.
 
     Raises:
-        UserError: rows are missing that its answer will depend on, or it says what is not final.
+        UserError: rows are missing that its answer will depend on.
     """
     heartbeat = run.results[-1].heartbeats.get(name, BEGINNING) if run.results else BEGINNING
     if heartbeat == INFINITY:
         return ()
     called = run.reading.queries.name_of(name)
-    if not is_strong(plan):
-        hint = f"write ALTER QUERY {called} SET CONSISTENCY STRONG first, or leave out KEEPING INPUT"
-        raise UserError(f"{called} cannot keep its input: its answer is not only what is final", hint=hint)
     read = tuple(dict.fromkeys(source.name for source in sources_of(plan)))
     for source in read:
         stream = streams[source]
@@ -298,29 +366,6 @@ def kept_for(run: Run, name: str, plan: Plan, streams: Streams) -> tuple[str, ..
             f"let {read[0]} RETAIN as much as the query's windows",
         )
     return read
-
-
-def past_pause(run: Run, name: str, plan: Plan, streams: Streams, *, waits: bool) -> CatchUp | None:
-    """What brings a query to the present that was paused, so that it lacks no instant.
-
-    Args:
-        run: the run that is to answer it again.
-        name: the query's.
-        plan: its plan, optimized.
-        streams: what is declared, by name.
-        waits: whether some of its operators are to wait for others.
-
-    Returns:
-        None where rows of meanwhile or of before are not kept, or the answer is not only what is final.
-    """
-    heartbeat = run.reading.queries.paused[name].heartbeat
-    if waits or not is_strong(plan) or horizon_of(plan) is not None or heartbeat in (BEGINNING, INFINITY):
-        return None
-    try:
-        found = CatchUp(run, name, plan, AnswerStart(heartbeat), streams)
-    except UserError:
-        return None
-    return found if found.answers_from <= heartbeat else None
 
 
 def _cannot_keep(name: str, reason: str, way: str) -> UserError:
@@ -355,90 +400,3 @@ def _readable(query: str, name: str, streams: Streams, point: StreamPoint) -> Bo
 
 def _cannot(name: str, reason: str, hint: str) -> UserError:
     return UserError(f"{_PAST.format(name)}{reason}", hint=hint)
-
-
-def brought(catching_up: CatchUp) -> Joining:
-    """Bring a query to the present; what it begins with.
-
-    Raises:
-        UserError: the query fails on rows that were kept.
-        StoreError: rows cannot be read.
-    """
-    try:
-        while catching_up.step():
-            pass
-        return catching_up.finish()
-    except BaseException:
-        catching_up.discard()
-        raise
-
-
-def join(run: Run, past: Mapping[str, AnswerStart], wanted: Wanted) -> None:
-    """Let queries answer from the past on, one after the other, each with a change of the plan.
-
-    Args:
-        run: the run that they join, which answers all others.
-        past: since when each of them is to answer.
-        wanted: what the run is with all of them.
-
-    Raises:
-        UserError: rows are missing, or a query fails on them; those before it have joined.
-        StoreError: rows cannot be read, or a record cannot be written.
-    """
-    if past and not run.totals.epochs:
-        # They are there before the first row.
-        run.change(Redefine(wanted))
-        return
-    waiting = list(past)
-    # Kept rows are read at STRONG; the level changes when all have joined.
-    strong = {name: at_horizon(remembering_all(wanted.plans[name]), None) for name in past}
-    plans = {**wanted.plans, **strong}
-    while waiting:
-        name = waiting.pop(0)
-        catching_up = CatchUp(run, name, plans[name], past[name], wanted.streams)
-        found = brought(catching_up)
-        # From here on what was written may count, whatever goes wrong.
-        known = {query: plan for query, plan in plans.items() if query not in waiting}
-        described = None if wanted.description is None else wanted.description.without(waiting)
-        run.change(JoinRun(replace(wanted, plans=known, description=described), found))
-    if any(plan != wanted.plans[name] for name, plan in strong.items()):
-        run.change(Redefine(wanted))
-
-
-def begin_anew(run: Run, names: Collection[str], wanted: Wanted) -> None:
-    """Let queries go on that were paused since their state is of no use.
-
-    Those whose streams keep the rows that they need are brought to the present over these, and lack nothing.
-    The others answer over the rows that come from now on, and have a gap.
-
-    Args:
-        run: the run that is to answer them.
-        names: theirs.
-        wanted: what the run is with all of them.
-
-    Raises:
-        StoreError: rows cannot be read, or a record cannot be written.
-    """
-    waiting = list(names)
-
-    def known(name: str) -> Wanted:
-        left = {other for other in waiting if other != name}
-        plans = {query: plan for query, plan in wanted.plans.items() if query not in left}
-        described = None if wanted.description is None else wanted.description.without(left)
-        return replace(wanted, plans=plans, description=described, to_pause={*wanted.to_pause, *left})
-
-    for name in names:
-        waits = name in wanted.holds
-        catching_up = past_pause(run, name, wanted.plans[name], wanted.streams, waits=waits)
-        if catching_up is None:
-            continue
-        try:
-            found = brought(catching_up)
-        except UserError as error:
-            called = run.reading.queries.name_of(name)
-            _LOG.warning("%s cannot be brought to the present over the rows that are kept: %s", called, error)
-            continue
-        run.change(JoinRun(known(name), found))
-        waiting.remove(name)
-    if waiting:
-        run.change(Redefine(wanted))

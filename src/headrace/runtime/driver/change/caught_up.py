@@ -10,6 +10,7 @@ from headrace.runtime.driver.query_set import Adoption
 from headrace.runtime.driver.state import EpochOutcome, RunState
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey
+from headrace.time import BEGINNING
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Joining:
         users: for each node that these name, the queries that use it.
         goes_on: whether it takes the place of another one, whose answer goes on in its own.
         tunings: the sizes that its windows within bounds have had.
+        exact: from which instant on the answer is that over all rows.
     """
 
     query: str
@@ -37,6 +39,7 @@ class Joining:
     users: tuple[tuple[str, ...], ...]
     goes_on: bool = False
     tunings: Tunings = field(default_factory=dict)
+    exact: int = BEGINNING
 
     def known_to(self, known: RunState) -> RunState:
         """What a run knows, with what the query begins with."""

@@ -17,7 +17,7 @@ from headrace.algebra.nodes import Clip, Plan, Relation
 from headrace.algebra.properties import sources_of
 from headrace.elements import Batch, encode
 from headrace.lowering.constants import constants_as_data
-from headrace.lowering.early import at_horizon, horizon_of, strong
+from headrace.lowering.early import said_from_on
 from headrace.lowering.outer_joins import expand
 from headrace.runtime.driver.change.migration.exchange import carried_out
 from headrace.runtime.driver.query_set import Adoption, QuerySet
@@ -171,9 +171,7 @@ def resumed(
         until = before.paused[name].heartbeat
         if at < until:
             # What a memory looks back to is not known any more. What is final is not said again.
-            carried, horizon = carried_out(queries, name), horizon_of(queries.plans[name])
-            below = Clip(strong(carried), begin=until)
-            queries = queries.replacing({name: at_horizon(below, horizon)})
+            queries = queries.replacing({name: said_from_on(carried_out(queries, name), until)})
             begins[name] = until
     starts = {name: WarmStart(epoch, at) for name, at in begins.items()}
     gaps = {

@@ -44,7 +44,7 @@ def redefined(present: Present, change: Redefine, anew: Collection[str] = ()) ->
     wanted, known = change.wanted, present.known
     epoch, prefix, before = present.epoch, present.prefix, present.holding()
     kept = present.settings.keep_results
-    adopted = _adopted(present, change)
+    taken_over = adopted(present, change)
     stopped, paused = _paused(present, change)
     levels = level_changes(before, wanted.plans)
     anew = [name for name in anew if name not in levels]
@@ -52,7 +52,7 @@ def redefined(present: Present, change: Redefine, anew: Collection[str] = ()) ->
         wanted.plans,
         epoch,
         present.settings.look,
-        {name: found.adoption for name, found in adopted.items()}
+        {name: found.adoption for name, found in taken_over.items()}
         | said_for_good(wanted.plans, known.queries.paused, epoch),
         wanted.holds,
         paused,
@@ -74,7 +74,7 @@ def redefined(present: Present, change: Redefine, anew: Collection[str] = ()) ->
     begins = _written(present, queries, at_once.results) | {**said.results}
     if kept:
         begins |= taken_back(anew, before, queries, known.results, begins, f"{prefix}-replaced")
-    for place, (name, found) in enumerate(adopted.items()):
+    for place, (name, found) in enumerate(taken_over.items()):
         beginning = begin(name, found, before, queries, known.results, f"{prefix}-warm{place}")
         begins[name] = beginning.results
         given |= beginning.state
@@ -82,7 +82,7 @@ def redefined(present: Present, change: Redefine, anew: Collection[str] = ()) ->
     return replace(present.turn_to(wanted, queries), begins=begins, given=given, ended=end)
 
 
-def _adopted(present: Present, change: Redefine) -> dict[str, TakenOver]:
+def adopted(present: Present, change: Redefine) -> dict[str, TakenOver]:
     """What the new queries take over that begin warm."""
     known, kept = present.known, present.settings.keep_results
     return {

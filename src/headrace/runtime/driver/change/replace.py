@@ -16,10 +16,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from headrace.algebra.exactness import exact_anew
-from headrace.algebra.nodes import Clip, Plan
+from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import is_stateful, sources_of, walk
 from headrace.errors import PlanError
-from headrace.lowering.early import alone, at_horizon, horizon_of, strong
+from headrace.lowering.early import alone, horizon_of, said_from_on
 from headrace.lowering.identity import identities
 from headrace.lowering.memory import is_strong
 from headrace.runtime.driver.change.common_operators import Inheritance, inheritance
@@ -175,10 +175,8 @@ def begun_anew(
         at = _limited(begins, until)
         if _reach(queries, name, before) < at:
             # What is final is not said again, whatever the new plan reads.
-            plan = queries.plans[name]
-            horizon, carried = horizon_of(plan), queries.carried_out.get(name, alone(plan)[0])
-            below = Clip(carried if horizon is None else strong(carried), begin=at)
-            queries = queries.replacing({name: at_horizon(below, horizon)})
+            carried = queries.carried_out.get(name, alone(queries.plans[name])[0])
+            queries = queries.replacing({name: said_from_on(carried, at)})
         exact = exact_anew_at(queries.plans[name], before.point)
         gaps = with_gap(queries.gaps.get(name, ()), Gap(until, at, exact))
         warm = {**queries.warm, name: WarmStart(epoch, at)}

@@ -10,6 +10,7 @@ from headrace.lowering.adoption import Adopted
 from headrace.runtime.driver.change.caught_up import Joining
 from headrace.runtime.driver.change.content.merge import Merging
 from headrace.runtime.driver.change.wanted import Wanted
+from headrace.runtime.driver.kept.letters import LetterKeeper
 from headrace.runtime.driver.query_set import Adoption, QuerySet
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.driver.state import Holding, RunState
@@ -57,6 +58,12 @@ class Present:
         known = self.known
         state = {**known.state, **given} if given else known.state
         return Holding(queries or known.queries, known.points, state, known.buckets, self.store)
+
+    @property
+    def letter_keeper(self) -> LetterKeeper:
+        """Writes dead letters for the next epoch."""
+        clock = max(self.settings.clock.now(), self.known.clock)
+        return LetterKeeper(self.store, self.token, self.epoch, clock)
 
     def point(self, name: str) -> StreamPoint:
         """How far an input has been read."""

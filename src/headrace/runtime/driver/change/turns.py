@@ -13,6 +13,7 @@ from headrace.runtime.driver.change.replace import succession_of
 from headrace.runtime.driver.change.tuning import tuned
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.wanted import JoinRun, PlanChange, Redefine, Rename, Replace, Tune
+from headrace.runtime.journal.gap import Gap, with_gap
 
 
 def turn_of(present: Present, change: PlanChange) -> Turn:
@@ -60,6 +61,9 @@ def _joined(present: Present, change: JoinRun) -> Turn:
     queries = present.joined(wanted, found.query, found.adoption, goes_on=found.goes_on)
     # Of windows that were there when it began to catch up its rows have had the sizes since then.
     queries = queries.with_tunings({**found.tunings, **queries.tunings})
+    if (begins := found.adoption.answers_from) < found.exact:
+        lacks = with_gap(queries.gaps.get(found.query, ()), Gap(begins, begins, found.exact))
+        queries = replace(queries, gaps={**queries.gaps, found.query: lacks})
     return replace(present.turn_to(wanted, queries), joining=found)
 
 

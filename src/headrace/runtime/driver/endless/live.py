@@ -14,8 +14,9 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.system_streams import system_stream
 from headrace.errors import EndedError, HeadraceError, UserError, as_ours, told
 from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
+from headrace.runtime.driver.beside.joining import Beginning, Starts, beginning_of, catch_up_of
 from headrace.runtime.driver.beside.refill import refill_of, refilled
-from headrace.runtime.driver.beside.starting_at import AnswerStart, CatchingUp, CatchUp, kept_for, past_pause
+from headrace.runtime.driver.beside.starting_at import CatchingUp, CatchUp, kept_for
 from headrace.runtime.driver.change.refresh import Refreshed
 from headrace.runtime.driver.change.replace import Replacement
 from headrace.runtime.driver.change.wanted import (
@@ -72,8 +73,8 @@ class Asked:
         wanted: all of it.
         feed: makes the feed of a live stream that is read from then on.
         warm: the new queries that take over the state of others, and how each follows from their answers.
-        past: the new queries that answer over rows from before them, and since when.
-        resumed: the queries that go on after a pause in which nothing was kept for them.
+        starts: the query that is new, goes on after a pause, or takes the place of another one, if kept rows
+            may matter to it, and since when it answers.
         keeping: those queries to be paused for which the rows of their streams are kept meanwhile.
         another: the query that is another one from then on; None if there is none.
         replaced: the same where its answer goes on.
@@ -83,8 +84,7 @@ class Asked:
     wanted: Wanted
     feed: Callable[[str], Feed]
     warm: Mapping[str, Derivation] = field(default_factory=dict)
-    past: Mapping[str, AnswerStart] = field(default_factory=dict)
-    resumed: Collection[str] = ()
+    starts: Starts = field(default_factory=dict)
     keeping: Collection[str] = ()
     another: str | None = None
     replaced: str | None = None
@@ -222,7 +222,7 @@ class LiveRun:
         Raises:
             UserError: rows are missing that its answer depends on, or the run has ended.
         """
-        if not change.past and not change.resumed and change.another is None:
+        if not change.starts:
             return None
 
         def begun() -> Ahead | None:
@@ -266,6 +266,20 @@ class LiveRun:
             return self._run.replacement_of(query, plan, alike=alike, waits=waits)
 
         return self._between_epochs(found)
+
+    def beginning_of(self, query: str, change: Asked) -> Beginning:
+        """What would become of a query that is created now.
+
+        Args:
+            query: its name.
+            change: the change that would create it.
+
+        Raises:
+            UserError: rows are missing from an instant on that was asked for, there is no state to take over,
+                or the run has ended.
+        """
+        begun = Redefine(change.wanted, change.warm)
+        return self._between_epochs(lambda: beginning_of(self._run, query, change.starts, begun))
 
     def refresh(self, relation: str, again: ReadAgain | None = None) -> Refreshed:
         """Read a relation again; returns when what was read counts.
@@ -488,18 +502,11 @@ class LiveRun:
 
     def _past_of(self, change: Asked) -> CatchUp | None:
         """The query of a change that is to be brought to the present first; None where there is none."""
-        wanted = change.wanted
         if not self._run.totals.epochs:
             # It is there before the first row.
             return None
-        for name, start in change.past.items():
-            return CatchUp(self._run, name, wanted.plans[name], start, wanted.streams)
-        for name in change.resumed:
-            return past_pause(self._run, name, wanted.plans[name], wanted.streams, waits=name in wanted.holds)
-        if change.another is None:
-            return None
-        name = change.another
-        return refill_of(self._run, name, wanted.plans[name], wanted.streams, waits=name in wanted.holds)
+        ((name, start),) = change.starts.items()
+        return catch_up_of(self._run, name, start, change.wanted)
 
     def _catch_up(self) -> None:
         """Bring a query that is to join an epoch nearer to the present."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from headrace.algebra.tunings.tunings import Tunings
 from headrace.heartbeats.estimated import in_force
@@ -127,6 +128,13 @@ class Committed:
         known, self.queries = self.queries, self.queries.with_tunings(tunings)
         if self.queries is not known:
             self.look_again()
+
+    def stand_as(self, other: Committed) -> None:
+        """Have seen as much of time as another run, whose streams this one reads."""
+        read = self.points.keys() & other.points.keys()
+        now = {name: other.points[name] for name in read}
+        times = {name: replace(self.points[name], time=one.time, past=one.past) for name, one in now.items()}
+        self.points, self.clock = {**self.points, **times}, other.clock
 
     def look_again(self) -> None:
         """Let what follows from the queries and the points follow from those of now."""

@@ -14,6 +14,7 @@ from typing import assert_never
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import relations_of
+from headrace.algebra.tunings.tunings import sized
 from headrace.errors import PlanError, StoreError
 from headrace.lowering.lower import Holds
 from headrace.runtime.driver.change.automatic import exchanged, exchanges_ended, merged
@@ -42,18 +43,11 @@ from headrace.runtime.driver.epoch.passes import run_passes
 from headrace.runtime.driver.facts.progress import Progress
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import log_exchange, log_passed_over, log_refused
-from headrace.runtime.driver.kept.letters import LetterKeeper
 from headrace.runtime.driver.kept.replay import Choose, Found, letters_for
 from headrace.runtime.driver.kept.results import Kept
 from headrace.runtime.driver.query_set import QuerySet, Reason
 from headrace.runtime.driver.settings import RunSettings
-from headrace.runtime.intake.streams import (
-    BoundedRelation,
-    Intake,
-    ReadAgain,
-    Streams,
-    check_not_rewritten,
-)
+from headrace.runtime.intake.streams import BoundedRelation, Intake, ReadAgain, Streams, check_not_rewritten
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.journal.journal import Journal
@@ -239,7 +233,12 @@ class Run:
 
     def follow_sizes(self, other: Run) -> None:
         """Let windows within bounds have the sizes that they have in the run that this one is beside."""
-        self._last.tune({**self._last.queries.tunings, **other.reading.queries.tunings})
+        known = self._last.queries
+        self._last.tune(sized({**known.tunings, **other.reading.queries.tunings}, known.plans))
+
+    def stand_as(self, other: Run) -> None:
+        """See as much of time as another run has, whose streams it reads; it takes no more rows."""
+        self._last.stand_as(other._last)
 
     def _settle(self, settings: RunSettings, max_dead_letters: int | None) -> None:
         """Cut input, and keep results, in another way from the next epoch on."""
@@ -382,9 +381,10 @@ class Run:
         Raises:
             UserError: no query reads the stream, or its dead letters are not kept.
         """
-        clock = max(self._last.settings.clock.now(), self._last.clock)
-        keeper = LetterKeeper(self._last.store, self._last.token, self.totals.epochs + 1, clock)
-        return letters_for(stream, chosen, self._last.streams, self._last.points, self._last.queries, keeper)
+        last = self._last
+        return letters_for(
+            stream, chosen, last.streams, last.points, last.queries, last.present.letter_keeper
+        )
 
     def rehearse(self, intakes: Mapping[str, Intake], queries: Collection[str]) -> None:
         """Run an epoch for some of the queries, and forget what it did.

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from headrace.algebra.changes import Changes
 from headrace.algebra.events import Events
 from headrace.algebra.properties import sources_of
-from headrace.elements import BoolArray, integers
+from headrace.elements import BoolArray, Int64Array, integers
 from headrace.errors import UserError
 from headrace.lowering.exits import separable
 from headrace.lowering.graph import Graph
@@ -186,6 +186,41 @@ def letters_for(
     return Found(asked.letters, sum(counts), asked.group, asked.refused, asked.left, intake)
 
 
+def late_rows(
+    name: str, stream: BoundedStream | LiveStream, point: StreamPoint, keeper: LetterKeeper
+) -> LetterSource | None:
+    """The rows of a stream that came too late for it, are kept, and have not been taken since; None without.
+
+    Rows that no query has had are meant. Those that are not below the heartbeat may still be replayed.
+
+    Args:
+        name: the stream.
+        stream: what is declared of it.
+        point: how far it has been read.
+        keeper: writes a file of the rows, marked with its epoch; nobody but the source knows of it.
+
+    Raises:
+        UserError: the dead letters of the stream are not kept.
+        StoreError: they cannot be read.
+    """
+    kept, columns = require_kept(name, stream), kept_schema(all_columns(stream))
+    if stream.timing.by_arrival:
+        return None
+    found = [columns.empty_table()]
+    for file in point.letters:
+        rows = filled(read_letters(keeper.store, file), columns)
+        untimed, _, since = _timed(stream, rows)
+        failed = _mask(column_of_letters(rows, "query").is_valid())
+        meant = is_left(rows, kept, keeper.clock) & _is_new(rows) & ~failed & ~untimed
+        found.append(rows.filter(pa.array(meant & (since < point.heartbeat))))
+    rows = pa.concat_tables(found)
+    if not rows.num_rows:
+        return None
+    marked = _marked(rows, np.ones(rows.num_rows, np.bool_), keeper.epoch)
+    written = keeper.write(name, marked, point.letters[-1], "late")
+    return LetterSource(keeper.store, (written,), all_columns(stream), (keeper.epoch, (rows.num_rows,)))
+
+
 def _is_new(rows: pa.Table) -> BoolArray:
     """Which letters have not been taken once more."""
     return _mask(column_of_letters(rows, "replayed_in").is_null())
@@ -278,27 +313,36 @@ class _Asked:
 
     def _refusing(self, rows: pa.Table, query: str) -> dict[str, BoolArray]:
         """Which letters a query cannot take for what is in them, by what is wrong."""
-        column = rows[self._stream.timestamp].combine_chunks()
-        untimed, changes = _mask(column.is_null()), self._stream.changes
-        match changes:
-            case Changes():
-                untimed |= cannot_apply(changes, rows)
-            case Events():
-                untimed |= cannot_use(changes, self._stream.timestamp, self._batch(rows, changes))
+        untimed, times, since = _timed(self._stream, rows)
         if self._stream.timing.by_arrival:
             return {_UNTIMED: untimed}
-        times = integers(column.fill_null(0))
-        untimed |= (times < MIN_INSTANT) | (times > MAX_INSTANT)
-        from_then = times
-        if isinstance(changes, Events):
-            from_then = sync_times(changes, self._batch(rows, changes), times)
-        return {_UNTIMED: untimed, _OLD: from_then < self._takes_from[query], _AHEAD: times > self._newest}
+        return {_UNTIMED: untimed, _OLD: since < self._takes_from[query], _AHEAD: times > self._newest}
 
-    def _batch(self, rows: pa.Table, events: Events) -> pa.RecordBatch:
-        """What letters say of when they are valid, in one piece."""
-        columns = rows.select([self._stream.timestamp, *events.columns]).combine_chunks().columns
-        names = [self._stream.timestamp, *events.columns]
-        return pa.RecordBatch.from_arrays([_whole(column) for column in columns], names)
+
+def _timed(stream: BoundedStream | LiveStream, rows: pa.Table) -> tuple[BoolArray, Int64Array, Int64Array]:
+    """Of letters which cannot be used as input, their timestamps, and from when on they change an answer."""
+    column, changes = rows[stream.timestamp].combine_chunks(), stream.changes
+    untimed = _mask(column.is_null())
+    match changes:
+        case Changes():
+            untimed |= cannot_apply(changes, rows)
+        case Events():
+            untimed |= cannot_use(changes, stream.timestamp, _validity(stream, rows, changes))
+    if stream.timing.by_arrival:
+        times = np.zeros(rows.num_rows, np.int64)
+        return untimed, times, times
+    times = integers(column.fill_null(0))
+    untimed |= (times < MIN_INSTANT) | (times > MAX_INSTANT)
+    if isinstance(changes, Events):
+        return untimed, times, sync_times(changes, _validity(stream, rows, changes), times)
+    return untimed, times, times
+
+
+def _validity(stream: BoundedStream | LiveStream, rows: pa.Table, events: Events) -> pa.RecordBatch:
+    """What letters say of when they are valid, in one piece."""
+    names = [stream.timestamp, *events.columns]
+    columns = rows.select(names).combine_chunks().columns
+    return pa.RecordBatch.from_arrays([_whole(column) for column in columns], names)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -418,7 +418,7 @@ def test_every_feed_hears_of_the_end_whatever_the_others_do() -> None:
     told = [f"settle {name} SystemExit(3)" for name in "ab"]
     assert sorted(events) == [*told, "stop a", "stop b"]
     assert isinstance(live.error, SystemExit)
-    change: Any = SimpleNamespace(past={}, resumed={}, another=None, ahead=None)
+    change: Any = SimpleNamespace(starts={}, another=None, ahead=None)
     with pytest.raises(UserError, match="the run ended with: SystemExit: 3"):
         live.change(change)
 

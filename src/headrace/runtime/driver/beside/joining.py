@@ -1,0 +1,211 @@
+"""The queries that are brought to the present before they join a run, and that run with them.
+
+A query that begins, goes on after a pause, or takes the place of another one is brought to the present over
+rows that are kept, if these are enough. Otherwise it begins with the rows that come from then on.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from headrace.algebra.nodes import Plan
+from headrace.algebra.properties import sources_of
+from headrace.errors import UserError
+from headrace.runtime.driver.beside.refill import refill_of
+from headrace.runtime.driver.beside.starting_at import AnswerStart, CatchUp
+from headrace.runtime.driver.change.caught_up import Joining
+from headrace.runtime.driver.change.pause import answering_from, exact_anew_at
+from headrace.runtime.driver.change.redefinition import adopted
+from headrace.runtime.driver.change.wanted import JoinRun, Redefine, Wanted
+from headrace.runtime.driver.epoch.run import Run
+from headrace.runtime.driver.query_set import QuerySet
+from headrace.runtime.intake.streams import BoundedStream, LiveStream, Streams
+from headrace.time import BEGINNING, INFINITY
+
+_LOG: Final = logging.getLogger("headrace")
+
+Starts = Mapping[str, AnswerStart | None]
+"""Since when queries answer that begin or go on, by name; None from now on, with what kept rows say."""
+
+
+def catch_up_of(run: Run, name: str, start: AnswerStart | None, wanted: Wanted) -> CatchUp | None:
+    """What brings a query to the present that is to join a run, or to take the place of one of its queries.
+
+    Args:
+        run: the run.
+        name: the query's.
+        start: since when it is to answer; None from now on.
+        wanted: what the run is with it.
+
+    Returns:
+        None where it begins without: nothing from before matters, or rows that matter are not kept.
+
+    Raises:
+        UserError: rows are missing from an instant on that was asked for.
+    """
+    plan, streams, waits = wanted.plans[name], wanted.streams, name in wanted.holds
+    known = run.reading.queries
+    if start is not None:
+        return None if start.now else CatchUp(run, name, plan, start, streams)
+    if name in known.plans:
+        return refill_of(run, name, plan, streams, waits=waits)
+    if waits:
+        return None
+    try:
+        if name in known.paused:
+            return _past_pause(run, name, plan, streams)
+        return _filled(run, name, plan, streams)
+    except UserError:
+        return None
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What becomes of a query that is created.
+
+    Attributes:
+        at: the instant from which on it answers; BEGINNING where it is there before the first row.
+        exact: the one from which on it is exact; INFINITY where none is known.
+        rows: how many rows are read first of those that are kept; None where none are.
+        warm: whether it takes over the state of queries that run.
+    """
+
+    at: int
+    exact: int
+    rows: int | None = None
+    warm: bool = False
+
+
+def beginning_of(run: Run, name: str, starts: Starts, change: Redefine) -> Beginning:
+    """What would become of a query that is created now.
+
+    Args:
+        run: the run that is to answer it.
+        name: the query's.
+        starts: since when it is to answer, if something is said of that.
+        change: the change with which it would begin if it were not brought to the present.
+
+    Raises:
+        UserError: rows are missing from an instant on that was asked for, or there is no state to take over.
+    """
+    if not run.totals.epochs:
+        return Beginning(BEGINNING, BEGINNING)
+    present, wanted = run.present, change.wanted
+    if name in change.warm:
+        taken_over = adopted(present, change)[name].adoption
+        return Beginning(taken_over.answers_from, taken_over.answers_from, warm=True)
+    found = catch_up_of(run, name, starts.get(name), wanted)
+    if found is not None:
+        found.discard()
+        return Beginning(found.answers_from, max(found.answers_from, found.exact), found.progress.left)
+    plan = wanted.plans[name]
+    at = answering_from(QuerySet({name: plan}), (name,), run.point)[name]
+    return Beginning(at, max(at, exact_anew_at(plan, run.point)))
+
+
+def keeps_rows(plan: Plan, streams: Streams) -> bool:
+    """Whether rows of a stream are kept that a plan reads."""
+    read = (streams[source.name] for source in sources_of(plan))
+    return any(isinstance(one, BoundedStream | LiveStream) and one.retain is not None for one in read)
+
+
+def _past_pause(run: Run, name: str, plan: Plan, streams: Streams) -> CatchUp | None:
+    """What brings a query to the present that was paused, so that it lacks no instant; None where it would.
+
+    Raises:
+        UserError: rows of meanwhile or of before are not kept.
+    """
+    heartbeat = run.reading.queries.paused[name].heartbeat
+    if heartbeat in (BEGINNING, INFINITY):
+        return None
+    found = CatchUp(run, name, plan, AnswerStart(heartbeat), streams)
+    return found if found.answers_from <= heartbeat else None
+
+
+def _filled(run: Run, name: str, plan: Plan, streams: Streams) -> CatchUp | None:
+    """What brings a query to the present that begins, with the rows from before that it looks back to.
+
+    Where not all of these are kept, it has those that are, and says from when on it is exact. None where it
+    looks back to none, or all of its answer is final.
+
+    Raises:
+        UserError: what it looks back to has no end, and is not all kept.
+    """
+    if not keeps_rows(plan, streams):
+        return None
+    begins = answering_from(QuerySet({name: plan}), (name,), run.point)[name]
+    anew = exact_anew_at(plan, run.point)
+    if anew <= begins:
+        return None
+    found = CatchUp(run, name, plan, AnswerStart(begins), streams, at_once=True)
+    return found if found.exact < anew else None
+
+
+def brought(catching_up: CatchUp) -> Joining:
+    """Bring a query to the present; what it begins with.
+
+    Raises:
+        UserError: the query fails on rows that were kept.
+        StoreError: rows cannot be read.
+    """
+    try:
+        while catching_up.step():
+            pass
+        return catching_up.finish()
+    except BaseException:
+        catching_up.discard()
+        raise
+
+
+def join(run: Run, starts: Starts, wanted: Wanted) -> None:
+    """Let queries begin or go on, one after the other, each with a change of the plan.
+
+    Those whose streams keep the rows that they need lack nothing. The others answer over the rows that come
+    from now on, and have a gap.
+
+    Args:
+        run: the run that they join, which answers all others.
+        starts: since when each of them is to answer.
+        wanted: what the run is with all of them.
+
+    Raises:
+        UserError: rows are missing from an instant on that was asked for, or a query fails on them; those
+            before it have joined.
+        StoreError: rows cannot be read, or a record cannot be written.
+    """
+    waiting = list(starts)
+    for name in starts if run.totals.epochs else ():
+        found = _brought_to(run, name, starts[name], wanted)
+        if found is not None:
+            waiting.remove(name)
+            # From here on what was written may count, whatever goes wrong.
+            run.change(JoinRun(_without(wanted, waiting), found))
+    if waiting:
+        # Those are left that begin with what comes, or are there before the first row.
+        run.change(Redefine(wanted))
+
+
+def _brought_to(run: Run, name: str, start: AnswerStart | None, wanted: Wanted) -> Joining | None:
+    """What a query begins with; None without any rows from before."""
+    catching_up = catch_up_of(run, name, start, wanted)
+    if catching_up is None:
+        return None
+    try:
+        return brought(catching_up)
+    except UserError as error:
+        if start is not None:
+            raise
+        called = run.reading.queries.name_of(name)
+        _LOG.warning("%s cannot be brought to the present over the rows that are kept: %s", called, error)
+        return None
+
+
+def _without(wanted: Wanted, waiting: list[str]) -> Wanted:
+    """The same without queries that have yet to join; those that were paused stay so."""
+    left = {*waiting}
+    plans = {query: plan for query, plan in wanted.plans.items() if query not in left}
+    described = None if wanted.description is None else wanted.description.without(left)
+    return replace(wanted, plans=plans, description=described, to_pause={*wanted.to_pause, *left})

@@ -405,9 +405,17 @@ class _Builder:
         size = self._multiple(below, 3, 2, 5, 1, 4, 6, INFINITY)
         slide = self.draw(st.sampled_from((1, 2, 1, 3, 4)))
         # Without SLIDE a window slides by one instant, whatever is below it.
-        window = TimeWindow(below, size, Duration(slide if slide == 1 else slide * _granule(below)))
+        smallest = self._smallest(below, size)
+        every = Duration(slide if slide == 1 else slide * _granule(below))
+        window = TimeWindow(below, size, every, smallest=smallest)
         granule = self.draw(st.sampled_from((1, 1, 1, 2, 5)))
         return window if granule == 1 else Granularity(window, Duration(granule * _granule(below)))
+
+    def _smallest(self, below: Plan, size: Duration) -> Duration | None:
+        """A smallest size, where the language has one: over rows of a stream as they come."""
+        if not isinstance(below, Source) or not 1 < size.length < INFINITY or self.draw(st.integers(0, 3)):
+            return None
+        return Duration(self.draw(st.integers(1, size.length - 1)))
 
     def _multiple(self, below: Plan, *counts: int) -> Duration:
         """A length of so many granules of what a window is over: the language refuses any other."""

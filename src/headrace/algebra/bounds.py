@@ -221,7 +221,8 @@ def _lives_for_ever(plan: Plan) -> bool:
 
 
 def duration_of(plan: Plan) -> Duration | None:
-    """How long every row of a plan is valid from where it begins; None where some may last longer.
+    """How long every row of a plan is valid from where it begins; None where some may last longer or
+    shorter.
 
     It holds of windows of streams, and of what is made of each of their rows alone. A window that slides
     shows its rows from one slide to another one.
@@ -229,7 +230,7 @@ def duration_of(plan: Plan) -> Duration | None:
     if plan.is_chronon:
         return EVERY_INSTANT
     match plan:
-        case TimeWindow(size=size, slide=slide):
+        case TimeWindow(size=size, slide=slide, smallest=None):
             return size if size.length < INFINITY and size.length % slide.length == 0 else None
         case Filter() | Project() | Unnest():
             return duration_of(plan.input)

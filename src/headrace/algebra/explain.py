@@ -186,6 +186,17 @@ def _mapping(plan: Project | Unnest) -> str:
     return f"Unnest{' OUTER' if plan.outer else ''} {_text(plan.values, plan.input.schema)} AS {added}"
 
 
+def _sizes(plan: TimeWindow) -> str:
+    return f"{plan.size}" if plan.smallest is None else f"MIN {plan.smallest}, MAX {plan.size}"
+
+
+def _changes(plan: TimeWindow) -> Iterator[str]:
+    """The size that a window within bounds has now, if it has had another one."""
+    for begin, size in plan.steps[-1:]:
+        since = "" if begin == BEGINNING else f" since {format_instant(begin, plan.domain)}"
+        yield f", now {format_length(size, plan.domain)}{since}"
+
+
 def _window(
     plan: TimeWindow
     | Lifetime
@@ -199,9 +210,10 @@ def _window(
     | Remember,
 ) -> str:
     match plan:
-        case TimeWindow(size=size, slide=slide, offset=offset):
+        case TimeWindow(slide=slide, offset=offset):
             every = f" SLIDE {slide}" if slide.length > 1 else ""
-            return f"TimeWindow RANGE {size}{every}" + (f" OFFSET {offset}" if offset.length else "")
+            moved = f" OFFSET {offset}" if offset.length else ""
+            return f"TimeWindow RANGE {_sizes(plan)}{every}{moved}" + "".join(_changes(plan))
         case Lifetime():
             return _lifetime(plan)
         case WindowBounds(size=size, slide=slide, offset=offset):

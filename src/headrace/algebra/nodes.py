@@ -29,6 +29,7 @@ from headrace.algebra.frames import MAX_ROWS, Frame
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.memory import Memory
+from headrace.algebra.tunings.steps import StepFunction
 from headrace.errors import PlanError
 from headrace.expressions.aggregates.functions import function_of
 from headrace.expressions.tree import (
@@ -545,19 +546,46 @@ class TimeWindow(Unary):
 
     With slide a > 1 and offset o the content at t is that of the instants `[k*a + o - size, k*a + o - 1]` for
     `k = floor((t + 1 - o) / a)` (thesis, equation 17.1, where o is 0). Size INFINITY is the unbounded window.
+
+    Within bounds the size is a step function w of application time (thesis, section 21.2.1): at t, the sum of
+    `M(u)` for the instants u with `u <= t < u + w(u)`, so that each row stays as long as the size says at its
+    own instant. With a slide, the same at the last instant `k*a + o - 1` up to t.
+
+    Attributes:
+        size: its length; within bounds the largest, which it has before the first step.
+        slide: how far apart the instants are at which it moves.
+        offset: an instant at which it moves, plus 1.
+        smallest: the smallest size that it may have; None where it has one size for ever.
+        steps: the sizes that it has later, with the instants from which on (instants). They are data of the
+            operator and no part of its identity.
     """
 
     size: Duration
     slide: Duration = EVERY_INSTANT
     offset: Duration = NO_OFFSET
+    smallest: Duration | None = None
+    steps: StepFunction = ()
 
     def __post_init__(self) -> None:
+        self._require_bounds()
         if self.size.length < 1 or self.slide.length < 1:
             raise PlanError("a window's RANGE and SLIDE must be at least 1", hint="write NOW for one instant")
         if self.slide.length == INFINITY:
             raise PlanError("a window cannot slide by UNBOUNDED")
         _require_offset(self.slide, self.offset)
         _require_chronon(self.input, "a time window")
+
+    def _require_bounds(self) -> None:
+        if self.smallest is None:
+            if self.steps:
+                raise PlanError("a window without bounds has one size")
+            return
+        if self.smallest.length < 1 or self.size.length == INFINITY:
+            raise PlanError("a window's size is at least 1, and its largest has an end")
+        if self.smallest.length > self.size.length:
+            raise PlanError(f"a window's smallest size {self.smallest} is above its largest, {self.size}")
+        if any(not self.smallest.length <= step.value <= self.size.length for step in self.steps):
+            raise PlanError(f"a window's size is from {self.smallest} to {self.size}")
 
     @cached_property
     def is_chronon(self) -> bool:

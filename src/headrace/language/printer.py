@@ -315,7 +315,10 @@ def _range(plan: TimeWindow) -> str:
         listed = _list([(name, quoted_name(name)) for name in plan.schema.names])
         return f"(SELECT {listed} FROM {_hop(plan)})"
     every = f" SLIDE {_duration(plan.slide, plan.domain)}" if plan.slide.length > 1 else ""
-    return f"{_unwindowed(plan.input)} WINDOW(RANGE {_duration(plan.size, plan.domain)}{every})"
+    size = _duration(plan.size, plan.domain)
+    if plan.smallest is not None:
+        size = f"MIN {_duration(plan.smallest, plan.domain)}, MAX {size}"
+    return f"{_unwindowed(plan.input)} WINDOW(RANGE {size}{every})"
 
 
 def _rows(plan: RowWindow) -> str:

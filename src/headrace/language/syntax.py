@@ -38,10 +38,11 @@ class ColumnName:
 
 @dataclass(frozen=True)
 class RangeWindowFrame:
-    """`RANGE size [SLIDE slide]`."""
+    """`RANGE size [SLIDE slide]`, or `RANGE MIN smallest, MAX size [SLIDE slide]`."""
 
     size: Duration
     slide: Duration | None
+    smallest: Duration | None = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ state; each further level begins where the partitioning key changes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,6 +23,7 @@ from headrace.algebra.nodes import (
     Source,
 )
 from headrace.algebra.properties import output_heartbeat
+from headrace.algebra.tunings.tunings import Tunings, tuned
 from headrace.elements import Int64Array
 from headrace.expressions.tree import Literal
 from headrace.lowering.known_heartbeats import HeartbeatInputs, KnownHeartbeats
@@ -105,6 +106,17 @@ class Graph:
     def node_of(self, output: int) -> int:
         """The number of the node that yields an output."""
         return output if output < len(self.nodes) else self.groups[output - len(self.nodes)].node
+
+    def tuned(self, tunings: Tunings) -> Graph:
+        """The graph with the sizes that windows within bounds have come to have; itself without any."""
+        if not tunings:
+            return self
+
+        def sized(node: Node) -> Node:
+            plan = tuned(node.plan, tunings)
+            return node if plan is node.plan else replace(node, plan=plan)
+
+        return replace(self, nodes=tuple(map(sized, self.nodes)))
 
     @cached_property
     def answers(self) -> tuple[tuple[str, int], ...]:

@@ -12,6 +12,7 @@ from headrace.algebra.nodes import (
     Plan,
     Remember,
     SessionWindow,
+    TimeWindow,
     inputs_of,
 )
 from headrace.algebra.properties import (
@@ -89,8 +90,9 @@ def named_by(plan: Plan) -> tuple[object, ...]:
     """The parameters of a node that say which one it is: predicates that are matched are data.
 
     What approximate aggregates may be off is named beside them, whose names are those of exact ones.
-    A memory that is a length of time is named as it was when there were no others, and a session of any
-    length as when there was none of a longest length.
+    A memory that is a length of time is named as it was when there were no others, a session of any length as
+    when there was none of a longest length, and a window of one size as when none had bounds. Of a window
+    within bounds these name it, and the sizes that it has had are data.
     """
     match plan:
         case Match(number=number):
@@ -99,6 +101,10 @@ def named_by(plan: Plan) -> tuple[object, ...]:
             return (length,)
         case SessionWindow(gap=gap, keys=keys, longest=None):
             return gap, keys
+        case TimeWindow(size=size, slide=slide, offset=offset, smallest=None):
+            return size, slide, offset
+        case TimeWindow(size=size, slide=slide, offset=offset, smallest=smallest):
+            return size, slide, offset, smallest
         case ApproximateAggregate(aggregates=aggregates):
             return (*parameters_of(plan), tuple(call.within for _, call in aggregates))
         case _:

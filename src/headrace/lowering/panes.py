@@ -52,7 +52,8 @@ def panes_of(nodes: Sequence[Node]) -> tuple[Panes, ...]:
 def _window(node: Node) -> TimeWindow | None:
     """A window of level 0 that takes all rows of some panes together, and every row at least once."""
     match node.plan:
-        case TimeWindow(size=size, slide=slide) as window if not node.level:
+        # Within bounds rows of one pane may end at different slides.
+        case TimeWindow(size=size, slide=slide, smallest=None) as window if not node.level:
             covers = slide.length <= size.length < INFINITY
             return window if covers and _length(window) > 1 else None
         case _:

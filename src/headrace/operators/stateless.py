@@ -23,6 +23,7 @@ from headrace.algebra.nodes import (
     WindowBounds,
     instant_type,
 )
+from headrace.algebra.tunings.steps import values_at
 from headrace.elements import Batch, Int64Array, integers, record_batch, take_rows
 from headrace.kernels.instants.windows import cut_by_window
 from headrace.operators.contract import Report, evaluate_all, evaluate_predicate
@@ -81,11 +82,12 @@ def _project(node: Project, batch: Batch, report: Report) -> Batch:
 
 def _window(node: TimeWindow, batch: Batch) -> Batch:
     size, slide, offset = node.size.length, node.slide.length, node.offset.length
+    # Within bounds the size is that of each row's own instant (thesis, section 21.2.1).
+    te = batch.ts + values_at(size, node.steps, batch.ts) if node.steps else _ends(batch.ts, size)
     if slide == 1:
-        return Batch(batch.payload, batch.ts, _ends(batch.ts, size), batch.w)
+        return Batch(batch.payload, batch.ts, te, batch.w)
     # Thesis, Algorithm 18: the start moves up to the next slide, the end to the slide that drops it.
     ts = -(-(batch.ts + 1 - offset) // slide) * slide + offset - 1
-    te = _ends(batch.ts, size)
     if size != INFINITY:
         te = (te + slide - offset) // slide * slide + offset - 1
     return Batch(batch.payload, ts, te, batch.w).filter(ts < te)

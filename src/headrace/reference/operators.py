@@ -54,6 +54,7 @@ from headrace.algebra.nodes import (
     WindowBounds,
     inputs_of,
 )
+from headrace.algebra.tunings.steps import value_at
 from headrace.expressions.tree import AggregateCall, Expression, arguments_of
 from headrace.reference.aggregates import aggregate
 from headrace.reference.contents import (
@@ -75,6 +76,7 @@ from headrace.reference.windows import (
     bound_changes,
     frames,
     session_changes,
+    window_changes,
     window_content,
     with_bounds,
 )
@@ -145,7 +147,7 @@ class _Evaluation:
             case Source(name=name) | Relation(name=name):
                 return {end for _, ts, te, _ in self.streams[name].elements for end in (ts, te)}
             case TimeWindow():
-                return {change for instant in below for change in _window_changes(plan, instant)}
+                return {change for instant in below for change in window_changes(plan, instant)}
             case Lifetime():
                 return {end for *ends, _ in self._lifetimes(plan) for end in ends}
             case SessionWindow():
@@ -276,11 +278,11 @@ class _Evaluation:
         if plan.slide.length > 1:
             slide, offset = plan.slide.length, plan.offset.length
             last = (instant + 1 - offset) // slide * slide + offset - 1
-        first = last - plan.size.length + 1 if plan.size.length < INFINITY else None
         content: Content = Counter()
         # The input's elements are chronons: between these instants its content is empty.
         for past in self.instants(plan.input):
-            if past <= last and (first is None or past >= first):
+            size = value_at(plan.size.length, plan.steps, past)
+            if past <= last and (size == INFINITY or last < past + size):
                 content += self.content(plan.input, past)
         return content
 
@@ -486,13 +488,3 @@ def _input(call: AggregateCall, row: Payload) -> Payload | None:
     if call.condition is not None and value(call.condition, row) is not True:
         return None
     return tuple(value(part, row) for part in arguments_of(call))
-
-
-def _window_changes(plan: TimeWindow, instant: int) -> tuple[int, int]:
-    """When what is valid at an instant enters the window, and when it leaves it (thesis, algorithm 18)."""
-    size, slide, offset = plan.size.length, plan.slide.length, plan.offset.length
-    enters = -(-(instant + 1 - offset) // slide) * slide + offset - 1
-    leaves = INFINITY
-    if size < INFINITY:
-        leaves = (instant + size - offset + slide) // slide * slide + offset - 1
-    return enters, leaves

@@ -15,9 +15,11 @@ from headrace.algebra.nodes import (
     RelationIndex,
     RowWindow,
     SessionWindow,
+    TimeWindow,
     WindowBounds,
     instant_type,
 )
+from headrace.algebra.tunings.steps import value_at
 from headrace.reference.contents import Content, Payload, order
 from headrace.schema import BIGINT
 from headrace.time import INFINITY
@@ -140,3 +142,14 @@ def instant_value(instant: int, plan: Plan) -> object:
     if instant_type(plan) == BIGINT:
         return instant
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=instant)
+
+
+def window_changes(plan: TimeWindow, instant: int) -> tuple[int, int]:
+    """When what is valid at an instant enters the window, and when it leaves it (thesis, algorithm 18)."""
+    size = value_at(plan.size.length, plan.steps, instant)
+    slide, offset = plan.slide.length, plan.offset.length
+    enters = -(-(instant + 1 - offset) // slide) * slide + offset - 1
+    leaves = INFINITY
+    if size < INFINITY:
+        leaves = (instant + size - offset + slide) // slide * slide + offset - 1
+    return enters, leaves

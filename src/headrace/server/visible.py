@@ -98,7 +98,9 @@ def shown_query(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
     if len(reads) == len(status["reads"]):
         return dict(status)
     held = status["held_by"] if status["held_by"] in reads else None
-    return {**_without_text(status), "reads": reads, "held_by": held, "chain": [], "exchanged": None}
+    windows = [window for window in status["windows"] if {*window["streams"]} <= {*reads}]
+    shown = {"reads": reads, "held_by": held, "windows": windows, "chain": [], "exchanged": None}
+    return {**_without_text(status), **shown}
 
 
 def shown_sink(sink: ListedSink, caller: Caller) -> dict[str, Any]:

@@ -138,7 +138,7 @@ STATEMENTS: Final = (
     "EXPLAIN SHARED",
     "EXPLAIN REPLACE theirs AS SELECT v FROM r",
     "SHOW QUERIES", "SHOW STREAMS", "SHOW RELATIONS", "SHOW SINKS", "SHOW SKEWS", "SHOW FUNCTIONS",
-    "SHOW SETTINGS",
+    "SHOW SETTINGS", "SHOW TUNINGS",
     "SHOW CREATE QUERY theirs", "SHOW CREATE QUERY near", "SHOW CREATE QUERY paused",
     "DESCRIBE theirs", "DESCRIBE QUERY near", "DESCRIBE failing", "DESCRIBE paused", "DESCRIBE r",
     "WHY theirs", "WHY failing",
@@ -146,6 +146,7 @@ STATEMENTS: Final = (
     "ALTER STREAM r DISORDER 5", "ALTER STREAM r ADD COLUMN w BIGINT",
     "ALTER QUERY theirs PAUSE", "ALTER QUERY paused RESUME", "ALTER QUERY theirs RENAME TO other",
     "ALTER QUERY theirs SET CONSISTENCY MIDDLE", "ALTER QUERY theirs REOPTIMIZE",
+    "ALTER QUERY theirs SET (WINDOW 5)",
     "COMMENT ON QUERY theirs IS 'x'",
     "REFRESH RELATION theirs", "REPLAY DEAD LETTERS OF r", "SET dialect = 'cql'", "SET epoch_rows = 5",
 )  # fmt: skip

@@ -46,7 +46,7 @@ from headrace.runtime.driver.beside.joining import Creation, Starts, join, keeps
 from headrace.runtime.driver.beside.starting_at import AnswerStart
 from headrace.runtime.driver.change.refresh import Refreshed
 from headrace.runtime.driver.change.replace import Replacement
-from headrace.runtime.driver.change.wanted import Settle, Wanted
+from headrace.runtime.driver.change.wanted import Settle, Tune, Wanted
 from headrace.runtime.driver.change.warm import derivation
 from headrace.runtime.driver.endless.live import Asked, LiveRun
 from headrace.runtime.driver.endless.retries import run_to_end
@@ -381,6 +381,11 @@ class Execution:
         """
         assert self._live is not None
         return self._live.reoptimize(query)
+
+    def tune(self, change: Tune) -> None:
+        """Give windows within bounds another size; see `LiveRun.tune`."""
+        assert self._live is not None
+        self._live.tune(change)
 
     def rename(self, defined: Definitions, query: Query, name: str) -> None:
         """Give a query another name; returns when that is committed.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any, Final
 
 import pyarrow as pa
 
+from headrace.algebra.tunings.tunings import Tunings
 from headrace.engine.shown.display import html_of_rows
 from headrace.errors import UserError
 from headrace.heartbeats.estimated import DisorderChange
@@ -58,6 +59,7 @@ class Status:
         sinks: where changes go, and how far they have come there.
         paused: the queries that are not answered until they are resumed.
         ended: what has ended an endless run before it was to end, or None.
+        tunings: the sizes of windows within bounds that have changed.
     """
 
     running: bool
@@ -73,6 +75,7 @@ class Status:
     sinks: tuple[Reached, ...] = ()
     paused: tuple[PausedStatus, ...] = ()
     ended: str | None = None
+    tunings: Tunings = field(default_factory=dict)
 
     def stream(self, name: str) -> StreamStatus:
         """The status of a stream, whatever the case of its name.
@@ -187,6 +190,7 @@ def status_of(
         sinks,
         tuple(paused_statuses(reading)),
         ended,
+        reading.queries.tunings,
     )
 
 
@@ -295,6 +299,8 @@ def _plain(part: StreamStatus | QueryStatus | OperatorStatus | PausedStatus) -> 
             {"node": link.node, "heartbeat": _plain_instant(link.heartbeat, part.domain)}
             for link in part.chain
         ]
+        for window in found["windows"]:
+            window["since"] = _plain_instant(window["since"], part.domain)
         if part.exchanged is not None:
             found["exchanged"]["at"] = _plain_instant(part.exchanged.at, part.domain)
     return found

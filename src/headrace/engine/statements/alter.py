@@ -15,6 +15,7 @@ from headrace.engine.run.core import Core
 from headrace.engine.shown.display import PlanText
 from headrace.engine.shown.status import instant_text
 from headrace.engine.statements.describe import found, schema_of
+from headrace.engine.statements.resize import resized
 from headrace.engine.statements.set import set_option
 from headrace.errors import LanguageError, Position
 from headrace.language.statements.catalog import (
@@ -24,6 +25,7 @@ from headrace.language.statements.catalog import (
     RenameQuery,
     ResumeQuery,
     SetOption,
+    SetWindow,
 )
 from headrace.language.statements.statements import SetConsistency
 from headrace.suggestions import did_you_mean
@@ -32,7 +34,7 @@ from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
 
 def alter(
     core: Core,
-    statement: Comment | PauseQuery | RenameQuery | ResumeQuery | SetConsistency | SetOption,
+    statement: Comment | PauseQuery | RenameQuery | ResumeQuery | SetConsistency | SetOption | SetWindow,
     policy: Policy,
 ) -> PlanText | None:
     """Carry out COMMENT ON, ALTER QUERY, or SET.
@@ -69,6 +71,9 @@ def alter(
             policy.check_change("ALTER QUERY", statement.position)
             _set_consistency(core, statement)
             return None
+        case SetWindow():
+            policy.check_change("ALTER QUERY", statement.position)
+            return PlanText(resized(core, statement))
         case SetOption():
             set_option(core, statement, policy)
             return None

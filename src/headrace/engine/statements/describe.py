@@ -18,10 +18,12 @@ from headrace.language.catalog import columns_of
 from headrace.language.defaults import INITIAL
 from headrace.language.statements.catalog import CatalogKind, Describe, ShowCreate
 from headrace.language.syntax import Name
+from headrace.runtime.driver.facts.sizes import WindowStatus
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.writing.tables import write_table
 from headrace.schema import STRING, Schema, sql_type
 from headrace.suggestions import did_you_mean
+from headrace.time import BEGINNING, TimeDomain, format_length
 
 _HIDDEN: Final = (CatalogKind.QUERY, CatalogKind.SINK)
 """Kinds of definitions whose texts are not for everybody."""
@@ -147,10 +149,20 @@ def _answer(
         elif query.name == record.name:
             yield f"final below {instant_text(query.heartbeat, query.domain)}"
             yield from (f"it says {gap.text(query.domain)}" for gap in query.gaps)
+            yield from (_sized(window, query.domain) for window in query.windows)
     if readers := readers_of(definitions, record.name):
         yield f"read by {', '.join(readers)}"
     if sinks := definitions.sinks_of(record.name):
         yield f"its changes go to {', '.join(f'the sink {name}' for name in sinks)}"
+
+
+def _sized(window: WindowStatus, domain: TimeDomain) -> str:
+    """What a window whose size may change is now."""
+    smallest, largest, size = (
+        format_length(length, domain) for length in (window.smallest, window.largest, window.size)
+    )
+    since = "" if window.since == BEGINNING else f" for rows from {instant_text(window.since, domain)} on"
+    return f"its window of {', '.join(window.streams)} is {size}{since}, from MIN {smallest} to MAX {largest}"
 
 
 def _delivered(record: Definition, status: Status | None, shows: bool) -> Iterator[str]:

@@ -45,6 +45,7 @@ from headrace.language.statements.catalog import (
     RenameQuery,
     ResumeQuery,
     SetOption,
+    SetWindow,
     ShowCreate,
 )
 from headrace.language.statements.sinks import CreateSink, DropSink
@@ -109,7 +110,9 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
             _alter_stream(core, statement, policy)
         case ShowCreate() | Describe() | ExplainReplace():
             return PlanText(_told(core, statement, policy))
-        case Comment() | PauseQuery() | RenameQuery() | ResumeQuery() | SetConsistency() | SetOption():
+        case PauseQuery() | ResumeQuery() | RenameQuery() | SetConsistency() | SetWindow():
+            return alter(core, statement, policy)
+        case Comment() | SetOption():
             return alter(core, statement, policy)
         case Reoptimize() | RefreshRelation() | Replay():
             return PlanText(_asked(core, statement, policy))

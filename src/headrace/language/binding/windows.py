@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, assert_never
 
 from headrace.algebra.bounds import lasts_at_most
@@ -10,12 +11,20 @@ from headrace.algebra.nodes import (
     Granularity,
     Lifetime,
     Plan,
+    Project,
+    Relation,
     RowWindow,
     Sample,
+    SessionWindow,
+    Source,
     Split,
     TimeWindow,
+    Union,
+    Unnest,
+    WindowBounds,
 )
-from headrace.algebra.properties import timestamp_columns
+from headrace.algebra.properties import timestamp_columns, walk
+from headrace.algebra.streams import settled
 from headrace.errors import LanguageError, Position
 from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Column, Expression
@@ -147,8 +156,55 @@ def _ranged(plan: Plan, frame: RangeWindowFrame, position: Position) -> Plan:
     refuse_between_granules(frame.size, plan, lambda length: f"RANGE {length}", position)
     if frame.slide is not None:
         refuse_between_granules(slide, plan, lambda length: f"SLIDE {length}", position)
+    smallest = None if frame.smallest is None else _smallest(frame.smallest, frame.size, below, position)
     with located(position):
-        return TimeWindow(below, frame.size, slide)
+        return TimeWindow(below, frame.size, slide, smallest=smallest)
+
+
+def _smallest(smallest: Duration, largest: Duration, below: Plan, position: Position) -> Duration | None:
+    """The smallest size of a window within bounds; None where they leave only one.
+
+    Raises:
+        LanguageError: it is above the largest, or the window is not over rows of streams as they come.
+    """
+    check_duration(smallest, below.domain, "MIN", position)
+    if smallest.length < 1:
+        raise LanguageError("a window's MIN must be at least 1", position=position)
+    if smallest.length > largest.length:
+        raise LanguageError(
+            f"MIN {smallest} is longer than MAX {largest}",
+            position=position,
+            hint=f"write RANGE MIN {largest}, MAX {smallest}",
+        )
+    # A new size holds from above the newest row on: of other rows it is not known when the newest one is.
+    others = [part for part in walk(settled(below)) if not isinstance(part, _AS_THEY_COME)]
+    if others:
+        raise LanguageError(
+            f"a window with MIN and MAX is over rows of streams as they come, not over {_named(others)}",
+            position=position,
+            hint="put it on the stream in FROM, or write one length: RANGE " + str(largest),
+        )
+    return None if smallest == largest else smallest
+
+
+_AS_THEY_COME: Final = (Source, Filter, Project, Sample, Union, Unnest)
+"""What leaves rows at the instants that they have in their stream."""
+
+
+def _named(others: Sequence[Plan]) -> str:
+    """What a window cannot be over, as messages say it; the uppermost, which may be cut into instants."""
+    uppermost = next((part for part in others if not isinstance(part, Split)), others[0])
+    match uppermost:
+        case TimeWindow() | RowWindow() | Lifetime() | SessionWindow() | WindowBounds():
+            return "those of another window"
+        case Relation(name=name):
+            return f"the relation {name}"
+        case Split():
+            return "rows that last longer than one instant"
+        case Granularity():
+            return "rows at the multiples of a granule"
+        case _:
+            return "those of a subquery that joins, groups or compares rows"
 
 
 def chronons(plan: Plan, position: Position) -> Plan:

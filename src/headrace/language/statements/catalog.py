@@ -7,6 +7,7 @@ from enum import Enum
 
 from headrace.errors import Position
 from headrace.language.syntax import Name
+from headrace.time import Duration
 
 
 class Option(Enum):
@@ -134,6 +135,25 @@ class ResumeQuery:
 
     query: Name
     position: Position
+
+
+@dataclass(frozen=True)
+class SetWindow:
+    """`ALTER QUERY name SET (WINDOW [OF stream] size)`: windows within bounds get another size.
+
+    Attributes:
+        query: the query's name.
+        stream: the stream whose windows they are; None for all of the query whose size may change.
+        size: what they are for rows from now on.
+        position: where the statement starts.
+        place: where the size is written.
+    """
+
+    query: Name
+    stream: Name | None
+    size: Duration
+    position: Position
+    place: Position
 
 
 @dataclass(frozen=True)

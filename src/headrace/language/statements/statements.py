@@ -17,6 +17,7 @@ from headrace.language.statements.catalog import (
     RenameQuery,
     ResumeQuery,
     SetOption,
+    SetWindow,
     ShowCreate,
 )
 from headrace.language.statements.past import StartClause
@@ -333,6 +334,8 @@ class Shown(Enum):
     """Where the changes of queries go, and how far they have come there."""
     SKEWS = "SKEWS"
     """Bounds between streams."""
+    TUNINGS = "TUNINGS"
+    """Windows whose size may change, with their bounds and what they are now."""
     FUNCTIONS = "FUNCTIONS"
     """Functions and aggregates, built in and users' own."""
     SETTINGS = "SETTINGS"
@@ -407,6 +410,7 @@ Statement = (
     | AlterStream
     | Reoptimize
     | SetConsistency
+    | SetWindow
     | Replay
     | CreateSkew
     | CreateStreamAs

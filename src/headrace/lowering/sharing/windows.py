@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from headrace.algebra.nodes import Aggregate, TimeWindow
+from headrace.algebra.tunings.steps import StepFunction
 from headrace.expressions.aggregates.functions import function_of
 from headrace.expressions.coercion import literal
 from headrace.expressions.functions.functions import resolve
@@ -30,6 +31,8 @@ from headrace.lowering.sharing.bodies import (
 )
 from headrace.schema import BIGINT
 from headrace.time import INFINITY, Duration
+
+_Parameters = tuple[Duration, Duration, Duration, Duration | None, StepFunction]
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ def nested_windows(bodies: Bodies, present: Sequence[int]) -> list[tuple[Windowe
         if (found := _windowed(bodies, number)) is not None:
             what = bodies.bodies[found.window].what
             assert isinstance(what, TimedBody)
-            size, slide, offset = cast(tuple[Duration, Duration, Duration], what.parameters)
+            size, slide, offset = cast(tuple[Duration, Duration, Duration], what.parameters[:3])
             phase = size.length % slide.length
             key = what.input, slide.length, offset.length, phase, found.keys, frozenset(found.calls)
             alike.setdefault(key, []).append(found)
@@ -114,7 +117,10 @@ def _windowed(bodies: Bodies, number: int) -> Windowed | None:
     calls = [column for column in body.columns if isinstance(column, AggregateCall)]
     if not isinstance(window.what, TimedBody) or window.what.kind is not TimeWindow or not calls:
         return None
-    size, slide, _ = cast(tuple[Duration, Duration, Duration], window.what.parameters)
+    size, slide, _, smallest, _ = cast(_Parameters, window.what.parameters)
+    if smallest is not None:
+        # What has left a window of several sizes may still be in a shorter one.
+        return None
     if size.length == INFINITY or size.length < max(2, slide.length):
         return None
     assert isinstance(body.example, Aggregate)

@@ -38,6 +38,9 @@ def _parted(plan: Plan) -> tuple[Sequence[Project], TimeWindow | None]:
 
 
 def _is_like(window: TimeWindow, other: TimeWindow) -> bool:
+    if window.smallest is not None or other.smallest is not None:
+        # Each has a size of its own, which may change.
+        return False
     return (window.size, window.slide, window.offset) == (other.size, other.slide, other.offset)
 
 

@@ -340,6 +340,7 @@ def described(
         levels=queries.levels,
         gaps={name: gaps for name, gaps in queries.gaps.items() if gaps},
         names=queries.names,
+        tunings=queries.tunings,
         streams={name: text for name, text in description.streams.items() if name in known},
         shared=queries.packed,
         exchanges=queries.packed_exchanges,

@@ -18,14 +18,14 @@ from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import Clip, Plan, RefreshedRelation, Relation, Source
 from headrace.algebra.properties import is_stateless, relations_of, sources_of
+from headrace.algebra.tunings.tunings import Tunings, used
 from headrace.lowering.early import at_horizon, horizon_of, strong
 from headrace.lowering.graph import Graph, Merge
 from headrace.lowering.lower import Holds, lower
-from headrace.lowering.matched_groups import matched_groups
-from headrace.lowering.memory import is_strong, memories_of, remembering, remembering_all
+from headrace.lowering.memory import memories_of, remembering, remembering_all
 from headrace.lowering.node import Node
 from headrace.lowering.query_id import first_name
-from headrace.lowering.sharing.share import share
+from headrace.lowering.sharing.new_queries import shared_by
 from headrace.lowering.sharing.weighing import Look
 from headrace.optimizer.migration import Migration
 from headrace.runtime.journal.description import Description, Paused, WarmStart, gaps_of
@@ -83,6 +83,7 @@ class QuerySet:
             then their operators have state of their own, which may have become that of others.
         gaps: per query that has been paused or replaced the instants about which it says nothing.
         names: what those queries are called whose identity does not say it, since they were renamed.
+        tunings: the sizes of windows within bounds that have changed.
     """
 
     plans: Mapping[str, Plan]
@@ -98,6 +99,7 @@ class QuerySet:
     levels: Mapping[str, int] = field(default_factory=dict)
     gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
+    tunings: Tunings = field(default_factory=dict)
 
     @classmethod
     def begun(
@@ -115,7 +117,7 @@ class QuerySet:
             holds: which of the queries' operators wait for others.
             names: of those that have been renamed.
         """
-        return cls(dict(plans), shared=_shared(plans, look, holds), holds=dict(holds), names=dict(names))
+        return cls(dict(plans), shared=shared_by(plans, look, holds), holds=dict(holds), names=dict(names))
 
     @classmethod
     def resumed(
@@ -154,6 +156,7 @@ class QuerySet:
             {name: epoch for name, epoch in present.levels.items() if name in known},
             present.gaps,
             present.names,
+            present.tunings,
         )
 
     def changed(
@@ -199,7 +202,7 @@ class QuerySet:
             starts,
             {name: reason for name, reason in self.failed.items() if name in kept},
             {name: plan for name, plan in self.shared.items() if name in kept}
-            | _shared(cold, look, holds, self.shared)
+            | shared_by(cold, look, holds, self.shared)
             | adopted
             | dict(levels),
             self.merges,
@@ -213,6 +216,7 @@ class QuerySet:
             {name: gaps for name, gaps in self.gaps.items() if name in lasting},
             self.names,
         )
+        found = found.with_tunings(used(self.tunings, plans, found.carried_out.values(), paused))
         if not self.merges:
             return found
         return replace(found, merges=_needed(self.merges, map(found.state_start_of, plans)))
@@ -245,6 +249,10 @@ class QuerySet:
     def called(self, names: Mapping[str, str] | None) -> QuerySet:
         """The set with these names for the queries that have been renamed; itself if None."""
         return self if names is None else replace(self, names=names)
+
+    def with_tunings(self, tunings: Tunings) -> QuerySet:
+        """The set with these sizes of windows within bounds; itself where it has no others."""
+        return self if tunings == self.tunings else replace(self, tunings=tunings)
 
     def name_of(self, query: str) -> str:
         """What a query is called, or was when it was dropped."""
@@ -351,7 +359,8 @@ class QuerySet:
         live, known = self.live, self.starts
         starts = {name: known.get(name, 1) for name in live}
         starts |= {name: self.state_start_of(name) for name in (*self.warm, *self.levels) if name in live}
-        return lower(self.live, starts, self.carried_out, self.merges, self.holds)
+        graph = lower(self.live, starts, self.carried_out, self.merges, self.holds)
+        return graph.tuned(self.tunings)
 
     @cached_property
     def packed(self) -> Packed:
@@ -461,23 +470,6 @@ def _as_it_runs(name: str, plan: Plan, present: Description) -> Plan:
     if present.memories is not None:
         known = remembering(remembering_all(known), present.memories.get(name, ()))
     return at_horizon(known, present.horizons.get(name))
-
-
-def _shared(
-    plans: Mapping[str, Plan],
-    look: Look,
-    holds: Mapping[str, Holds],
-    present: Mapping[str, Plan] = MappingProxyType({}),
-) -> dict[str, Plan]:
-    """What new queries are carried out as to share more, beside what others are carried out as.
-
-    Not those whose operators may wait, that say what is not final, or that leave out rows: they share only
-    what is equal.
-    """
-    alike = {name: plan for name, plan in plans.items() if name not in holds and is_strong(plan)}
-    shared = share(alike, look).plans
-    apart = {name: plan for name, plan in alike.items() if name not in shared}
-    return {**shared, **matched_groups(apart, present)}
 
 
 def _needed(merges: Iterable[Merge], starts: Iterable[int]) -> tuple[Merge, ...]:

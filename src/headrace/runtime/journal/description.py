@@ -12,6 +12,7 @@ from headrace.algebra.horizon import Horizon
 from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.memory import Memory
 from headrace.algebra.system_streams import system_stream
+from headrace.algebra.tunings.tunings import Tunings
 from headrace.errors import StoreError
 from headrace.lowering.graph import Merge
 from headrace.lowering.identity import STATE_FORMAT
@@ -20,6 +21,7 @@ from headrace.runtime.journal.definition import Definition, packed_definition, u
 from headrace.runtime.journal.forms import Form, packed_form, unpacked_form
 from headrace.runtime.journal.gap import Gap, with_gap
 from headrace.runtime.journal.plans import Packed
+from headrace.runtime.journal.sizes import packed_tunings, unpacked_tunings
 from headrace.time import INFINITY, TimeDomain
 
 T = TypeVar("T")
@@ -108,6 +110,7 @@ class Description:
         state_format: the format of the operators' state.
         names: what queries are called whose identity does not say it, since they were renamed.
         made: how many queries the store has had; none of them has its identity again.
+        tunings: the sizes of windows within bounds that have changed.
     """
 
     queries: Mapping[str, str]
@@ -134,6 +137,7 @@ class Description:
     state_format: int = STATE_FORMAT
     names: Mapping[str, str] = field(default_factory=dict)
     made: int = 0
+    tunings: Tunings = field(default_factory=dict)
 
     def name_of(self, query: str) -> str:
         """What a query is called, or was when it was dropped."""
@@ -222,8 +226,12 @@ class Differences:
 
 def packed(description: Description) -> dict[str, Any]:
     """A description as JSON has it."""
-    content = asdict(replace(description, forms={}, shared={}, paused={}, catalog=None, memories=None))
-    del content["earlier"]
+    content = asdict(
+        replace(description, forms={}, shared={}, paused={}, catalog=None, memories=None, tunings={})
+    )
+    del content["earlier"], content["tunings"]
+    if description.tunings:
+        content["tunings"] = packed_tunings(description.tunings)
     content["memories"] = {
         name: [[one.stream, one.length, one.unit.value] for one in memories]
         for name, memories in (description.memories or {}).items()
@@ -287,6 +295,7 @@ def unpacked(content: Mapping[str, Any]) -> Description:
         state_format=content.get("state_format", _UNSAID),
         names=content.get("names", {}),
         made=content.get("made", 0),
+        tunings=unpacked_tunings(content.get("tunings", ())),
     )
 
 

@@ -23,6 +23,7 @@ from headrace.language.statements.catalog import (
     RenameQuery,
     ResumeQuery,
     SetOption,
+    SetWindow,
     ShowCreate,
 )
 from headrace.language.statements.formats import FILE_FORMATS
@@ -174,7 +175,7 @@ def test_every_kind_of_statement_has_been_judged() -> None:
         DropRelation,
         DropQuery,
     }
-    changes |= {DropSink}
+    changes |= {DropSink, SetWindow}
     changes |= {SetConsistency, SetDialect, Replay, Comment, PauseQuery, RenameQuery, ResumeQuery, SetOption}
     asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show, ShowCreate, Describe}
     looks = {ExplainAnalyze, ExplainReplace, ExplainShared, AskWhy}

@@ -32,7 +32,7 @@ from headrace.expressions.render import render_call
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.language.dialect import WithinPercent, position_of
 from headrace.language.syntax import ScalarItem, SelectQuery
-from headrace.time import INFINITY
+from headrace.time import INFINITY, Duration
 
 
 def groups_of(
@@ -86,6 +86,8 @@ def _reason(plan: Plan) -> tuple[str, str]:
     match plan:
         case TimeWindow(size=size) if size.length == INFINITY:
             return "these are all rows so far", "write FROM s [RANGE 1 HOUR]"
+        case TimeWindow(smallest=Duration()):
+            return "the size of this window may change", window
         case TimeWindow():
             return "here RANGE is no multiple of SLIDE", "make it one"
         case EventSource() | Finalize():

@@ -37,6 +37,8 @@ _WRITTEN = (
     "write WINDOW(RANGE 10 MINUTES), WINDOW(RANGE 10 MINUTES SLIDE 1 MINUTE), WINDOW(ROWS 10) or WINDOW(NOW)"
 )
 
+_BOUNDS = "write the smallest length and then the largest, as in RANGE MIN 12 HOURS, MAX 24 HOURS"
+
 _DURATION = "write a number and a unit, such as 5 SECONDS"
 
 
@@ -188,13 +190,21 @@ def _column(cursor: Cursor) -> ColumnName:
 
 
 def _range(cursor: Cursor) -> RangeWindowFrame:
-    unbounded = cursor.accept("UNBOUNDED")
-    size = Duration(INFINITY) if unbounded else parse_duration_at(cursor, "the window's length")
+    smallest = None
+    if cursor.accept("MIN"):
+        smallest = parse_duration_at(cursor, "the smallest length after MIN")
+        if not cursor.accept(",", "MAX"):
+            raise cursor.error(f"', MAX' is missing after MIN {smallest}, before {cursor.shown()}", _BOUNDS)
+        size = parse_duration_at(cursor, "the largest length after MAX")
+    elif cursor.at("MAX"):
+        raise cursor.error("MIN is missing, before MAX", _BOUNDS)
+    else:
+        unbounded = cursor.accept("UNBOUNDED")
+        size = Duration(INFINITY) if unbounded else parse_duration_at(cursor, "the window's length")
     # Windows reach back anyway; CQL says so.
     cursor.accept("PRECEDING")
-    return RangeWindowFrame(
-        size, parse_duration_at(cursor, "the slide's length") if _slides(cursor) else None
-    )
+    slide = parse_duration_at(cursor, "the slide's length") if _slides(cursor) else None
+    return RangeWindowFrame(size, slide, smallest)
 
 
 def _rows(cursor: Cursor) -> RangeWindowFrame | RowsWindowFrame:
@@ -203,6 +213,9 @@ def _rows(cursor: Cursor) -> RangeWindowFrame | RowsWindowFrame:
         if cursor.at("SLIDE"):
             raise cursor.error("a window of all rows cannot slide", "write ROWS with a number of rows")
         return RangeWindowFrame(Duration(INFINITY), None)
+    if cursor.at("MIN") or cursor.at("MAX"):
+        instead = "write one number of rows, or a length of time: RANGE MIN 12 HOURS, MAX 24 HOURS"
+        raise cursor.error("a window of the last rows has one size", instead)
     rows = _count(cursor, "the window's number of rows", "ROWS 10")
     cursor.accept("PRECEDING")
     slide = _count(cursor, "the slide's number of rows", "SLIDE 5") if _slides(cursor) else 1

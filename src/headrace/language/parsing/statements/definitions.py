@@ -7,6 +7,7 @@ from typing import Final
 from sqlglot.tokens import TokenType
 
 from headrace.errors import Position
+from headrace.language.parsing.clauses.window_clauses import parse_duration_at
 from headrace.language.parsing.statements.consistency import parse_consistency
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.statements.catalog import (
@@ -16,14 +17,15 @@ from headrace.language.statements.catalog import (
     PauseQuery,
     RenameQuery,
     ResumeQuery,
+    SetWindow,
     ShowCreate,
 )
-from headrace.language.statements.statements import Consistency, Reoptimize, SetConsistency, Statement
+from headrace.language.statements.statements import Reoptimize, SetConsistency, Statement
 from headrace.language.syntax import Name
 from headrace.suggestions import did_you_mean
 
 _COMMENT: Final = "write COMMENT ON QUERY name IS 'text', or COMMENT ON COLUMN name.column IS 'text'"
-_ALTER: Final = ("PAUSE", "RESUME", "RENAME TO", "SET CONSISTENCY", "REOPTIMIZE")
+_ALTER: Final = ("PAUSE", "RESUME", "RENAME TO", "SET CONSISTENCY", "SET WINDOW", "REOPTIMIZE")
 
 
 def parse_show_create(cursor: Cursor, position: Position) -> ShowCreate:
@@ -85,7 +87,7 @@ def parse_alter_query(cursor: Cursor, position: Position) -> Statement:
     if cursor.accept("REOPTIMIZE"):
         return Reoptimize(name, position)
     if cursor.accept("SET"):
-        return SetConsistency(name, _query_setting(cursor, name), position)
+        return _query_setting(cursor, name, position)
     if cursor.accept("PAUSE"):
         return PauseQuery(name, position, _keeps_input(cursor))
     if cursor.accept("RESUME"):
@@ -108,12 +110,21 @@ def _keeps_input(cursor: Cursor) -> bool:
     return False
 
 
-def _query_setting(cursor: Cursor, name: Name) -> Consistency:
-    """Read what follows SET: the level of a query, perhaps in parentheses."""
+def _query_setting(cursor: Cursor, name: Name, position: Position) -> SetConsistency | SetWindow:
+    """Read what follows SET: a query's level or the size of its windows, perhaps in parentheses."""
     opened = cursor.accept("(")
     if (reason := _FIXED.get(cursor.word())) is not None:
         raise cursor.error(f"{cursor.word()} of {name.text} cannot change: {reason}", _ANEW)
-    found = parse_consistency(cursor)
+    found: SetConsistency | SetWindow
+    if cursor.accept("WINDOW"):
+        stream = cursor.name("the stream after WINDOW OF") if cursor.accept("OF") else None
+        place = cursor.position
+        if cursor.at("-"):
+            size = f"-{cursor.word(1)}"
+            raise cursor.error(f"the window's size cannot be {size}", "write a length within its bounds")
+        found = SetWindow(name, stream, parse_duration_at(cursor, "the window's size"), position, place)
+    else:
+        found = SetConsistency(name, parse_consistency(cursor), position)
     if opened:
         cursor.expect(")", "to close SET")
     return found

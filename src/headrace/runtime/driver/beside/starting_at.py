@@ -217,6 +217,7 @@ class CatchUp:
             ),
             tuple(ref for part in found for ref in part.dead_letters),
             tuple(queries.graph.users),
+            tunings=queries.tunings,
             exact=self.exact,
         )
 
@@ -271,6 +272,7 @@ class CatchUp:
         self._run.kept.sweep(files)
 
     def _advance(self, intakes: Mapping[str, Intake]) -> None:
+        self._inner.follow_sizes(self._run)
         self._inner.step(intakes)
         for reason, hint in self._inner.reading.queries.failed.values():
             without = "STARTING NOW leaves out the rows from before"

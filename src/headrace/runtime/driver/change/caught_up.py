@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from headrace.algebra.tunings.tunings import Tunings
 from headrace.runtime.driver.query_set import Adoption
 from headrace.runtime.driver.state import EpochOutcome, RunState
 from headrace.runtime.journal.records import StreamPoint
@@ -25,6 +26,7 @@ class Joining:
         dead_letters: where the rows are on which its expressions failed.
         users: for each node that these name, the queries that use it.
         goes_on: whether it takes the place of another one, whose answer goes on in its own.
+        tunings: the sizes that its windows within bounds have had.
         exact: from which instant on the answer is that over all rows.
     """
 
@@ -36,6 +38,7 @@ class Joining:
     dead_letters: tuple[ResultRef, ...]
     users: tuple[tuple[str, ...], ...]
     goes_on: bool = False
+    tunings: Tunings = field(default_factory=dict)
     exact: int = BEGINNING
 
     def known_to(self, known: RunState) -> RunState:

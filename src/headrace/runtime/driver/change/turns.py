@@ -10,8 +10,9 @@ from headrace.runtime.driver.change.common_operators import Inheritance, inherit
 from headrace.runtime.driver.change.migration.exchange import Begun
 from headrace.runtime.driver.change.redefinition import redefined
 from headrace.runtime.driver.change.replace import succession_of
+from headrace.runtime.driver.change.tuning import tuned
 from headrace.runtime.driver.change.turn import Present, Turn
-from headrace.runtime.driver.change.wanted import JoinRun, PlanChange, Redefine, Rename, Replace
+from headrace.runtime.driver.change.wanted import JoinRun, PlanChange, Redefine, Rename, Replace, Tune
 from headrace.runtime.journal.gap import Gap, with_gap
 
 
@@ -36,6 +37,8 @@ def turn_of(present: Present, change: PlanChange) -> Turn:
             return _joined(present, change)
         case Rename():
             return _renamed(present, change)
+        case Tune():
+            return tuned(present, change)
         case _:
             assert_never(change)
 
@@ -56,6 +59,8 @@ def _joined(present: Present, change: JoinRun) -> Turn:
     """A query goes on that was brought to the present; one that was paused is so no more."""
     wanted, found = change.wanted, change.found
     queries = present.joined(wanted, found.query, found.adoption, goes_on=found.goes_on)
+    # Of windows that were there when it began to catch up its rows have had the sizes since then.
+    queries = queries.with_tunings({**found.tunings, **queries.tunings})
     if (begins := found.adoption.answers_from) < found.exact:
         lacks = with_gap(queries.gaps.get(found.query, ()), Gap(begins, begins, found.exact))
         queries = replace(queries, gaps={**queries.gaps, found.query: lacks})

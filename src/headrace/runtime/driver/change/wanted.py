@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from headrace.algebra.nodes import Plan
+from headrace.algebra.tunings.tunings import Tuning
 from headrace.lowering.lower import Holds
 from headrace.runtime.driver.change.caught_up import Joining
 from headrace.runtime.driver.change.pause import KnownQuery
@@ -100,6 +101,20 @@ class Rename:
 
 
 @dataclass(frozen=True)
+class Tune:
+    """Windows get another size within their bounds.
+
+    Attributes:
+        sizes: by what says which size windows have (instants).
+        queries: the identities of those that have the windows, paused ones included, whose plans a run does
+            not know.
+    """
+
+    sizes: Mapping[Tuning, int]
+    queries: Mapping[Tuning, Sequence[str]]
+
+
+@dataclass(frozen=True)
 class Settle:
     """Input is cut, and results are kept, in another way from the next epoch on.
 
@@ -112,7 +127,7 @@ class Settle:
     max_dead_letters: int | None
 
 
-PlanChange = Redefine | Replace | JoinRun | Rename
+PlanChange = Redefine | Replace | JoinRun | Rename | Tune
 """Changes of what a run answers; each is an epoch of its own, without input."""
 
 RunChange = PlanChange | Settle

@@ -26,6 +26,7 @@ from headrace.runtime.driver.change.wanted import (
     Replace,
     RunChange,
     Settle,
+    Tune,
     Wanted,
 )
 from headrace.runtime.driver.change.warm import Derivation
@@ -249,6 +250,10 @@ class LiveRun:
     def rename(self, query: str, name: str, description: Description | None) -> None:
         """Give a query another name; returns when that is committed. See `Rename`."""
         self._between_epochs(lambda: self._run.change(Rename(query, name, description)))
+
+    def tune(self, change: Tune) -> None:
+        """Give windows within bounds another size; returns when that is committed."""
+        self._between_epochs(lambda: self._run.change(change))
 
     def replacement_of(
         self, query: str, plan: Plan, streams: Streams, *, alike: bool, waits: bool

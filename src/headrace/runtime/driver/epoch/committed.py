@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from headrace.algebra.tunings.tunings import Tunings
 from headrace.heartbeats.estimated import in_force
 from headrace.heartbeats.estimated_skew import skews_in_force
 from headrace.heartbeats.timing import Timing
@@ -121,6 +122,12 @@ class Committed:
         self.queries = queries
         self.streams = self.read_by(queries)
         check_unchanged({**self.declared, **self.streams}, self.points)
+
+    def tune(self, tunings: Tunings) -> None:
+        """Let windows within bounds have these sizes; of a run that has no store of its own."""
+        known, self.queries = self.queries, self.queries.with_tunings(tunings)
+        if self.queries is not known:
+            self.look_again()
 
     def stand_as(self, other: Committed) -> None:
         """Have seen as much of time as another run, whose streams this one reads."""

@@ -14,6 +14,7 @@ from typing import assert_never
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import relations_of
+from headrace.algebra.tunings.tunings import sized
 from headrace.errors import PlanError, StoreError
 from headrace.lowering.lower import Holds
 from headrace.runtime.driver.change.automatic import exchanged, exchanges_ended, merged
@@ -31,6 +32,7 @@ from headrace.runtime.driver.change.wanted import (
     Replace,
     RunChange,
     Settle,
+    Tune,
     Wanted,
 )
 from headrace.runtime.driver.epoch.committed import Committed
@@ -191,7 +193,7 @@ class Run:
         match change:
             case Settle(settings=settings, max_dead_letters=allowed):
                 self._settle(settings, allowed)
-            case Redefine() | Replace() | JoinRun() | Rename():
+            case Redefine() | Replace() | JoinRun() | Rename() | Tune():
                 started = time.perf_counter()
                 self._last.turn(turn_of(self._last.present, change), started)
                 if isinstance(change, Replace):
@@ -229,6 +231,11 @@ class Run:
         how = replace(self._last.settings, buckets=self._last.buckets, retain=None)
         return Run(self._runner, self._last.store, streams, {name: plan}, how)
 
+    def follow_sizes(self, other: Run) -> None:
+        """Let windows within bounds have the sizes that they have in the run that this one is beside."""
+        known = self._last.queries
+        self._last.tune(sized({**known.tunings, **other.reading.queries.tunings}, known.plans))
+
     def stand_as(self, other: Run) -> None:
         """See as much of time as another run has, whose streams it reads; it takes no more rows."""
         self._last.stand_as(other._last)
@@ -243,8 +250,7 @@ class Run:
 
     def discard(self) -> None:
         """Remove what was written, of a run that nobody reads."""
-        files = self._last.files.union(*map(result_files, self.results))
-        self.kept.sweep(files)
+        self.kept.sweep(self._last.files.union(*map(result_files, self.results)))
 
     def merge(self) -> None:
         """Let operators of one plan whose states have become equal go on as one: a change of the plan.
@@ -415,9 +421,8 @@ class Run:
     def columns_for(self, wanted: Wanted) -> Mapping[str, tuple[str, ...]]:
         """The same after a change to some plans and streams."""
         epoch, look = self.totals.epochs + 1, self._last.settings.look
-        return columns_of(
-            self._last.queries.changed(wanted.plans, epoch, look, holds=wanted.holds), wanted.streams
-        )
+        changed = self._last.queries.changed(wanted.plans, epoch, look, holds=wanted.holds)
+        return columns_of(changed, wanted.streams)
 
     @property
     def streams(self) -> Streams:

@@ -15,6 +15,7 @@ from headrace.heartbeats.estimated import DisorderChange
 from headrace.lowering.graph import Graph
 from headrace.operators.hold import WAITING
 from headrace.runtime.driver.facts.published import PublishedRun
+from headrace.runtime.driver.facts.sizes import WindowStatus, window_statuses
 from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.journal.records import EpochResults, RelationContent, Totals
@@ -178,6 +179,7 @@ class QueryStatus:
         departures: how many rows it has left out that are in time for their streams, by its REMEMBER; None if
             it takes all of them.
         gaps: the instants about which it says nothing, since it was paused or replaced.
+        windows: those of its windows whose size may change.
     """
 
     name: str
@@ -198,6 +200,7 @@ class QueryStatus:
     exchanged: PlanExchange | None = None
     departures: int | None = None
     gaps: tuple[Gap, ...] = ()
+    windows: tuple[WindowStatus, ...] = ()
 
     @property
     def advice(self) -> str:
@@ -346,6 +349,7 @@ def query_statuses(reading: PublishedRun, results: Sequence[EpochResults]) -> It
             exchanged=queries.exchanged.get(query),
             departures=totals.departures.get(query, 0) if query in remembering else None,
             gaps=tuple(queries.gaps.get(query, ())),
+            windows=window_statuses(plan, queries.tunings),
         )
 
 

@@ -1,0 +1,1 @@
+"""Parameters of operators that change over application time, within bounds."""

@@ -1,0 +1,61 @@
+"""A number as a step function of application time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from headrace.elements import Int64Array
+
+
+class Step(NamedTuple):
+    """From an instant on a number is another one.
+
+    Attributes:
+        begin: the first instant at which it is (instant).
+        value: what it is then.
+    """
+
+    begin: int
+    value: int
+
+
+StepFunction = tuple[Step, ...]
+"""The changes of a number, each of a later instant than those before it."""
+
+
+def value_at(first: int, steps: StepFunction, instant: int) -> int:
+    """The number at an instant.
+
+    Args:
+        first: what it is before the first step.
+        steps: its changes.
+        instant: the instant.
+    """
+    return next((step.value for step in reversed(steps) if step.begin <= instant), first)
+
+
+def values_at(first: int, steps: StepFunction, instants: Int64Array) -> Int64Array:
+    """int64[n]: the number at each of n instants.
+
+    Args:
+        first: what it is before the first step.
+        steps: its changes.
+        instants: int64[n].
+    """
+    begins = np.array([step.begin for step in steps], dtype=np.int64)
+    values = np.array([first, *(step.value for step in steps)], dtype=np.int64)
+    found: Int64Array = values[np.searchsorted(begins, instants, side="right")]
+    return found
+
+
+def with_step(steps: StepFunction, begin: int, value: int) -> StepFunction:
+    """The changes with a further one, which takes the place of one that begins at the same instant.
+
+    Args:
+        steps: those before it; none begins later.
+        begin: the first instant of the new one (instant).
+        value: the number from then on.
+    """
+    return (*(step for step in steps if step.begin < begin), Step(begin, value))

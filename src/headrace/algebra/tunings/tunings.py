@@ -1,0 +1,117 @@
+"""The windows of plans whose size may change within bounds, and the sizes that they have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from headrace.algebra.nodes import Plan, TimeWindow
+from headrace.algebra.properties import sources_of, walk
+from headrace.algebra.tunings.steps import StepFunction, value_at
+from headrace.time import INFINITY
+
+
+class Tuning(NamedTuple):
+    """Windows that have one size: all those of the same streams with the same bounds.
+
+    It does not depend on what is done to the rows below a window, which the optimizer and queries that are
+    there besides may change.
+
+    Attributes:
+        streams: the names of the streams below, in order.
+        smallest: the smallest size (instants).
+        largest: the largest (instants), which they have before the first change.
+        slide: how far apart the instants are at which they move.
+    """
+
+    streams: tuple[str, ...]
+    smallest: int
+    largest: int
+    slide: int
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The sizes of the windows of a tuning.
+
+    Attributes:
+        steps: the sizes after the first, with the instants from which on rows have them.
+        queries: the identities of the queries that have such windows, paused ones included.
+    """
+
+    steps: StepFunction
+    queries: tuple[str, ...]
+
+
+Tunings = Mapping[Tuning, Tuned]
+"""The windows whose size has changed."""
+
+
+def tuning_of(window: TimeWindow) -> Tuning | None:
+    """What says which size a window has; None where that cannot change."""
+    if window.smallest is None:
+        return None
+    names = sorted({source.name for source in sources_of(window)})
+    return Tuning(tuple(names), window.smallest.length, window.size.length, window.slide.length)
+
+
+def tunings_in(plan: Plan) -> tuple[Tuning, ...]:
+    """The tunings of a plan's windows, each once."""
+    windows = (node for node in walk(plan) if isinstance(node, TimeWindow) and node.smallest is not None)
+    return tuple(dict.fromkeys(found for window in windows if (found := tuning_of(window)) is not None))
+
+
+def tuned(plan: Plan, tunings: Tunings) -> Plan:
+    """A node with the sizes that it has had, if it is a window whose size has changed; itself otherwise."""
+    if not isinstance(plan, TimeWindow) or (tuning := tuning_of(plan)) is None or tuning not in tunings:
+        return plan
+    return replace(plan, steps=tunings[tuning].steps)
+
+
+def size_of(tuning: Tuning, tunings: Tunings) -> int:
+    """The size that rows have that come from now on (instants)."""
+    known = tunings.get(tuning)
+    return tuning.largest if known is None else value_at(tuning.largest, known.steps, INFINITY)
+
+
+def sized(tunings: Tunings, plans: Mapping[str, Plan]) -> dict[Tuning, Tuned]:
+    """Those of some tunings that windows of queries have, with these as who has them."""
+    found: dict[Tuning, Tuned] = {}
+    for name, plan in plans.items():
+        for tuning in tunings_in(plan):
+            if tuning in tunings:
+                users = found[tuning].queries if tuning in found else ()
+                found[tuning] = Tuned(tunings[tuning].steps, (*users, name))
+    return found
+
+
+def used(
+    known: Tunings, plans: Mapping[str, Plan], others: Iterable[Plan], paused: Iterable[str]
+) -> dict[Tuning, Tuned]:
+    """What is left of some tunings after a change of the queries.
+
+    A window has the size that it had for as long as a query that had it goes on. One that comes when all of
+    these are gone begins with the largest.
+
+    Args:
+        known: the tunings before it.
+        plans: the queries from then on, by identity.
+        others: what is carried out besides, for some of them.
+        paused: the queries that are paused, whose plans are not known.
+    """
+    if not known:
+        return {}
+    present: dict[Tuning, list[str]] = {}
+    for name, plan in plans.items():
+        for tuning in tunings_in(plan):
+            present.setdefault(tuning, []).append(name)
+    beside = {tuning for plan in others for tuning in tunings_in(plan)}
+    waiting = set(paused)
+    found = {}
+    for tuning, tuned in known.items():
+        users = present.get(tuning, [])
+        kept = [name for name in tuned.queries if name in waiting and name not in users]
+        if kept or tuning in beside or not set(users).isdisjoint(tuned.queries):
+            found[tuning] = Tuned(tuned.steps, (*users, *kept))
+    return found

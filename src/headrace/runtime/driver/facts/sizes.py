@@ -1,0 +1,48 @@
+"""The windows of queries whose size may change, as the status of a run has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from headrace.algebra.by_object import REMEMBERED, ByObject
+from headrace.algebra.nodes import Plan
+from headrace.algebra.tunings.tunings import Tunings, size_of, tunings_in
+from headrace.time import BEGINNING
+
+
+@dataclass(frozen=True)
+class WindowStatus:
+    """A window whose size may change within bounds.
+
+    Attributes:
+        streams: the names of the streams whose rows it has.
+        smallest, largest: its bounds (instants).
+        size: what it is for rows that come now (instants).
+        since: the first instant at which it has that size; BEGINNING if it has had no other one.
+    """
+
+    streams: tuple[str, ...]
+    smallest: int
+    largest: int
+    size: int
+    since: int
+
+
+def window_statuses(plan: Plan, tunings: Tunings) -> tuple[WindowStatus, ...]:
+    """The windows of a query whose size may change.
+
+    Args:
+        plan: the query's.
+        tunings: the sizes that have changed.
+    """
+    found = []
+    for tuning in _tunings_in(plan):
+        steps = tunings[tuning].steps if tuning in tunings else ()
+        since = steps[-1].begin if steps else BEGINNING
+        size = size_of(tuning, tunings)
+        found.append(WindowStatus(tuning.streams, tuning.smallest, tuning.largest, size, since))
+    return tuple(found)
+
+
+_tunings_in: Final = ByObject(tunings_in, REMEMBERED)

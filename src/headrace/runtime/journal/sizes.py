@@ -1,0 +1,31 @@
+"""The sizes of windows within bounds, as a store keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from headrace.algebra.tunings.steps import Step
+from headrace.algebra.tunings.tunings import Tuned, Tuning, Tunings
+
+
+def packed_tunings(tunings: Tunings) -> list[dict[str, Any]]:
+    """Sizes as JSON has them."""
+    return [
+        {**tuning._asdict(), "steps": [*map(list, tuned.steps)], "queries": list(tuned.queries)}
+        for tuning, tuned in tunings.items()
+    ]
+
+
+def unpacked_tunings(content: Sequence[dict[str, Any]]) -> dict[Tuning, Tuned]:
+    """Sizes from their JSON.
+
+    Raises:
+        KeyError: a part is missing.
+    """
+    found = {}
+    for part in content:
+        tuning = Tuning(tuple(part["streams"]), part["smallest"], part["largest"], part["slide"])
+        steps = tuple(Step(begin, value) for begin, value in part["steps"])
+        found[tuning] = Tuned(steps, tuple(part["queries"]))
+    return found

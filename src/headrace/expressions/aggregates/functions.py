@@ -120,7 +120,7 @@ def ends_query(call: AggregateCall) -> bool:
     fails = function_of(call).fails
     exact = fails is Fails.OVERFLOW and call.type != DOUBLE
     # What is added up in blocks must not be negative.
-    of_blocks = call.within is not None and call.function != "COUNT"
+    of_blocks = call.within is not None and call.function in ("SUM", "AVG")
     return exact or of_blocks or fails is Fails.SIZE or call.user is not None
 
 
@@ -198,10 +198,8 @@ def fraction_of(argument: Expression, name: str = "PERCENTILE") -> float:
     """
     number = make_cast(argument, DOUBLE) if is_numeric(argument.type) else argument
     if not isinstance(number, Literal) or not isinstance(number.value, float) or not 0 <= number.value <= 1:
-        raise LanguageError(
-            f"the fraction of {name} is a number from 0 to 1",
-            hint=_PERCENTILE_USAGE if name == "PERCENTILE" else _DISCRETE_USAGE,
-        )
+        message = f"the fraction of {name} is a number from 0 to 1"
+        raise LanguageError(message, hint=_USAGES.get(name, _DISCRETE_USAGE))
     return number.value
 
 
@@ -228,6 +226,10 @@ def _boolean(name: str, argument: Expression) -> Expression:
 
 _DISCRETE_USAGE: Final = "write PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY x)"
 _PERCENTILE_USAGE: Final = "write PERCENTILE(x, 0.9) or PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)"
+_USAGES: Final = {
+    "PERCENTILE": _PERCENTILE_USAGE,
+    "APPROX_PERCENTILE": "write APPROX_PERCENTILE(x, 0.9)",
+}
 
 REGRESSIONS: Final = tuple(
     f"REGR_{what}" for what in ("AVGX", "AVGY", "COUNT", "INTERCEPT", "R2", "SLOPE", "SXX", "SXY", "SYY")

@@ -256,7 +256,7 @@ def _aggregates(
         }
     placed = [call for call in calls if call not in result]
     if placed:
-        fractions = np.array([_fraction(call) for call in placed])
+        fractions = np.array([fraction_of_call(call) for call in placed])
         discrete = np.array([call.function == "PERCENTILE_DISC" for call in placed], dtype=np.uint8)
         found = order_statistics(sweep, starts, at, fractions, discrete)
         result |= dict(zip(placed, _at_fractions(changes, placed, first, found, by_key), strict=True))
@@ -287,7 +287,7 @@ def _at_fractions(
         below = _take(changes.columns[-1], _rows_of(first, low))
         if call.function == "PERCENTILE":
             high, part = _restored(upper[:, place], by_key), _restored(share[:, place], by_key)
-            below = _between(below, _take(changes.columns[-1], _rows_of(first, high)), part, low == high)
+            below = interpolated(below, _take(changes.columns[-1], _rows_of(first, high)), part, low == high)
         result.append(below)
     return result
 
@@ -299,7 +299,8 @@ def _place(call: AggregateCall) -> float:
     return place
 
 
-def _fraction(call: AggregateCall) -> float:
+def fraction_of_call(call: AggregateCall) -> float:
+    """At which fraction of the sorted values an aggregate has its place."""
     if function_of(call).kept is KeptValues.ENDS:
         return _place(call)
     (fraction,) = call.others
@@ -308,7 +309,7 @@ def _fraction(call: AggregateCall) -> float:
     return fraction.value
 
 
-def _between(below: pa.Array, above: pa.Array, share: np.ndarray, same: BoolArray) -> pa.Array:
+def interpolated(below: pa.Array, above: pa.Array, share: np.ndarray, same: BoolArray) -> pa.Array:
     """Interpolated values, DOUBLE."""
     missing = np.asarray(below.is_null().to_numpy(zero_copy_only=False))
     low, high = (

@@ -369,7 +369,7 @@ def _aggregate(node: Any, context: Context) -> Expression:
     parts = aggregate_parts(node, context.scope.functions)
     if parts is None and isinstance(node, WithinPercent):
         hint = "write it after the aggregate, as in COUNT(*) WITHIN 1 PERCENT"
-        message = "WITHIN is allowed only after COUNT, SUM and AVG"
+        message = "WITHIN is allowed only after aggregates"
         raise LanguageError(message, position=position_of(node), hint=hint)
     if parts is None and not isinstance(node, exp.Anonymous):
         raise _unsupported(node)

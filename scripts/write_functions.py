@@ -178,6 +178,7 @@ ROWS = {"ts": [1, 2, 3, 4], "k": ["b", "a", "b", None], "x": [3, 1, 3, 6], "y": 
 AGGREGATES = """
     APPROX_COUNT_DISTINCT(k)
     APPROX_PERCENTILE(x, 0.75)
+    APPROX_TOP_K(x, 1)
     ARRAY_AGG(x)
     AUTOCORR(y, 1 ORDER BY ts)
     AVG(x)
@@ -219,6 +220,7 @@ AGGREGATES = """
     STDDEV_POP(x)
     STRING_AGG(k, ', ' ORDER BY k DESC)
     SUM(x)
+    TOP_K(x, 2)
     VAR_POP(x)
     VARIANCE(x)
     """

@@ -53,6 +53,7 @@ def counted(*, few: bool) -> tuple[tuple[str, AggregateCall], ...]:
         sampled("APPROX_COUNT_DISTINCT", V),
         sampled("APPROX_PERCENTILE", V, "50", half),
         sampled("APPROX_PERCENTILE", D, "50", most),
+        sampled("APPROX_TOP_K", V, "50", literal(2)),
     ]
     if not few:
         calls += [
@@ -149,6 +150,7 @@ def test_samples_of_many_epochs_are_those_of_the_definition(every: int, size: in
             begun = begun_by(rows, instant)
             assert row[0] == approximate(named[0], begun, size, instant), instant
             assert row[1] == approximate(named[1], begun, size, instant), instant
+            assert payload(row[3:]) == payload([approximate(named[3], begun, size, instant)]), instant
     assert lasted == sum(any(at <= instant < at + size for _, at, _, _ in rows) for instant in range(ts + 1))
 
 
@@ -213,3 +215,16 @@ def test_what_is_small_is_exact(values: list[int], size: int) -> None:
     call = sampled("APPROX_COUNT_DISTINCT", V, "50")
     assert sample_size(call) == 18
     assert approximate(call, begun, size, size - 1) == len(set(values))
+
+
+def test_nineteen_of_twenty_counts_of_frequent_values_keep_their_bound() -> None:
+    call = sampled("APPROX_TOP_K", V, "20", literal(2))
+    wrong = 0
+    for sample in range(100):
+        random = Random(sample)
+        values = [int(random.paretovariate(1)) for _ in range(1000)]
+        found = approximate(call, {0: [(value,) for value in values]}, 1, 0)
+        assert isinstance(found, tuple)
+        assert len(found) == 2
+        wrong += sum(abs(count - values.count(item)) > 200 for item, count in found)
+    assert wrong <= 24

@@ -110,7 +110,7 @@ def _number(call: AggregateCall, value: Any) -> int:
 
 
 def of_sample(call: AggregateCall, live: Mapping[int, list[Payload]]) -> object:
-    """A distinct count or a percentile of a sample.
+    """A distinct count, a percentile or the most frequent values of a sample.
 
     Args:
         call: what to compute.
@@ -119,10 +119,14 @@ def of_sample(call: AggregateCall, live: Mapping[int, list[Payload]]) -> object:
     """
     limit, rows = sample_size(call), _by_hash(call, live)
     first = sorted(rows)[:limit]
-    if call.function != "COUNT":
-        return aggregate(replace(call, within=None), [rows[place] for place in first])
     # Of n numbers between 0 and 1 the k-th smallest is k / (n + 1) on average.
-    return len(first) if len(first) < limit else int((limit - 1) * 2.0**63 / (first[-1] + 1))
+    among = len(first) if len(first) < limit else (limit - 1) * 2.0**63 / (first[-1] + 1)
+    if call.function == "COUNT":
+        return int(among)
+    found: Any = aggregate(replace(call, within=None), [rows[place] for place in first])
+    if call.function != "TOP_K" or not found:
+        return found
+    return tuple((item, int(count * (among / len(first)))) for item, count in found)
 
 
 def _by_hash(call: AggregateCall, live: Mapping[int, list[Payload]]) -> dict[int, Payload]:

@@ -54,7 +54,11 @@ PLAIN: Final = Modifiers()
 _BY_ANOTHER: Final = {"MAX_BY": "LAST", "ARG_MAX": "LAST", "MIN_BY": "FIRST", "ARG_MIN": "FIRST"}
 """Aggregates of two arguments, which are others that are sorted by the second one."""
 
-APPROXIMATE: Final = {"APPROX_COUNT_DISTINCT": "COUNT", "APPROX_PERCENTILE": "PERCENTILE"}
+APPROXIMATE: Final = {
+    "APPROX_COUNT_DISTINCT": "COUNT",
+    "APPROX_PERCENTILE": "PERCENTILE",
+    "APPROX_TOP_K": "TOP_K",
+}
 """Aggregates of a sample, which are others WITHIN some percent."""
 
 JOINED: Final = {"STRING_AGG": None, "LISTAGG": "", "GROUP_CONCAT": ","}
@@ -62,6 +66,8 @@ JOINED: Final = {"STRING_AGG": None, "LISTAGG": "", "GROUP_CONCAT": ","}
 
 AGGREGATES: Final[tuple[str, ...]] = tuple(FUNCTIONS)
 """The names of the aggregate functions."""
+
+_SECOND: Final = {"PERCENTILE": ", 0.9", "TOP_K": ", 3"}
 
 COMPOSED: Final[tuple[str, ...]] = ("MAX_BY", "MIN_BY", *JOINED, *APPROXIMATE)
 """The names of those that are made of other ones."""
@@ -129,12 +135,12 @@ def _by_another(name: str, arguments: tuple[Expression | None, ...], modifiers: 
 
 
 def _approximate(name: str, arguments: tuple[Expression | None, ...], modifiers: Modifiers) -> AggregateCall:
-    """APPROX_COUNT_DISTINCT(x) and APPROX_PERCENTILE(x, p): an exact one's estimate of a sample.
+    """APPROX_COUNT_DISTINCT(x), APPROX_PERCENTILE(x, p) and APPROX_TOP_K(x, k): exact ones of a sample.
 
     Values that are no numbers have no values in between, so that their percentile is one of them.
     """
     known = APPROXIMATE[name]
-    usage = f"write {name}(x{', 0.9' if known == 'PERCENTILE' else ''})"
+    usage = f"write {name}(x{_SECOND.get(known, '')})"
     given = tuple(part for part in arguments if part is not None)
     if not given:
         raise LanguageError(f"{name} takes an argument", hint=usage)
@@ -149,7 +155,8 @@ def _approximate(name: str, arguments: tuple[Expression | None, ...], modifiers:
         known = known if is_number else "PERCENTILE_DISC"
     bound = modifiers.bound or Within(DEFAULT_PERCENT)
     changed = replace(modifiers, distinct=known == "COUNT", bound=bound)
-    return _modified(name, FUNCTIONS[known].typed(known, given), changed, FUNCTIONS[known])
+    typed = FUNCTIONS[known].typed(name if known == "TOP_K" else known, given)
+    return _modified(name, typed, changed, FUNCTIONS[known])
 
 
 def joined_parts(

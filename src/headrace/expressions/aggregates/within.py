@@ -28,8 +28,9 @@ _OTHERS: Final = "write it without WITHIN, which is exact"
 _EXACT: Final = {
     "APPROX_COUNT_DISTINCT": "write COUNT(DISTINCT x), which is exact",
     "APPROX_PERCENTILE": "write PERCENTILE(x, 0.9), which is exact",
+    "APPROX_TOP_K": "write TOP_K(x, 3), which is exact",
 }
-_PERCENTILES: Final = ("PERCENTILE", "PERCENTILE_DISC")
+_OF_SAMPLES: Final = ("PERCENTILE", "PERCENTILE_DISC", "TOP_K")
 
 
 def approximate_call(name: str, call: AggregateCall, bound: Within) -> AggregateCall:
@@ -78,21 +79,22 @@ def _sampled_call(name: str, call: AggregateCall) -> AggregateCall:
 
 
 def is_sampled(call: AggregateCall) -> bool:
-    """Whether an aggregate is of a sample: a distinct count or a percentile with a bound."""
+    """Whether an aggregate is of a sample: a distinct count, a percentile or TOP_K with a bound."""
     if call.within is None or call.user is not None:
         return False
-    return call.function in _PERCENTILES or (call.function == "COUNT" and call.distinct)
+    return call.function in _OF_SAMPLES or (call.function == "COUNT" and call.distinct)
 
 
 def sample_size(call: AggregateCall) -> int:
     """How many values a sample has, so that in 19 of 20 cases the error is within what was asked for.
 
     Two standard errors are `percent` of a hundred. That of a distinct count of a sample of k values is
-    1 / sqrt(k - 2) of it (Bar-Yossef et al., RANDOM 2002, and Beyer et al., SIGMOD 2007, section 4.3). The
-    share of the rows below a percentile is that of k draws, whose standard error is 1 / (2 sqrt(k)) at most.
+    1 / sqrt(k - 2) of it (Bar-Yossef et al., RANDOM 2002, and Beyer et al., SIGMOD 2007, section 4.3). It is
+    as much of all rows that a value's count in TOP_K is off. The share of the rows below a percentile is that
+    of k draws, whose standard error is 1 / (2 sqrt(k)) at most.
     """
     assert call.within is not None
-    if call.function == "COUNT":
+    if call.function in ("COUNT", "TOP_K"):
         return int(((200 / call.within.percent) ** 2).to_integral_value(ROUND_CEILING)) + 2
     return int(((100 / call.within.percent) ** 2).to_integral_value(ROUND_CEILING))
 

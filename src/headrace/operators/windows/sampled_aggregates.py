@@ -1,4 +1,4 @@
-"""Distinct counts and percentiles of windows, of samples of their values."""
+"""Distinct counts, percentiles and the most frequent values of windows, of samples of their values."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import ApproximateAggregate
-from headrace.elements import Batch, Int64Array, concat, integers, record_batch
+from headrace.elements import Batch, Float64Array, Int64Array, concat, integers, record_batch
+from headrace.expressions.aggregates.functions import top_of
 from headrace.expressions.tree import AggregateCall, Column, SortKey
 from headrace.kernels.values.inputs import CountChanges, KeyPoints
+from headrace.kernels.values.multisets import most_frequent
 from headrace.kernels.values.order_statistics import order_statistics
 from headrace.kernels.values.samples import sizes_at
 from headrace.operators.aggregates.aggregate import emitted
+from headrace.operators.aggregates.counted_values import items_of
 from headrace.operators.aggregates.live_values import fraction_of_call, interpolated, number_values
 from headrace.operators.contract import OperatorProgress, Report, evaluate_all
 from headrace.operators.state.keys import encode_keys, hash_rows, normalise, order_by
@@ -34,7 +37,7 @@ from headrace.operators.windows.samples import (
     SampleArea,
     sample_of,
 )
-from headrace.schema import BIGINT, Field, Schema
+from headrace.schema import Field, Schema
 from headrace.time import BEGINNING, INFINITY
 
 _WHOLE: Final = 2.0**63
@@ -57,7 +60,7 @@ class _Seen:
 
 
 class SampledOperator:
-    """Distinct counts and percentiles of samples (a family of its own; on sweep areas).
+    """Aggregates of samples (a family of its own; on sweep areas).
 
     Definition:
         At t, one row per group of `M(t)`: the keys, then each aggregate of the values of the group that have
@@ -195,8 +198,9 @@ def _points_of(seen: list[_Seen], keys: int, base: int) -> tuple[KeyPoints, Int6
 
 def _value(call: AggregateCall, seen: _Seen, at: KeyPoints) -> pa.Array:
     """An aggregate at points."""
+    limit = sample_of(call).limit
     if call.function == "COUNT":
-        return _distinct_counts(sample_of(call).limit, seen, at)
+        return pa.array(_totals(limit, seen, at)[0].astype(np.int64))
     elements, drawn = seen.elements, seen.elements.drawn
     assert elements.values is not None
     assert call.argument is not None
@@ -205,26 +209,29 @@ def _value(call: AggregateCall, seen: _Seen, at: KeyPoints) -> pa.Array:
     numbers, starts, first = number_values(elements.codes, ranks, len(drawn.begins) - 1)
     codes, times, _, signs = seen.changes
     changes = CountChanges(codes, times, numbers[seen.entered], signs)
+    starts = starts.astype(np.int64)
+    if call.function == "TOP_K":
+        offsets, found, counts = most_frequent(changes, starts, at, top_of(call))
+        totals, sizes = _totals(limit, seen, at)
+        counts = (counts * np.repeat(totals / np.maximum(sizes, 1), np.diff(offsets))).astype(np.int64)
+        return items_of(call, offsets, elements.values.take(pa.array(first[found])), counts)
     discrete = np.array([call.function == "PERCENTILE_DISC"], dtype=np.uint8)
-    lower, upper, share = order_statistics(
-        changes, starts.astype(np.int64), at, np.array([fraction_of_call(call)]), discrete
-    )
-    rows = pa.array(np.append(first, -1)[lower], mask=lower < 0)
-    below = elements.values.take(rows)
+    fractions = np.array([fraction_of_call(call)])
+    lower, upper, share = order_statistics(changes, starts, at, fractions, discrete)
+    below = elements.values.take(pa.array(np.append(first, -1)[lower], mask=lower < 0))
     if call.function == "PERCENTILE_DISC":
         return below
     above = elements.values.take(pa.array(np.append(first, -1)[upper], mask=upper < 0))
     return interpolated(below, above, share, lower == upper)
 
 
-def _distinct_counts(limit: int, seen: _Seen, at: KeyPoints) -> pa.Array:
-    """The number of values; where the sample is full, so many that its last hash is at its place."""
-    counts = sizes_at(seen.changes, at)
+def _totals(limit: int, seen: _Seen, at: KeyPoints) -> tuple[Float64Array, Int64Array]:
+    """Of how many values samples are, and how many they have: as many, or the last one's hash tells."""
+    sizes = sizes_at(seen.changes, at)
     discrete, drawn = np.zeros(1, dtype=np.uint8), seen.elements.drawn
     last, _, _ = order_statistics(seen.changes, drawn.begins, at, np.ones(1), discrete)
-    full = counts >= limit
     draws = np.zeros(len(drawn.ranks), dtype=np.int64)
     draws[drawn.begins[seen.elements.codes] + drawn.ranks] = seen.elements.draws
-    estimates = (limit - 1) * _WHOLE / (draws[last[full]] + 1)
-    counts[full] = estimates.astype(np.int64)
-    return pa.array(counts, BIGINT)
+    totals, full = sizes.astype(np.float64), sizes >= limit
+    totals[full] = (limit - 1) * _WHOLE / (draws[last[full]] + 1)
+    return totals, sizes

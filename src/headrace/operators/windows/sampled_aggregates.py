@@ -72,8 +72,8 @@ class SampledOperator:
 
     State:
         The rows above the heartbeat. Of each group and sample the elements that have fewer than k others with
-        smaller hashes that leave no earlier: some k (ln(n / k) + 1) of n, and up to twice as many before they
-        are written again. And when each group changes next.
+        smaller hashes that leave no earlier: some k (ln(n / k) + 1) of n, and up to half as many again before
+        they are written anew. And when each group changes next.
 
     Example:
         `COUNT(DISTINCT x) WITHIN 50 PERCENT` of `[RANGE 8]`, a sample of 18 values; heartbeat 10:

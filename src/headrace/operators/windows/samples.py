@@ -27,7 +27,7 @@ _LIVE: Final = "__live"
 _DRAW: Final = "__draw"
 _VALUE: Final = "__value"
 _SLACK: Final = 32
-"""So many rows more than twice those that are needed may be kept before a key is written again."""
+"""So many rows, and half as many again as are needed, may be kept before a key is written anew."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class SampleArea:
     """The elements of a sample in state.
 
     Those of a key are numbered by how often all of them were written; new ones are added with the number of
-    the last time, until more than twice as many are kept as are needed.
+    the last time, until half as many again are kept as are needed.
 
     Args:
         sample: which values.
@@ -181,7 +181,7 @@ class SampleArea:
         fresh = drawn.starts >= before
         wanted = np.bincount(elements.codes[needed], minlength=count)
         added = np.bincount(elements.codes[needed & fresh], minlength=count)
-        anew = elements.stored + added > 2 * wanted + _SLACK
+        anew = elements.stored + added > wanted + wanted // 2 + _SLACK
         anew |= (wanted == 0) & (elements.stored > 0)
         written = needed & (fresh | anew[elements.codes])
         numbers = np.maximum(elements.numbers + anew, 1)

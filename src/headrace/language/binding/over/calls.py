@@ -80,7 +80,7 @@ class OverCalls:
                 return self._end(node, name)
         found = Collected[AggregateCall]()
         value = bind_scalar(
-            node.this, replace(self._context, width=0, aggregates=found, over=None, nesting=None)
+            node.this, replace(self._context, width=0, aggregates=found, groups=None, over=None, nesting=None)
         )
         if aggregate_parts(node.this, self._context.scope.functions) is None:
             raise LanguageError("OVER must follow an aggregate", position=position, hint=_FUNCTIONS)

@@ -96,7 +96,8 @@ def _refusal(plan: Plan, sampled: list[AggregateCall]) -> LanguageError:
     reason, instead = _reason(below)
     what, exact = "WITHIN", "leave WITHIN out"
     if sampled:
-        what, exact = "a sample", f"write {render_call(replace(sampled[0], within=None))}"
+        plain = replace(sampled[0], within=None, condition=None)
+        what, exact = "a sample", f"write {render_call(plain)}"
     message = f"{what} needs rows that all last equally long, and {reason}"
     return LanguageError(message, hint=f"{instead}, or {exact}: that is exact")
 

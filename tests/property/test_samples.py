@@ -228,3 +228,23 @@ def test_nineteen_of_twenty_counts_of_frequent_values_keep_their_bound() -> None
         assert len(found) == 2
         wrong += sum(abs(count - values.count(item)) > 200 for item, count in found)
     assert wrong <= 24
+
+
+@pytest.mark.parametrize(("size", "most"), [(INFINITY, 120), (1000, 350)])
+def test_little_is_kept_however_many_rows_come(size: int, most: int) -> None:
+    call = sampled("APPROX_COUNT_DISTINCT", V, "50")
+    plan = ApproximateAggregate(TimeWindow(LEFT, Duration(size)), Duration(size), (), (("n", call),))
+    epochs = [
+        Arriving(
+            {"left": [(("a", at * 7919, 0.5), at, at + 1, 1) for at in range(first, first + 200)]},
+            {"left": first + 200},
+        )
+        for first in range(0, 4000, 200)
+    ]
+    state: dict[int, dict[str, list[SortedRun]]] = {}
+    kept = []
+    for _ in drive(plan, {"left": LEFT}, epochs, state):
+        runs = state[max(state)]
+        kept.append(sum(run.rows for name in runs if name != "waiting" for run in runs[name]))
+    assert max(kept) <= most, kept
+    assert kept[-1] > 18

@@ -81,6 +81,9 @@ def _grows(node: Plan) -> bool:
             return ever != () and (keys != () or not _are_sums(ever))
         case Aggregate(keys=(), aggregates=aggregates) if _are_sums(tuple(call for _, call in aggregates)):
             return False
+        case ApproximateAggregate(keys=()):
+            # A sample has so many values at most; blocks are of windows that rows leave.
+            return False
         case Coalesce() | Distinct() if has_one_row(node):
             return False
         case _:

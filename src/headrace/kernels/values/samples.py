@@ -142,7 +142,7 @@ def may_enter(drawn: Drawn, limit: int) -> npt.NDArray[np.bool_]:
     Of the elements of one rank the last one to end is enough.
 
     Args:
-        drawn: elements that are all there now.
+        drawn: elements that are all there now, in the order in which they end.
         limit: how many ranks a sample has at most, at least 1.
     """
     begins, _, _, ranks = drawn

@@ -243,6 +243,9 @@ class SampleArea:
     def _needed(self, elements: Elements, alive: BoolArray) -> BoolArray:
         drawn, rows = elements.drawn, np.flatnonzero(alive)
         count = len(drawn.begins) - 1
+        if self._size == INFINITY:
+            # All end together, so that those with the smallest hashes are enough.
+            rows = rows[order_by(elements.codes[rows], -elements.draws[rows], count)]
         begins = np.searchsorted(elements.codes[rows], np.arange(count + 1)).astype(np.int64)
         ranks = _ranks_by_key(elements.codes[rows], elements.draws[rows], begins, count)
         part = Drawn(begins, drawn.starts[rows], drawn.ends[rows], ranks)

@@ -176,6 +176,9 @@ EXAMPLES = {
 
 ROWS = {"ts": [1, 2, 3, 4], "k": ["b", "a", "b", None], "x": [3, 1, 3, 6], "y": [1.0, 2.0, 3.0, 4.0]}
 AGGREGATES = """
+    APPROX_COUNT_DISTINCT(k)
+    APPROX_PERCENTILE(x, 0.75)
+    APPROX_TOP_K(x, 1)
     ARRAY_AGG(x)
     AUTOCORR(y, 1 ORDER BY ts)
     AVG(x)
@@ -217,6 +220,7 @@ AGGREGATES = """
     STDDEV_POP(x)
     STRING_AGG(k, ', ' ORDER BY k DESC)
     SUM(x)
+    TOP_K(x, 2)
     VAR_POP(x)
     VARIANCE(x)
     """
@@ -287,7 +291,16 @@ def table(examples: list[str], rows: str, also: dict[str, list[str]], *, counted
 
 
 def answers(examples: list[str], rows: str) -> Iterator[tuple[str, str, str]]:
-    """Each example with its answer and the type of that."""
+    """Each example with its answer and the type of that; one SELECT has no exact and approximate ones."""
+    approximate = [example for example in examples if example.startswith("APPROX_")]
+    found = of_one_query(approximate, rows) if approximate else {}
+    found |= of_one_query([example for example in examples if example not in found], rows)
+    for example in examples:
+        yield example, *found[example]
+
+
+def of_one_query(examples: list[str], rows: str) -> dict[str, tuple[str, str]]:
+    """By example its answer and the type of that."""
     with hr.connect(runner="inline") as db:
         db.stream("one", pa.table({"ts": [1]}), timestamp="ts")
         db.stream("data", pa.table(ROWS), timestamp="ts")
@@ -297,9 +310,11 @@ def answers(examples: list[str], rows: str) -> Iterator[tuple[str, str, str]]:
         assert not run.failed, run.failed
         last = query.history().slice(query.history().num_rows - 1).to_batches()[0]
         types = [field.type for field in query.schema]
+    found = {}
     for place, example in enumerate(examples):
         (text,) = json_texts(last.column(place)).to_pylist()
-        yield example, text, sql_type(types[place])
+        found[example] = text, sql_type(types[place])
+    return found
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from driving import Arriving, drive, standing_for
 from headrace.algebra.nodes import Source
 from headrace.algebra.properties import walk
 from headrace.elements import concat, from_rows, to_rows
-from headrace.expressions.aggregates.aggregates import COMPOSED
+from headrace.expressions.aggregates.aggregates import APPROXIMATE, COMPOSED
 from headrace.expressions.aggregates.functions import FUNCTIONS
 from headrace.history import canonical, clip, equivalent
 from headrace.language.binding.binder import bind
@@ -96,6 +96,11 @@ CALLS = (
     "STDDEV_POP(DISTINCT v)",
     "SUM(v)",
     "SUM(x) FILTER (WHERE b)",
+    "TOP_K(v, 2)",
+    "TOP_K(s, 1)",
+    "TOP_K(n, 3)",
+    "TOP_K(ARRAY(x, 1), 2)",
+    "TOP_K(s, 2) FILTER (WHERE b)",
     "VARIANCE(v)",
     "VAR_POP(x)",
     "MAX_BY(v, s)",
@@ -104,6 +109,19 @@ CALLS = (
     "STRING_AGG(s, ',')",
     "LISTAGG(v) WITHIN GROUP (ORDER BY v DESC)",
     "GROUP_CONCAT(s) FILTER (WHERE b)",
+)
+SAMPLED = (
+    "APPROX_COUNT_DISTINCT(v)",
+    "APPROX_COUNT_DISTINCT(n) WITHIN 5 PERCENT",
+    "APPROX_COUNT_DISTINCT(ARRAY(STRUCT(s AS a, v AS b)))",
+    "APPROX_PERCENTILE(x, 0.3)",
+    "APPROX_PERCENTILE(v, 0.5) FILTER (WHERE b) WITHIN 50 PERCENT",
+    "APPROX_PERCENTILE(s, 1)",
+    "APPROX_PERCENTILE(n, 0)",
+    "APPROX_TOP_K(s, 2)",
+    "APPROX_TOP_K(v, 1) WITHIN 50 PERCENT",
+    "COUNT(DISTINCT s) WITHIN 50 PERCENT",
+    "PERCENTILE_DISC(0.6) WITHIN GROUP (ORDER BY s DESC) WITHIN 50 PERCENT",
 )
 
 LASTING = {
@@ -206,7 +224,16 @@ def listed(calls: list[str], after: str = "") -> str:
 
 
 def test_every_aggregate_is_among_the_calls() -> None:
-    assert {call.partition("(")[0] for call in CALLS} == {*FUNCTIONS, *COMPOSED}
+    assert {call.partition("(")[0] for call in CALLS} == {*FUNCTIONS, *COMPOSED} - {*APPROXIMATE}
+    assert {call.partition("(")[0] for call in SAMPLED} >= {*APPROXIMATE}
+
+
+@pytest.mark.parametrize("shape", ["now", "range", "slide", "unbounded", "tumble", "all"])
+@examples(8, 30)
+@given(st.data(), st.booleans())
+def test_samples_of_windows(shape: str, data: st.DataObject, retracted: bool) -> None:
+    arrived = data.draw(arrivals(retracted, lasting=False))
+    check(INSTANTS[shape].format(listed(list(SAMPLED))), arrived, insert_only=not retracted, chronons=True)
 
 
 @pytest.mark.parametrize("shape", INSTANTS)

@@ -52,6 +52,7 @@ CALLS = (
     "PERCENTILE(id, 0.3)",
     "PERCENTILE_DISC(id, 0.6 ORDER BY id DESC)",
     "MODE(id)",
+    "TOP_K(id, 2)",
     "BIT_AND(id)",
     "BIT_OR(id)",
     "BIT_XOR(id)",

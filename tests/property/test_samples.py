@@ -1,153 +1,250 @@
-"""A sample is what the definition of the hash says, of any rows, and takes each row apart at its rate."""
+"""Aggregates of samples: the operator is its definition, and the definition keeps its bound."""
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
+from random import Random
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import headrace as hr
-from headrace.algebra.nodes import Plan, Relation, Sample, Source
-from headrace.elements import Batch, Int64Array, concat, from_rows
-from headrace.operators.contract import OperatorProgress
-from headrace.operators.sample import SampleOperator
-from headrace.operators.state.keys import bucket_rows, hash_rows
-from headrace.reference.contents import Payload, payload
-from headrace.reference.sampling import sampled
-from headrace.schema import BIGINT, STRING, Field, Schema
-from headrace.time import BEGINNING, INFINITY, TimeDomain
+from driving import Arriving, drive, standing_for
+from headrace.algebra.nodes import ApproximateAggregate, Plan, Source, TimeWindow, WindowBounds
+from headrace.elements import Batch, concat, from_rows, to_rows
+from headrace.expressions.aggregates.aggregates import Modifiers, resolve_aggregate
+from headrace.expressions.aggregates.within import sample_size
+from headrace.expressions.functions.functions import literal, resolve
+from headrace.expressions.tree import AggregateCall, Column, Expression, Within
+from headrace.history import canonical, clip
+from headrace.operators.create import create_operator
+from headrace.operators.early import unreported
+from headrace.operators.state.runs import SortedRun
+from headrace.reference.contents import Element, Payload, Stream, payload
+from headrace.reference.operators import evaluate
+from headrace.reference.summaries import approximate
+from headrace.schema import BIGINT, DOUBLE, STRING, Field, Schema
+from headrace.time import INFINITY, Duration, TimeDomain
 from how_many import examples
-from property.strategies import ALL_TYPES, BATTERY, payloads, schemas
 
-ARRAYS = tuple(map(pa.list_, ALL_TYPES))
-"""The types of ARRAYs, which ARRAY_AGG makes."""
-
-rows_of_a_schema = schemas((*ALL_TYPES, *ARRAYS), max_columns=3).flatmap(
-    lambda schema: st.tuples(st.just(schema), st.lists(payloads(schema, pools=BATTERY), max_size=20))
-)
+EPOCHS = 4
+SCHEMA = Schema((Field("k", STRING), Field("v", BIGINT), Field("d", DOUBLE)))
+LEFT = Source("left", SCHEMA, "t", TimeDomain.INTEGER)
+K, V, D = (Column(place, field.name, field.type) for place, field in enumerate(SCHEMA))
 
 
-def sample_of(schema: Schema, percent: Decimal, *, timed: bool) -> Sample:
-    """A sample of chronons, or of rows that last."""
-    if timed:
-        return Sample(Source("s", schema, "t", TimeDomain.INTEGER), percent, timed=True)
-    return Sample(Relation("r", schema, TimeDomain.INTEGER), percent)
+def sampled(
+    name: str,
+    argument: Expression,
+    percent: str = "50",
+    *others: Expression,
+    condition: Expression | None = None,
+) -> AggregateCall:
+    """An aggregate of a sample."""
+    modifiers = Modifiers(condition=condition, bound=Within(Decimal(percent)))
+    return resolve_aggregate(name, argument, *others, modifiers=modifiers)
 
 
-def answered(plan: Sample, batch: Batch) -> Batch:
-    """What the operator says of some elements, when all are known."""
-    operator = SampleOperator(plan)
-    operator.process(0, batch)
-    return operator.advance(OperatorProgress((BEGINNING,), (INFINITY,)))
+def counted(*, few: bool) -> tuple[tuple[str, AggregateCall], ...]:
+    """Distinct counts and percentiles, also of a part of the rows."""
+    positive = resolve(">", (V, literal(0)))
+    half, most = literal(0.5), literal(0.9)
+    calls = [
+        sampled("APPROX_COUNT_DISTINCT", V),
+        sampled("APPROX_PERCENTILE", V, "50", half),
+        sampled("APPROX_PERCENTILE", D, "50", most),
+        sampled("APPROX_TOP_K", V, "50", literal(2)),
+    ]
+    if not few:
+        calls += [
+            sampled("APPROX_PERCENTILE", K, "50", half),
+            sampled("APPROX_COUNT_DISTINCT", D, "40", condition=positive),
+            sampled("APPROX_PERCENTILE", V, "40", half, condition=positive),
+        ]
+    return tuple((f"a{place}", call) for place, call in enumerate(calls))
 
 
-@examples(17)
-@given(rows_of_a_schema, st.decimals(1, 100, places=2), st.integers(1, 5), st.booleans())
-def test_which_rows_are_sampled(
-    drawn: tuple[Schema, list[Payload]], percent: Decimal, count: int, timed: bool
-) -> None:
-    schema, rows = drawn
-    plan = sample_of(schema, percent, timed=timed)
-    # Rows that may be equal are of instants of their own.
-    batch = from_rows(schema, [(row, 3 * at, 3 * at + 1, count) for at, row in enumerate(rows)])
-    found = answered(plan, batch)
-    taken = np.zeros(len(rows), dtype=np.int64)
-    np.add.at(taken, found.ts // 3, found.w)
-    assert taken.tolist() == [sampled(plan, payload(row), count, 3 * at) for at, row in enumerate(rows)]
+def groups(rows: Plan, size: int, *, keyed: bool = True) -> ApproximateAggregate:
+    """Groups of samples of the rows of windows."""
+    keys = (("k", K),) if keyed else ()
+    return ApproximateAggregate(rows, Duration(size), keys, counted(few=not keyed))
 
 
-def numbers(count: int) -> Batch:
-    """Different rows of one instant each."""
-    ids = np.arange(count, dtype=np.int64)
-    rows = pa.RecordBatch.from_arrays([pa.array(ids)], schema=Schema((Field("id", BIGINT),)).arrow())
-    return Batch(rows, ids, ids + 1, np.ones(count, dtype=np.int64))
+_SLIDING = TimeWindow(LEFT, Duration(8), Duration(4))
+PLANS: dict[str, Plan] = {
+    "by key": groups(TimeWindow(LEFT, Duration(7)), 7),
+    "of all": groups(TimeWindow(LEFT, Duration(12)), 12, keyed=False),
+    "that slide": groups(TimeWindow(LEFT, Duration(8), Duration(2), Duration(1)), 8),
+    "shown when they are over": groups(WindowBounds(_SLIDING, Duration(8), Duration(4)), 4, keyed=False),
+    "of an instant": groups(LEFT, 1),
+    "longer than all": groups(TimeWindow(LEFT, Duration(60)), 60, keyed=False),
+    "that no row leaves": groups(TimeWindow(LEFT, Duration(INFINITY)), INFINITY),
+}
 
 
-def test_a_sample_reaches_all_buckets_and_grows_with_its_share() -> None:
-    batch = numbers(20_000)
-    schema = Schema((Field("id", BIGINT),))
-    few, more, every = (
-        answered(sample_of(schema, Decimal(percent), timed=True), batch) for percent in (5, 10, 100)
-    )
-    buckets = bucket_rows(hash_rows(more.payload.columns, len(more)), 4)
-    assert np.bincount(buckets).min() > 300
-    assert set(few.ts.tolist()) <= set(more.ts.tolist())
-    assert len(every) == len(batch)
+@st.composite
+def epochs_of_rows(draw: st.DrawFn, most: int = 40) -> list[list[Element]]:
+    """Chronons by epoch, many of them of one instant; some are taken back before a heartbeat passes them."""
+    epochs: list[list[Element]] = [[] for _ in range(EPOCHS)]
+    random = Random(draw(st.integers(0, 2**32)))
+    values = draw(st.sampled_from([3, 9, 1000]))
+    for _ in range(draw(st.integers(0, most))):
+        value = random.choice([None, *range(-1, values)]) if values < 10 else random.randrange(values)
+        number = random.choice([None, -0.0, 0.0, float("nan"), random.random()])
+        payload = random.choice("aab"), value, number
+        ts, w = random.randint(-9, 30), random.choice([1, 1, 1, 2, 5])
+        at = random.randrange(EPOCHS)
+        epochs[at].append((payload, ts, ts + 1, w))
+        if random.randrange(6) == 0:
+            epochs[random.randint(at, EPOCHS - 1)].append((payload, ts, ts + 1, -1))
+    return epochs
 
 
-ROWS = 20_000
-PERCENTS = (1, 10, 50)
+def shown(batch: Batch) -> list[tuple[Payload, int, int, int]]:
+    """The elements, with one NaN that is equal to itself."""
+    return [(payload(row), ts, te, w) for row, ts, te, w in to_rows(batch)]
 
 
-def covered(found: Int64Array, percent: int, rows: int) -> int:
-    """How many of the scaled counts have the truth in their interval of 95 percent."""
-    share = percent / 100
-    scaled = found / share
-    error = 1.96 * np.sqrt(found * (1 - share)) / share
-    return int((np.abs(scaled - rows) <= error).sum())
+def check(plan: Plan, epochs: list[list[Element]], slack: int) -> None:
+    """The operator law: what is said below each heartbeat is what the definition says of all rows."""
+    streams = {"left": Stream(SCHEMA.names, [row for rows in epochs for row in rows])}
+    expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in evaluate(plan, streams)])
+    later = [[ts for rows in epochs[at + 1 :] for _, ts, _, _ in rows] for at in range(EPOCHS - 1)]
+    hearts = [*(min(instants, default=40) - slack for instants in later), INFINITY]
+    arriving = [Arriving({"left": rows}, {"left": at}) for rows, at in zip(epochs, hearts, strict=True)]
+    known = standing_for(LEFT, chronons=True, insert_only=False)
+    found: list[Batch] = []
+    for emitted, heartbeat in drive(plan, {"left": known}, arriving):
+        found.append(emitted)
+        ours, theirs = (canonical(clip(batch, heartbeat)) for batch in (concat(plan.schema, found), expected))
+        assert shown(ours) == shown(theirs), f"after {len(found)} epochs"
 
 
-@pytest.mark.parametrize("percent", PERCENTS)
-@pytest.mark.parametrize("instants", [1, 50, 20_000])
-@pytest.mark.parametrize("timed", [True, False], ids=["by instant", "rows that last"])
-def test_scaled_counts_of_equal_rows_cover_the_truth(percent: int, instants: int, timed: bool) -> None:
-    # Forty worlds of 20,000 rows with 4 values; the values differ from world to world.
-    schema = Schema((Field("code", STRING),))
-    plan = sample_of(schema, Decimal(percent), timed=timed)
-    random = np.random.default_rng(7)
-    counts = []
-    for world in range(40):
-        codes = pa.array([f"{world} {code}" for code in range(4)]).take(pa.array(random.integers(0, 4, ROWS)))
-        ts = np.sort(random.integers(0, instants, ROWS))
-        rows = pa.RecordBatch.from_arrays([codes], schema=schema.arrow())
-        ends = ts + 1 if timed else np.full(ROWS, INFINITY)
-        found = answered(plan, Batch(rows, ts, ends, np.ones(ROWS, dtype=np.int64)))
-        counts.append(found.w.sum() if timed else found.w[found.te == INFINITY].sum())
-    # Of forty intervals of 95 percent fewer than 33 hold the truth once in a thousand times.
-    assert covered(np.array(counts), percent, ROWS) >= 33
+@pytest.mark.parametrize("name", PLANS)
+@examples(25, 100)
+@given(epochs=epochs_of_rows(), slack=st.integers(0, 3))
+def test_the_operator_is_the_definition(name: str, epochs: list[list[Element]], slack: int) -> None:
+    check(PLANS[name], epochs, slack)
 
 
-def test_equal_rows_of_an_instant_and_of_several_are_sampled_apart() -> None:
-    schema = Schema((Field("code", STRING),))
-    plan = sample_of(schema, Decimal(50), timed=True)
-    equal = from_rows(schema, [(("a",), at, at + 1, 2) for at in range(1_000)])
-    taken = np.zeros(1_000, dtype=np.int64)
-    found = answered(plan, equal)
-    np.add.at(taken, found.ts, found.w)
-    # Two coins for each instant: none, one and both, as often as 1, 2 and 1.
-    none, one, both = np.bincount(taken, minlength=3)
-    for seen, expected in ((none, 250), (one, 500), (both, 250)):
-        assert abs(seen - expected) < 4 * math.sqrt(expected)
-    after_one = taken[1:][taken[:-1] > 0].mean()
-    assert abs(after_one - 1) < 0.15
+@pytest.mark.parametrize(("every", "size"), [(1, 40), (7, 20), (7, 70), (40, 50)])
+def test_samples_of_many_epochs_are_those_of_the_definition(every: int, size: int) -> None:
+    random = Random(every * size)
+    rows: list[Element] = []
+    ts = 0
+    for _ in range(100):
+        ts += random.randint(0, 2)
+        value = random.randrange(random.choice([5, 500]))
+        rows.append((("a", value, 0.5), ts, ts + 1, random.choice([1, 1, 3])))
+    plan = groups(TimeWindow(LEFT, Duration(size)), size, keyed=False)
+    parts = [rows[at : at + every] for at in range(0, len(rows), every)]
+    hearts = [part[0][1] for part in parts[1:]] + [ts + 1]
+    epochs = [Arriving({"left": part}, {"left": at}) for part, at in zip(parts, hearts, strict=True)]
+    found = [batch for batch, _ in drive(plan, {"left": LEFT}, epochs)]
+    said = canonical(clip(concat(plan.schema, found), ts + 1))
+    named = [call for _, call in plan.aggregates]
+    lasted = 0
+    for row, since, until, _ in to_rows(said):
+        lasted += until - since
+        for instant in range(since, until):
+            begun = begun_by(rows, instant)
+            assert row[0] == approximate(named[0], begun, size, instant), instant
+            assert row[1] == approximate(named[1], begun, size, instant), instant
+            assert payload(row[3:]) == payload([approximate(named[3], begun, size, instant)]), instant
+    assert lasted == sum(any(at <= instant < at + size for _, at, _, _ in rows) for instant in range(ts + 1))
 
 
-def test_a_retraction_takes_back_what_its_row_has_added() -> None:
-    schema = Schema((Field("code", STRING),))
-    for timed in (True, False):
-        plan: Plan = sample_of(schema, Decimal(50), timed=timed)
-        assert isinstance(plan, Sample)
-        elements = [((code,), at, at + 1, 3) for code in "abcd" for at in range(50)]
-        fewer = [((code,), at, at + 1, -2) for code in "abcd" for at in range(50)]
-        both = answered(plan, concat(schema, [from_rows(schema, elements), from_rows(schema, fewer)]))
-        alone = answered(plan, from_rows(schema, [(row, ts, te, 1) for row, ts, te, _ in elements]))
-        assert both.payload.equals(alone.payload)
-        assert both.w.tolist() == alone.w.tolist()
-        assert both.ts.tolist() == alone.ts.tolist()
+def begun_by(rows: list[Element], instant: int) -> dict[int, list[Payload]]:
+    """By instant up to one, the values of the second column, as aggregates of it take them."""
+    begun: dict[int, list[Payload]] = {}
+    for row, ts, _, w in rows:
+        if ts <= instant:
+            begun.setdefault(ts, []).extend([(row[1],)] * w)
+    return begun
 
 
-@pytest.mark.parametrize("epoch_rows", [20_000, 777])
-def test_a_query_counts_a_tenth_of_the_rows(epoch_rows: int) -> None:
-    random = np.random.default_rng(3)
-    rows = pa.table({"ts": np.sort(random.integers(0, 50, ROWS)), "code": random.integers(0, 4, ROWS)})
-    with hr.connect(runner="inline", epoch_rows=epoch_rows) as db:
-        db.stream("log", rows, timestamp="ts")
-        query = db.query("SELECT COUNT(*) AS n FROM (SELECT code FROM log) SAMPLE(10) [RANGE 1000]", name="q")
-        db.run()
-        (found,) = query.snapshot(60).to_pylist()
-    assert abs(found["n"] - 2_000) < 1.96 * math.sqrt(ROWS * 0.1 * 0.9)
+def test_groups_that_have_ended_leave_nothing() -> None:
+    plan = groups(TimeWindow(LEFT, Duration(7)), 7)
+    rows: list[Element] = [(("ab"[at % 2], at, 1.0), at, at + 1, 1) for at in range(20)]
+    state: dict[int, dict[str, list[SortedRun]]] = {}
+    arriving = [Arriving({"left": rows}, {"left": 20}), Arriving({"left": []}, {"left": 30})]
+    areas = []
+    for _ in drive(plan, {"left": LEFT}, arriving, state):
+        operator = create_operator(plan, reduced=False, report=unreported)
+        for name, runs in state[max(state)].items():
+            operator.areas[name].runs = list(runs)
+        contents = [operator.areas[name].content() for name in operator.areas if name.startswith("sample")]
+        areas.append(sum(0 if content is None else content.num_rows for content in contents))
+    assert areas[0] > 0
+    assert areas[1] == 0
+
+
+@pytest.mark.parametrize("percent", ["20", "10"])
+def test_nineteen_of_twenty_distinct_counts_keep_their_bound(percent: str) -> None:
+    call = sampled("APPROX_COUNT_DISTINCT", V, percent)
+    wrong = 0
+    for sample in range(100):
+        values = range(sample * 10**6, sample * 10**6 + 2500)
+        found = approximate(call, {0: [(value,) for value in values]}, 1, 0)
+        assert isinstance(found, int)
+        wrong += abs(found - 2500) * 100 > Decimal(percent) * 2500
+    # On average 5 of 100 miss a bound of two standard errors.
+    assert 0 < wrong <= 12
+
+
+@pytest.mark.parametrize("fraction", [0.5, 0.9])
+def test_nineteen_of_twenty_percentiles_keep_their_bound(fraction: float) -> None:
+    call = sampled("APPROX_PERCENTILE", V, "10", literal(fraction))
+    wrong = 0
+    for sample in range(100):
+        random = Random(sample)
+        values = [int(random.paretovariate(1) * 10**6) for _ in range(1000)]
+        found = approximate(call, {0: [(value,) for value in values]}, 1, 0)
+        assert isinstance(found, float)
+        below, upto = sum(value < found for value in values), sum(value <= found for value in values)
+        wrong += not below - 100 <= fraction * 1000 <= upto + 100
+    assert wrong <= 12
+
+
+@examples(50, 300)
+@given(values=st.lists(st.integers(-5, 10**6), max_size=17), size=st.integers(1, 9))
+def test_what_is_small_is_exact(values: list[int], size: int) -> None:
+    begun: dict[int, list[Payload]] = {at % size: [] for at in range(len(values))}
+    for at, value in enumerate(values):
+        begun[at % size].append((value,))
+    call = sampled("APPROX_COUNT_DISTINCT", V, "50")
+    assert sample_size(call) == 18
+    assert approximate(call, begun, size, size - 1) == len(set(values))
+
+
+def test_nineteen_of_twenty_counts_of_frequent_values_keep_their_bound() -> None:
+    call = sampled("APPROX_TOP_K", V, "20", literal(2))
+    wrong = 0
+    for sample in range(100):
+        random = Random(sample)
+        values = [int(random.paretovariate(1)) for _ in range(1000)]
+        found = approximate(call, {0: [(value,) for value in values]}, 1, 0)
+        assert isinstance(found, tuple)
+        assert len(found) == 2
+        wrong += sum(abs(count - values.count(item)) > 200 for item, count in found)
+    assert wrong <= 24
+
+
+@pytest.mark.parametrize(("size", "most"), [(INFINITY, 120), (1000, 350)])
+def test_little_is_kept_however_many_rows_come(size: int, most: int) -> None:
+    call = sampled("APPROX_COUNT_DISTINCT", V, "50")
+    plan = ApproximateAggregate(TimeWindow(LEFT, Duration(size)), Duration(size), (), (("n", call),))
+    epochs = [
+        Arriving(
+            {"left": [(("a", at * 7919, 0.5), at, at + 1, 1) for at in range(first, first + 200)]},
+            {"left": first + 200},
+        )
+        for first in range(0, 4000, 200)
+    ]
+    state: dict[int, dict[str, list[SortedRun]]] = {}
+    kept = []
+    for _ in drive(plan, {"left": LEFT}, epochs, state):
+        runs = state[max(state)]
+        kept.append(sum(run.rows for name in runs if name != "waiting" for run in runs[name]))
+    assert max(kept) <= most, kept
+    assert kept[-1] > 18

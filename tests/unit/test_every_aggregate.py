@@ -62,6 +62,7 @@ CALLS = {
     "STDDEV": "STDDEV(id)",
     "STDDEV_POP": "STDDEV_POP(id)",
     "SUM": "SUM(id)",
+    "TOP_K": "TOP_K(kind, 2)",
     "VARIANCE": "VARIANCE(price)",
     "VAR_POP": "VAR_POP(id)",
 }
@@ -85,6 +86,9 @@ def test_the_most_frequent_value_and_the_last_of_a_share() -> None:
         ("PERCENTILE_DISC(0.4) WITHIN GROUP (ORDER BY id)", 1),
         ("PERCENTILE_DISC(0.2) WITHIN GROUP (ORDER BY id DESC)", 6),
         ("PERCENTILE_DISC(0.6) WITHIN GROUP (ORDER BY id DESC)", 3),
+        ("TOP_K(id, 2)", ((1, 2), (3, 2))),
+        ("TOP_K(id, 1) FILTER (WHERE id > 3)", ((6, 1),)),
+        ("TOP_K(id, 3) FILTER (WHERE id > 6)", ()),
         ("BIT_AND(id) FILTER (WHERE id <> 1)", 2),
         ("BIT_OR(id)", 7),
         ("BIT_XOR(id)", 6),

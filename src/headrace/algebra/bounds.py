@@ -81,6 +81,9 @@ def _grows(node: Plan) -> bool:
             return ever != () and (keys != () or not _are_sums(ever))
         case Aggregate(keys=(), aggregates=aggregates) if _are_sums(tuple(call for _, call in aggregates)):
             return False
+        case ApproximateAggregate(keys=()):
+            # A sample has so many values at most; blocks are of windows that rows leave.
+            return False
         case Coalesce() | Distinct() if has_one_row(node):
             return False
         case _:
@@ -220,26 +223,37 @@ def _lives_for_ever(plan: Plan) -> bool:
             return any(_lives_for_ever(below) for below in inputs_of(plan))
 
 
-def duration_of(plan: Plan) -> Duration | None:
+def duration_of(plan: Plan, *, shown: bool = False) -> Duration | None:
     """How long every row of a plan is valid from where it begins; None where some may last longer or
     shorter.
 
     It holds of windows of streams, and of what is made of each of their rows alone. A window that slides
     shows its rows from one slide to another one.
+
+    Args:
+        plan: the plan.
+        shown: whether windows count that no row leaves, in which rows last for ever, and those that are shown
+            when they are over, in which they begin anew with each slide.
     """
     if plan.is_chronon:
         return EVERY_INSTANT
     match plan:
-        case TimeWindow(size=size, slide=slide, smallest=None):
-            return size if size.length < INFINITY and size.length % slide.length == 0 else None
+        case TimeWindow(smallest=smallest) if smallest is not None:
+            return None
+        case TimeWindow(size=size) if size.length == INFINITY:
+            return size if shown else None
+        case TimeWindow(size=size, slide=slide):
+            return size if size.length % slide.length == 0 else None
+        case WindowBounds(input=below, slide=slide) if shown and duration_of(below) is not None:
+            return slide
         case Filter() | Project() | Unnest():
-            return duration_of(plan.input)
+            return duration_of(plan.input, shown=shown)
         case Union(inputs=inputs):
-            found = {duration_of(below) for below in inputs}
+            found = {duration_of(below, shown=shown) for below in inputs}
             return found.pop() if len(found) == 1 else None
         case Join(left=left, right=right):
             # Constant relations are there at every instant.
             sides = [side for side in (left, right) if not (isinstance(side, Relation) and side.is_constant)]
-            return duration_of(sides[0]) if len(sides) == 1 else None
+            return duration_of(sides[0], shown=shown) if len(sides) == 1 else None
         case _:
             return None

@@ -62,7 +62,7 @@ def looks_back(plan: Plan) -> int:
             return min(size.length + slide.length - 2, INFINITY)
         case ApproximateAggregate(size=size):
             # To the beginning of the lap before the present one, from where the input looks back itself.
-            return size.length
+            return 0 if plan.is_sampled else size.length
         case Granularity(granule=granule):
             return granule.length - 1
         case Istream() | Dstream():

@@ -312,7 +312,7 @@ def _aggregate(plan: AnyAggregate | NestedAggregate | SessionAggregate) -> str:
         rows = "" if plan.condition is None else f" WHERE {_text(plan.condition, schema)}"
         how = f" OF SESSIONS {_sessions(plan, plan.by)}{rows}"
     elif isinstance(plan, ApproximateAggregate):
-        how = f" IN LAPS OF {plan.size}"
+        how = " OF SAMPLES" if plan.is_sampled else f" IN LAPS OF {plan.size}"
     elif isinstance(plan, Aggregate):
         how = plan.settled * " WHEN SETTLED"
     else:

@@ -32,6 +32,7 @@ from headrace.algebra.memory import Memory
 from headrace.algebra.tunings.steps import StepFunction
 from headrace.errors import PlanError
 from headrace.expressions.aggregates.functions import function_of
+from headrace.expressions.aggregates.within import is_sampled
 from headrace.expressions.tree import (
     AggregateCall,
     Column,
@@ -1150,19 +1151,24 @@ class SessionAggregate(Unary):
 
 @dataclass(frozen=True)
 class ApproximateAggregate(Unary):
-    """One row per group of `M(t)`, with counts and sums that are so many percent off at most.
+    """One row per group of `M(t)`, with aggregates that are so many percent off at most.
 
-    All elements of the input last equally long. Time is cut into laps of that length, from 0 on, so that a
-    window has rows of two laps at most. Within a lap, the amount so far (rows, or what they sum up to) is cut
-    into blocks of 1, 2, 4 ..., and of those that are kept of a window none is larger than its error allows.
-    Where the window begins inside a block, its amount is between that with the whole block and that without.
+    Distinct counts and percentiles are those of a *sample* of the group: its values with the smallest hashes
+    (`headrace.reference.summaries`). Where it has fewer values than the sample may have, they are exact.
+
+    Counts and sums are of *blocks*. All elements of the input last equally long. Time is cut into laps of
+    that length, from 0 on, so that a window has rows of two laps at most. Within a lap, the amount so far
+    (rows, or what they sum up to) is cut into blocks of 1, 2, 4 ..., and of those that are kept of a window
+    none is larger than its error allows. Where the window begins inside a block, its amount is between that
+    with the whole block and that without.
     It is a function of the content of the last two windows (`headrace.reference.summaries`): the
     deterministic wave of Gibbons and Tirthapura (SPAA 2002), begun anew with every lap.
 
     Attributes:
         size: how long every element of the input lasts.
         keys: names and expressions that make the groups.
-        aggregates: names and what is computed of each group: COUNT, SUM and AVG with a bound.
+        aggregates: names and what is computed of each group: COUNT, SUM and AVG with a bound, or distinct
+            counts and percentiles with one.
     """
 
     size: Duration
@@ -1170,11 +1176,18 @@ class ApproximateAggregate(Unary):
     aggregates: tuple[tuple[str, AggregateCall], ...]
 
     def __post_init__(self) -> None:
-        if not 1 <= self.size.length < INFINITY:
-            raise PlanError("approximate aggregates are of windows that rows leave")
         if any(call.within is None for _, call in self.aggregates):
             raise PlanError("approximate aggregates have bounds")
+        if len({is_sampled(call) for _, call in self.aggregates}) > 1:
+            raise PlanError("approximate aggregates are all of samples or all of blocks")
+        if not 1 <= self.size.length < INFINITY and not (self.size.length == INFINITY and self.is_sampled):
+            raise PlanError("approximate aggregates are of windows that rows leave")
         _ = self.schema
+
+    @cached_property
+    def is_sampled(self) -> bool:
+        """Whether the aggregates are of samples of the groups, and not of blocks of amounts."""
+        return any(is_sampled(call) for _, call in self.aggregates)
 
     @cached_property
     def exact(self) -> Aggregate:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, lru_cache, wraps
 from types import FunctionType
-from typing import Any, Final, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, Final, NamedTuple, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -62,6 +62,9 @@ BYTES_OUT: Final = Argument("uint8[::1]")
 """Raw bytes that the kernel writes."""
 TRUTHS_OUT: Final = Argument("boolean[::1]")
 """A vector of booleans that the kernel writes."""
+
+Number: TypeAlias = int | np.int64
+"""A whole number in a kernel."""
 
 
 @cache

@@ -52,12 +52,7 @@ CALLS: Final[dict[str, str]] = {
     ),
     **dict.fromkeys(("GEN_RANDOM_UUID", "GENERATE_UUID", "NEWID"), _FROM_DATA),
     "LEAD": "rows that are yet to come are not known; use LAG, or a join with the later rows",
-    **dict.fromkeys(("TOPK", "APPROX_TOP_K", "TOP_K"), "write ORDER BY x DESC LIMIT 3 after the query"),
     **dict.fromkeys(("BITAND", "BITOR", "BITXOR"), "there are no operators on bits, only aggregates of them"),
-    **dict.fromkeys(("PERCENTILE_APPROX", "APPROX_PERCENTILE"), "use PERCENTILE, which is exact"),
-    **dict.fromkeys(
-        ("APPROX_COUNT_DISTINCT", "APPROX_DISTINCT", "HLL_COUNT"), "use COUNT(DISTINCT x), which is exact"
-    ),
     **dict.fromkeys(("ANY", "SOME", "ALL", "EXISTS"), "a query follows it: (SELECT ... FROM ...)"),
     **dict.fromkeys(("REGEXP_INSTR", "REGEXP_EXTRACT_ALL"), _NO_PATTERN),
 }
@@ -136,8 +131,12 @@ _RENAMED: Final = {
     "COUNT_IF({0})": ("COUNTIF",),
     "SUM({0}) FILTER (WHERE {1})": ("SUMIF", "SUM_IF"),
     "AVG({0}) FILTER (WHERE {1})": ("AVGIF", "AVG_IF"),
-    "PERCENTILE({0}, {1})": ("QUANTILE", "QUANTILE_CONT", "APPROX_QUANTILE"),
-    "PERCENTILE({0}, 0.5)": ("QUANTILES", "APPROX_QUANTILES"),
+    "PERCENTILE({0}, {1})": ("QUANTILE", "QUANTILE_CONT"),
+    "PERCENTILE({0}, 0.5)": ("QUANTILES",),
+    "APPROX_PERCENTILE({0}, {1})": ("PERCENTILE_APPROX", "APPROX_QUANTILE"),
+    "APPROX_PERCENTILE({0}, 0.5)": ("APPROX_QUANTILES", "APPROX_MEDIAN"),
+    "TOP_K({all})": ("TOPK", "APPROX_TOPK", "APPROX_TOP_COUNT"),
+    "APPROX_COUNT_DISTINCT({0})": ("APPROX_DISTINCT", "HLL_COUNT"),
     "LAST({0} ORDER BY ts)": ("LATEST_BY_OFFSET",),
     "FIRST({0} ORDER BY ts)": ("EARLIEST_BY_OFFSET",),
     "MAX_BY({0}, {1})": ("MAXBY", "ARGMAX"),

@@ -41,6 +41,7 @@ from headrace.operators.top_k.top_k import TopKOperator
 from headrace.operators.windows.approximate_aggregates import ApproximateOperator
 from headrace.operators.windows.over import OverOperator
 from headrace.operators.windows.rows import RowWindowOperator
+from headrace.operators.windows.sampled_aggregates import SampledOperator
 from headrace.operators.windows.session_aggregates import SessionAggregateOperator
 from headrace.operators.windows.sessions import SessionOperator
 
@@ -73,7 +74,8 @@ def create_operator(plan: Stateful, reduced: bool, report: Report) -> Operator:
         case SessionAggregate():
             return SessionAggregateOperator(plan, report)
         case ApproximateAggregate():
-            return ApproximateOperator(plan, report)
+            operator = SampledOperator if plan.is_sampled else ApproximateOperator
+            return operator(plan, report)
         case _:
             assert_never(plan)
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Final
 
 import numpy as np
 
 from headrace.algebra.nodes import Sample
 from headrace.elements import Batch, Int64Array
-from headrace.kernels.rows.hashing import fold_words
-from headrace.kernels.rows.sampling import sampled_counts
+from headrace.kernels.rows.sampling import SALT, folded, sampled_counts
 from headrace.operators.presence import PresenceOperator
 from headrace.operators.state.timeline import Points
-
-SALT: Final = 0x53414D504C45
-"""Folded into the hashes of rows, which spread them over buckets: a sample must reach all buckets."""
 
 
 class SampleOperator(PresenceOperator):
@@ -53,11 +48,11 @@ class SampleOperator(PresenceOperator):
     def _emit(self, points: Points) -> Batch:
         bases = len(points.covered)
         codes = np.concatenate([points.codes, np.arange(bases)])
-        hashes = _folded(points.hashes, np.full(bases, SALT, dtype=np.int64))
+        hashes = folded(points.hashes, np.full(bases, SALT, dtype=np.int64))
         if self._timed:
             # Every point is of an instant of its own; no chronon is left at a horizon.
             instants = np.concatenate([points.times, np.zeros(bases, dtype=np.int64)])
-            hashes, codes = _folded(hashes[codes], instants), np.arange(len(codes))
+            hashes, codes = folded(hashes[codes], instants), np.arange(len(codes))
         return self._emit_counts(points, taken(hashes, codes, points.counts, self._percent), self._coalesce)
 
 
@@ -74,10 +69,3 @@ def taken(hashes: Int64Array, codes: Int64Array, counts: Int64Array, percent: De
         return np.zeros(len(counts), dtype=np.int64)
     last = np.uint64(part - 1).astype(np.int64)
     return sampled_counts(hashes, codes, np.ascontiguousarray(counts), int(last))
-
-
-def _folded(hashes: Int64Array, words: Int64Array) -> Int64Array:
-    """The hashes with a word folded into each; int64[n]."""
-    found = hashes.copy()
-    fold_words(words, np.ones(len(words), dtype=np.uint8), found)
-    return found

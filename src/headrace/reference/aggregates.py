@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headrace.errors import ExecutionError
-from headrace.expressions.aggregates.functions import REGRESSIONS
+from headrace.expressions.aggregates.functions import REGRESSIONS, top_of
 from headrace.expressions.aggregates.pairs import PairRule
 from headrace.expressions.tree import AggregateCall, Literal, arguments_of
 from headrace.expressions.user import UserAggregate
@@ -43,7 +43,7 @@ def aggregate(call: AggregateCall, rows: Iterable[Payload]) -> object:
             return len({equal_form(row) for row in rows if None not in row})
         case "FIRST" | "LAST":
             return _sorted(call, rows)[0 if call.function == "FIRST" else -1][0] if rows else None
-        case "MODE" | "PERCENTILE_DISC":
+        case "MODE" | "PERCENTILE_DISC" | "TOP_K":
             return _counted(call, [row for row in rows if row[0] is not None])
         case "CORRELATED_PAIRS":
             return correlated_pairs(PairRule.of(call), rows)
@@ -103,8 +103,10 @@ _FOLDS: Final[dict[str, Callable[[list[Any]], object]]] = {
 
 
 def _counted(call: AggregateCall, rows: list[Payload]) -> object:
-    """MODE, of several values the first one in order; or the first one by which enough have been counted."""
+    """MODE or TOP_K, of several values the first in order; or the first by which enough have been counted."""
     values = [row[0] for row in _sorted(call, rows)]
+    if call.function == "TOP_K":
+        return _most_frequent(call, values)
     if not values:
         return None
     if call.function == "MODE":
@@ -114,6 +116,16 @@ def _counted(call: AggregateCall, rows: list[Payload]) -> object:
     assert isinstance(fraction, Literal)
     assert isinstance(fraction.value, float)
     return values[max(0, math.ceil(fraction.value * len(values)) - 1)]
+
+
+def _most_frequent(call: AggregateCall, values: list[Any]) -> tuple[object, ...]:
+    """The values that are there most often, of several the first ones in order, with how often."""
+    counts: Counter[object] = Counter()
+    first: dict[object, object] = {}
+    for value in values:
+        counts[equal_form(value)] += 1
+        first.setdefault(equal_form(value), value)
+    return tuple((first[form], number) for form, number in counts.most_common(top_of(call)))
 
 
 def _array(call: AggregateCall, rows: list[Payload]) -> tuple[object, ...]:

@@ -41,10 +41,16 @@ def sampled(plan: Sample, row: Payload, count: int, instant: int) -> int:
 
 def in_sample(plan: Sample, row: Payload, number: int, instant: int) -> bool:
     """Whether a row is in the sample that is the n-th, from 0, of those that are equal at an instant."""
-    folded = _hash(row, (field.type for field in plan.schema))
-    for word in (_SALT, instant, number) if plan.timed else (_SALT, number):
+    words = (instant, number) if plan.timed else (number,)
+    return drawn(row, (field.type for field in plan.schema), *words) < int(plan.percent * 2**64 / 100)
+
+
+def drawn(row: Payload, types: Iterable[pa.DataType], *words: int) -> int:
+    """The hash that decides on a row and some numbers: at least 0 and below 2^64."""
+    folded = _hash(row, types)
+    for word in (_SALT, *words):
         folded = _mix(folded ^ _mix(word + _GOLDEN & _MASK))
-    return folded < int(plan.percent * 2**64 / 100)
+    return folded
 
 
 def _hash(row: Payload, types: Iterable[pa.DataType]) -> int:

@@ -1,20 +1,28 @@
-"""Counts and sums of windows that may be some percent off: by the blocks of amounts in which they begin.
+"""Aggregates of windows that may be some percent off.
 
-The deterministic wave of Gibbons and Tirthapura (SPAA 2002), as a function of a window's content: their waves
-have the ranks of all elements there ever were, here ranks begin anew with every lap of the window's length.
+Counts and sums are told by the blocks of amounts in which windows begin: the deterministic wave of Gibbons
+and Tirthapura (SPAA 2002), as a function of a window's content. Their waves have the ranks of all elements
+there ever were, here ranks begin anew with every lap of the window's length.
+
+Distinct counts and percentiles are told by the values of a group that have the smallest hashes. Such a
+bottom-k sample (Cohen and Kaplan, PODC 2007) is a function of the content; of distinct values it is the KMV
+synopsis of Beyer, Haas, Reinwald, Sismanis and Gemulla (SIGMOD 2007).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate
 from typing import Any
 
 from headrace.errors import ExecutionError
-from headrace.expressions.aggregates.within import blocks_of
+from headrace.expressions.aggregates.within import blocks_of, is_sampled, sample_size
 from headrace.expressions.tree import AggregateCall, Side
-from headrace.reference.contents import Payload
+from headrace.reference.aggregates import aggregate
+from headrace.reference.contents import Payload, payload
+from headrace.reference.sampling import drawn
 
 Amounts = Mapping[int, int]
 """By instant, the amount of the elements that begin then."""
@@ -37,6 +45,9 @@ def approximate(call: AggregateCall, begun: Mapping[int, list[Payload]], size: i
         ExecutionError: a SUM is beyond its type, or a number is negative.
     """
     assert call.within is not None
+    if is_sampled(call):
+        live = {when: rows for when, rows in begun.items() if instant - size < when <= instant}
+        return of_sample(call, live)
     known = {when: [row for row in rows if None not in row] for when, rows in begun.items()}
     counts = {when: len(rows) for when, rows in known.items()}
     if call.function == "COUNT":
@@ -96,3 +107,42 @@ def _number(call: AggregateCall, value: Any) -> int:
     if value < 0:
         raise ExecutionError(f"{call.function} WITHIN takes no negative numbers")
     return int(value)
+
+
+def of_sample(call: AggregateCall, live: Mapping[int, list[Payload]]) -> object:
+    """A distinct count, a percentile or the most frequent values of a sample.
+
+    Args:
+        call: what to compute.
+        live: by the instant at which they begin, the rows of the group for which the condition is true, as
+            the values of `arguments_of(call)`.
+    """
+    limit, rows = sample_size(call), _by_hash(call, live)
+    first = sorted(rows)[:limit]
+    # Of n numbers between 0 and 1 the k-th smallest is k / (n + 1) on average.
+    among = len(first) if len(first) < limit else (limit - 1) * 2.0**63 / (first[-1] + 1)
+    if call.function == "COUNT":
+        return int(among)
+    found: Any = aggregate(replace(call, within=None), [rows[place] for place in first])
+    if call.function != "TOP_K" or not found:
+        return found
+    return tuple((item, int(count * (among / len(first)))) for item, count in found)
+
+
+def _by_hash(call: AggregateCall, live: Mapping[int, list[Payload]]) -> dict[int, Payload]:
+    """The rows with values by their hashes, of 63 bits.
+
+    A distinct count has one for each value. Else there is one for each row: of its value, the instant at
+    which it begins, and its number among those of which both are the same.
+    """
+    assert call.argument is not None
+    types = (call.argument.type,)
+    found: dict[int, Payload] = {}
+    for when, rows in live.items():
+        counts: dict[Payload, int] = {}
+        for row in (row for row in rows if row[0] is not None):
+            value = payload(row[:1])
+            number = counts[value] = counts.get(value, -1) + 1
+            words = () if call.distinct else (when, number)
+            found[drawn(value, types, *words) >> 1] = row
+    return found

@@ -19,6 +19,8 @@ from headrace.algebra.properties import key_of
         ("SELECT CORR(id, at) OVER (ORDER BY at) FROM tick", False),
         ("SELECT COUNT(*), MIN(id) FROM tick [UNBOUNDED]", True),
         ("SELECT COUNT(DISTINCT id) FROM tick [UNBOUNDED]", True),
+        ("SELECT APPROX_COUNT_DISTINCT(id), APPROX_TOP_K(kind, 2) FROM tick [UNBOUNDED]", False),
+        ("SELECT APPROX_COUNT_DISTINCT(id) FROM tick [UNBOUNDED] GROUP BY kind", True),
         ("SELECT COUNT(*) FROM tick [UNBOUNDED] GROUP BY kind", True),
         ("SELECT COUNT(*), MIN(id) FROM tick [RANGE 5] WHERE id > 1 EMIT EMPTY", False),
         ("SELECT MIN(id) FROM tick [UNBOUNDED] EMIT EMPTY", True),

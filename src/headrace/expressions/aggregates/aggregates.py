@@ -15,9 +15,10 @@ from headrace.expressions.aggregates.functions import (
     fraction_of,
     function_of,
 )
-from headrace.expressions.aggregates.within import approximate_call
+from headrace.expressions.aggregates.within import DEFAULT_PERCENT, approximate_call
 from headrace.expressions.coercion import (
     cast_arguments,
+    is_numeric,
     literal,
     make_cast,
 )
@@ -53,19 +54,29 @@ PLAIN: Final = Modifiers()
 _BY_ANOTHER: Final = {"MAX_BY": "LAST", "ARG_MAX": "LAST", "MIN_BY": "FIRST", "ARG_MIN": "FIRST"}
 """Aggregates of two arguments, which are others that are sorted by the second one."""
 
+APPROXIMATE: Final = {
+    "APPROX_COUNT_DISTINCT": "COUNT",
+    "APPROX_PERCENTILE": "PERCENTILE",
+    "APPROX_TOP_K": "TOP_K",
+}
+"""Aggregates of a sample, which are others WITHIN some percent."""
+
 JOINED: Final = {"STRING_AGG": None, "LISTAGG": "", "GROUP_CONCAT": ","}
 """Aggregates that are the text of an ARRAY_AGG, and what is between its values where nothing is said."""
 
 AGGREGATES: Final[tuple[str, ...]] = tuple(FUNCTIONS)
 """The names of the aggregate functions."""
 
-COMPOSED: Final[tuple[str, ...]] = ("MAX_BY", "MIN_BY", *JOINED)
+_SECOND: Final = {"PERCENTILE": ", 0.9", "TOP_K": ", 3"}
+
+COMPOSED: Final[tuple[str, ...]] = ("MAX_BY", "MIN_BY", *JOINED, *APPROXIMATE)
 """The names of those that are made of other ones."""
 
 
 def is_aggregate(name: str) -> bool:
     """Whether an aggregate function has that name, in upper case."""
-    return name in FUNCTIONS or name in SYNONYMS or name in _BY_ANOTHER or name in JOINED
+    tables = (FUNCTIONS, SYNONYMS, _BY_ANOTHER, JOINED, APPROXIMATE)
+    return any(name in table for table in tables)
 
 
 def resolve_aggregate(
@@ -84,6 +95,8 @@ def resolve_aggregate(
     """
     if name in _BY_ANOTHER:
         return _by_another(name, arguments, modifiers)
+    if name in APPROXIMATE:
+        return _approximate(name, arguments, modifiers)
     known = SYNONYMS.get(name, name)
     function = FUNCTIONS.get(known)
     if function is None:
@@ -119,6 +132,31 @@ def _by_another(name: str, arguments: tuple[Expression | None, ...], modifiers: 
     return replace(
         call, condition=known if call.condition is None else Call("AND", (call.condition, known), BOOLEAN)
     )
+
+
+def _approximate(name: str, arguments: tuple[Expression | None, ...], modifiers: Modifiers) -> AggregateCall:
+    """APPROX_COUNT_DISTINCT(x), APPROX_PERCENTILE(x, p) and APPROX_TOP_K(x, k): exact ones of a sample.
+
+    Values that are no numbers have no values in between, so that their percentile is one of them.
+    """
+    known = APPROXIMATE[name]
+    usage = f"write {name}(x{_SECOND.get(known, '')})"
+    given = tuple(part for part in arguments if part is not None)
+    if not given:
+        raise LanguageError(f"{name} takes an argument", hint=usage)
+    if len(given) != FUNCTIONS[known].arity:
+        number = "1 argument" if known == "COUNT" else "2 arguments"
+        raise LanguageError(f"{name} takes {number}, not {len(given)}", hint=usage)
+    if modifiers.order or modifiers.distinct or modifiers.within is not None:
+        raise LanguageError(f"{name} takes no DISTINCT or ORDER BY", hint=usage)
+    if known == "PERCENTILE":
+        fraction_of(given[1], name)
+        is_number = given[0].type == UNKNOWN or is_numeric(given[0].type)
+        known = known if is_number else "PERCENTILE_DISC"
+    bound = modifiers.bound or Within(DEFAULT_PERCENT)
+    changed = replace(modifiers, distinct=known == "COUNT", bound=bound)
+    typed = FUNCTIONS[known].typed(name if known == "TOP_K" else known, given)
+    return _modified(name, typed, changed, FUNCTIONS[known])
 
 
 def joined_parts(

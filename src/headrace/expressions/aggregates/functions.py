@@ -120,7 +120,7 @@ def ends_query(call: AggregateCall) -> bool:
     fails = function_of(call).fails
     exact = fails is Fails.OVERFLOW and call.type != DOUBLE
     # What is added up in blocks must not be negative.
-    of_blocks = call.within is not None and call.function != "COUNT"
+    of_blocks = call.within is not None and call.function in ("SUM", "AVG")
     return exact or of_blocks or fails is Fails.SIZE or call.user is not None
 
 
@@ -190,6 +190,24 @@ def _median(_: str, arguments: tuple[Expression, ...]) -> AggregateCall:
     return AggregateCall("PERCENTILE", _number("MEDIAN", arguments[0]), DOUBLE, (literal(0.5),))
 
 
+def _top_k(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
+    argument, number = arguments
+    known = number.value if isinstance(number, Literal) and number.type == BIGINT else 0
+    if not isinstance(known, int) or not 1 <= known <= MOST_ITEMS:
+        message = f"the number of values of {name} is a whole number from 1 to {MOST_ITEMS}"
+        raise LanguageError(message, hint=f"write {name}(x, 3)")
+    items = pa.struct([pa.field("item", argument.type), pa.field("count", BIGINT)])
+    return AggregateCall("TOP_K", argument, pa.list_(items), (number,))
+
+
+def top_of(call: AggregateCall) -> int:
+    """How many values TOP_K has."""
+    (number,) = call.others
+    assert isinstance(number, Literal)
+    assert isinstance(number.value, int)
+    return number.value
+
+
 def fraction_of(argument: Expression, name: str = "PERCENTILE") -> float:
     """The constant from 0 to 1 that PERCENTILE or another one takes.
 
@@ -198,10 +216,8 @@ def fraction_of(argument: Expression, name: str = "PERCENTILE") -> float:
     """
     number = make_cast(argument, DOUBLE) if is_numeric(argument.type) else argument
     if not isinstance(number, Literal) or not isinstance(number.value, float) or not 0 <= number.value <= 1:
-        raise LanguageError(
-            f"the fraction of {name} is a number from 0 to 1",
-            hint=_PERCENTILE_USAGE if name == "PERCENTILE" else _DISCRETE_USAGE,
-        )
+        message = f"the fraction of {name} is a number from 0 to 1"
+        raise LanguageError(message, hint=_USAGES.get(name, _DISCRETE_USAGE))
     return number.value
 
 
@@ -226,8 +242,15 @@ def _boolean(name: str, argument: Expression) -> Expression:
     return argument
 
 
+MOST_ITEMS: Final = 1000
+"""So many values TOP_K has at most."""
+
 _DISCRETE_USAGE: Final = "write PERCENTILE_DISC(0.9) WITHIN GROUP (ORDER BY x)"
 _PERCENTILE_USAGE: Final = "write PERCENTILE(x, 0.9) or PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY x)"
+_USAGES: Final = {
+    "PERCENTILE": _PERCENTILE_USAGE,
+    "APPROX_PERCENTILE": "write APPROX_PERCENTILE(x, 0.9)",
+}
 
 REGRESSIONS: Final = tuple(
     f"REGR_{what}" for what in ("AVGX", "AVGY", "COUNT", "INTERCEPT", "R2", "SLOPE", "SXX", "SXY", "SYY")
@@ -337,6 +360,9 @@ FUNCTIONS: Final[dict[str, AggregateFunction]] = {
     ),
     "STDDEV_POP": AggregateFunction(_double, KeptValues.SQUARES, distinct=DistinctUse.COUNTS),
     "SUM": AggregateFunction(_sum, KeptValues.SUM, distinct=DistinctUse.COUNTS, fails=Fails.OVERFLOW),
+    "TOP_K": AggregateFunction(
+        _top_k, KeptValues.VALUES, 2, fails=Fails.SIZE, of_nothing=(), usage="write TOP_K(x, 3)"
+    ),
     "VARIANCE": AggregateFunction(
         _double, KeptValues.SQUARES, distinct=DistinctUse.COUNTS, synonyms=("VAR_SAMP",)
     ),

@@ -1,5 +1,6 @@
-"""Aggregates that may be so many percent off: which there are, and how many blocks their error takes.
+"""Aggregates that may be so many percent off: which there are, and how much their error takes.
 
+COUNT, SUM and AVG are of blocks, distinct counts and percentiles of samples.
 `headrace.reference.summaries` defines their values.
 """
 
@@ -10,7 +11,7 @@ from decimal import ROUND_CEILING, Decimal
 from typing import Final
 
 from headrace.errors import LanguageError
-from headrace.expressions.tree import AggregateCall, Within
+from headrace.expressions.tree import AggregateCall, Side, Within
 from headrace.schema import BIGINT, sql_type
 
 LEAST_PERCENT: Final = Decimal("0.1")
@@ -18,7 +19,18 @@ LEAST_PERCENT: Final = Decimal("0.1")
 MOST_PERCENT: Final = Decimal(50)
 """Above, nothing is saved any more."""
 
+LEAST_SAMPLED: Final = Decimal("0.5")
+"""Below, a sample would have more than 150,000 values."""
+DEFAULT_PERCENT: Final = Decimal(2)
+"""That of APPROX_COUNT_DISTINCT and its like where nothing is said."""
+
 _OTHERS: Final = "write it without WITHIN, which is exact"
+_EXACT: Final = {
+    "APPROX_COUNT_DISTINCT": "write COUNT(DISTINCT x), which is exact",
+    "APPROX_PERCENTILE": "write PERCENTILE(x, 0.9), which is exact",
+    "APPROX_TOP_K": "write TOP_K(x, 3), which is exact",
+}
+_OF_SAMPLES: Final = ("PERCENTILE", "PERCENTILE_DISC", "TOP_K")
 
 
 def approximate_call(name: str, call: AggregateCall, bound: Within) -> AggregateCall:
@@ -33,19 +45,58 @@ def approximate_call(name: str, call: AggregateCall, bound: Within) -> Aggregate
         LanguageError: the percentage, the aggregate or the type of its argument does not allow it; without a
             position.
     """
-    if not LEAST_PERCENT <= bound.percent <= MOST_PERCENT:
-        message = f"WITHIN takes a percentage from {LEAST_PERCENT} to {MOST_PERCENT}, not {bound.percent:f}"
-        hint = "write WITHIN 1 PERCENT" if bound.percent > 0 else _OTHERS
+    within = replace(call, within=Within(bound.percent.normalize(), bound.side))
+    sampled = is_sampled(within)
+    least = LEAST_SAMPLED if sampled else LEAST_PERCENT
+    if not least <= bound.percent <= MOST_PERCENT:
+        of = f" of {name}" if sampled else ""
+        message = f"WITHIN{of} takes a percentage from {least} to {MOST_PERCENT}, not {bound.percent:f}"
+        hint = "write WITHIN 1 PERCENT" if bound.percent > 0 else _EXACT.get(name, _OTHERS)
         raise LanguageError(message, hint=hint)
+    if sampled:
+        return _sampled_call(name, within)
     if call.function not in ("COUNT", "SUM", "AVG") or call.user is not None:
-        raise LanguageError(f"{name} does not take WITHIN: only COUNT, SUM and AVG do", hint=_OTHERS)
+        message = f"{name} does not take WITHIN: only COUNT, SUM, AVG and PERCENTILE do"
+        raise LanguageError(message, hint=_OTHERS)
     if call.distinct:
         raise LanguageError(f"{name}(DISTINCT ...) does not take WITHIN", hint=_OTHERS)
     argument = call.argument
     if call.function != "COUNT" and argument is not None and argument.type != BIGINT:
         hint = f"count in whole units, as in {name}(CAST(x * 100 AS BIGINT)), or leave WITHIN out"
         raise LanguageError(f"{name} WITHIN takes BIGINTs, not {sql_type(argument.type)}", hint=hint)
-    return replace(call, within=Within(bound.percent.normalize(), bound.side))
+    return within
+
+
+def _sampled_call(name: str, call: AggregateCall) -> AggregateCall:
+    """An aggregate of a sample; refused where several columns make the values, or bounds are asked for."""
+    assert call.within is not None
+    if call.distinct and call.others:
+        raise LanguageError(f"{name}(DISTINCT ...) WITHIN takes one column", hint=_OTHERS)
+    if call.within.side is not Side.ESTIMATE:
+        hint = "give it one name: the estimate is of a sample, and has no certain bounds"
+        raise LanguageError(f"{name} has no {call.within.side.value}", hint=hint)
+    return call
+
+
+def is_sampled(call: AggregateCall) -> bool:
+    """Whether an aggregate is of a sample: a distinct count, a percentile or TOP_K with a bound."""
+    if call.within is None or call.user is not None:
+        return False
+    return call.function in _OF_SAMPLES or (call.function == "COUNT" and call.distinct)
+
+
+def sample_size(call: AggregateCall) -> int:
+    """How many values a sample has, so that in 19 of 20 cases the error is within what was asked for.
+
+    Two standard errors are `percent` of a hundred. That of a distinct count of a sample of k values is
+    1 / sqrt(k - 2) of it (Bar-Yossef et al., RANDOM 2002, and Beyer et al., SIGMOD 2007, section 4.3). It is
+    as much of all rows that a value's count in TOP_K is off. The share of the rows below a percentile is that
+    of k draws, whose standard error is 1 / (2 sqrt(k)) at most.
+    """
+    assert call.within is not None
+    if call.function in ("COUNT", "TOP_K"):
+        return int(((200 / call.within.percent) ** 2).to_integral_value(ROUND_CEILING)) + 2
+    return int(((100 / call.within.percent) ** 2).to_integral_value(ROUND_CEILING))
 
 
 def blocks_of(call: AggregateCall) -> int:

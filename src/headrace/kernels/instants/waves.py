@@ -11,20 +11,17 @@ All kernels take points key after key, in the order of time.
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import BYTES, INT, INT1, TRUTHS_OUT, inner, int_arrays, kernel
+from headrace.kernels.jit import BYTES, INT, INT1, TRUTHS_OUT, Number, inner, int_arrays, kernel
 
 MOST = np.iinfo(np.int64).max
 """The largest amount."""
 _NEVER = np.iinfo(np.int64).min
-
-Number: TypeAlias = int | np.int64
-"""A whole number in a kernel."""
 
 
 class Views(NamedTuple):

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from headrace.elements import Int64Array
 from headrace.kernels.jit import INT, INT1, kernel
-from headrace.kernels.rows.hashing import GOLDEN, mix
+from headrace.kernels.rows.hashing import GOLDEN, fold_words, mix
+
+SALT: Final = 0x53414D504C45
+"""Folded into the hashes of rows, which spread them over buckets: a sample must reach all buckets."""
 
 
 @kernel(INT1, INT1, INT1, INT)
@@ -44,3 +49,10 @@ def sampled_counts(hashes: Int64Array, codes: Int64Array, counts: Int64Array, la
     for place in range(len(codes)):
         taken[place] = among[starts[codes[place]] + max(counts[place], 0)]
     return taken
+
+
+def folded(hashes: Int64Array, words: Int64Array) -> Int64Array:
+    """The hashes with a word folded into each; int64[n]."""
+    found = hashes.copy()
+    fold_words(words, np.ones(len(words), dtype=np.uint8), found)
+    return found

@@ -27,6 +27,11 @@ class SubqueryPlace(Column):
     """What a subquery of an expression answers; the index says which of the clause's subqueries."""
 
 
+@dataclass(frozen=True)
+class GroupPlace(Column):
+    """In FILTER, an aggregate of the rows of the same group; the index says which of them."""
+
+
 def is_own(part: Expression) -> TypeGuard[Column]:
     """Whether an expression is a column of the row that it is computed of."""
     return type(part) is Column

@@ -8,13 +8,11 @@ smallest value leaves, the next one must be known.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
 from headrace.elements import BoolArray, Int64Array, integers
-from headrace.errors import ExecutionError
 from headrace.expressions.aggregates.functions import KeptValues, function_of
 from headrace.expressions.aggregates.ordering import Ordering
 from headrace.expressions.aggregates.pairs import PairRule
@@ -23,7 +21,7 @@ from headrace.kernels.values.extremes import lower_envelope
 from headrace.kernels.values.inputs import CountChanges, KeyPoints, RankedIntervals
 from headrace.kernels.values.order_statistics import order_statistics, sorted_values
 from headrace.operators.aggregates.correlated_pairs import NumberedValues, correlated_pairs
-from headrace.operators.aggregates.counted_values import COUNTED, counted_values
+from headrace.operators.aggregates.counted_values import COUNTED, arrays_of, counted_values
 from headrace.operators.aggregates.ordered_values import ORDERED, ordered_values
 from headrace.operators.aggregates.user_values import user_values
 from headrace.operators.state.keys import order_by
@@ -43,9 +41,6 @@ from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
 from headrace.operators.state.timeline import Points
 from headrace.schema import DOUBLE
 from headrace.time import BEGINNING, INFINITY
-
-_MOST_VALUES: Final = 2**27
-"""So many values can the arrays of an epoch have in one task, so that their hashes fit into a column."""
 
 
 class LiveValues:
@@ -242,7 +237,7 @@ def _aggregates(
             offsets, found_numbers = sorted_values(sweep, starts, at, wanted, call.distinct)
             values = changes.columns[-1].take(pa.array(first[found_numbers]))
             of_points = (
-                _arrays(offsets, values)
+                arrays_of(offsets, values)
                 if call.function == "ARRAY_AGG"
                 else ordered_values(call, offsets, values)
             )
@@ -256,20 +251,11 @@ def _aggregates(
         }
     placed = [call for call in calls if call not in result]
     if placed:
-        fractions = np.array([_fraction(call) for call in placed])
+        fractions = np.array([fraction_of_call(call) for call in placed])
         discrete = np.array([call.function == "PERCENTILE_DISC" for call in placed], dtype=np.uint8)
         found = order_statistics(sweep, starts, at, fractions, discrete)
         result |= dict(zip(placed, _at_fractions(changes, placed, first, found, by_key), strict=True))
     return [result[call] for call in calls]
-
-
-def _arrays(offsets: Int64Array, values: pa.Array) -> pa.ListArray:
-    if len(values) > _MOST_VALUES:
-        raise ExecutionError(
-            f"the arrays of an epoch have {len(values)} values together, more than {_MOST_VALUES}",
-            hint="aggregate fewer rows per group, or take smaller epochs",
-        )
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
 
 
 def _at_fractions(
@@ -287,7 +273,7 @@ def _at_fractions(
         below = _take(changes.columns[-1], _rows_of(first, low))
         if call.function == "PERCENTILE":
             high, part = _restored(upper[:, place], by_key), _restored(share[:, place], by_key)
-            below = _between(below, _take(changes.columns[-1], _rows_of(first, high)), part, low == high)
+            below = interpolated(below, _take(changes.columns[-1], _rows_of(first, high)), part, low == high)
         result.append(below)
     return result
 
@@ -299,7 +285,8 @@ def _place(call: AggregateCall) -> float:
     return place
 
 
-def _fraction(call: AggregateCall) -> float:
+def fraction_of_call(call: AggregateCall) -> float:
+    """At which fraction of the sorted values an aggregate has its place."""
     if function_of(call).kept is KeptValues.ENDS:
         return _place(call)
     (fraction,) = call.others
@@ -308,7 +295,7 @@ def _fraction(call: AggregateCall) -> float:
     return fraction.value
 
 
-def _between(below: pa.Array, above: pa.Array, share: np.ndarray, same: BoolArray) -> pa.Array:
+def interpolated(below: pa.Array, above: pa.Array, share: np.ndarray, same: BoolArray) -> pa.Array:
     """Interpolated values, DOUBLE."""
     missing = np.asarray(below.is_null().to_numpy(zero_copy_only=False))
     low, high = (

@@ -7,7 +7,7 @@ import math
 from headrace.algebra.nodes import Aggregate, ApproximateAggregate
 from headrace.expressions.aggregates.functions import KeptValues, function_of
 from headrace.expressions.aggregates.ordering import Ordering
-from headrace.expressions.aggregates.within import blocks_of
+from headrace.expressions.aggregates.within import blocks_of, sample_size
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.optimizer.cost.flow import Flow, lasting
 from headrace.optimizer.cost.growth import ALL, Growth
@@ -38,11 +38,16 @@ def approximated(plan: ApproximateAggregate, flow: Flow, elapsed: float) -> tupl
     """How groups of approximate aggregates flow, how many rows are kept, and how many an exact one keeps.
 
     Of a window of n rows there are at most 2 K rows for each of its log2(n / K) + 1 levels, where K is the
-    number of blocks, and never more than the window and the one before it have.
+    number of blocks, and never more than the window and the one before it have. A sample of K rows keeps
+    those that will be among the K first when others have left: K (ln(n / K) + 1) are, in random order.
     """
     found, exact = aggregated(plan.exact, flow, elapsed)
     groups = max(flow.growth(_keys(plan.exact)).at(flow.live), 1e-9)
     size = flow.live / groups
+    if plan.is_sampled:
+        limits = {sample_size(call) for _, call in plan.aggregates}
+        kept = sum(min(size, limit * (math.log(max(size / limit, 1.0)) + 1)) for limit in limits)
+        return found, groups * (kept + 1), exact
     blocks = max((blocks_of(call) for _, call in plan.aggregates), default=2)
     levels = math.log2(max(size / blocks, 1.0)) + 1
     return found, groups * min(2 * size, blocks * (1 + levels)), exact

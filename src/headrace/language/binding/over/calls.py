@@ -80,10 +80,14 @@ class OverCalls:
                 return self._end(node, name)
         found = Collected[AggregateCall]()
         value = bind_scalar(
-            node.this, replace(self._context, width=0, aggregates=found, over=None, nesting=None)
+            node.this, replace(self._context, width=0, aggregates=found, groups=None, over=None, nesting=None)
         )
         if aggregate_parts(node.this, self._context.scope.functions) is None:
             raise LanguageError("OVER must follow an aggregate", position=position, hint=_FUNCTIONS)
+        if any(call.within is not None for call in found):
+            hint = "write COUNT(DISTINCT x) or PERCENTILE(x, 0.9), which are exact"
+            message = f"{_name(node.this)} does not take OVER"
+            raise LanguageError(message, position=position, hint=hint)
         frame = self._frame(node)
         columns = [self._column(frame, call) for call in found]
         return transform_columns(value, lambda one: columns[one.index])

@@ -23,6 +23,7 @@ class Context:
         clause: the clause it is in, for messages.
         width: the number of columns of the row; the aggregates found are columns after them.
         aggregates: collects the aggregates; None where there may be none.
+        groups: collects the aggregates of a group that FILTER compares its rows with; None where it may not.
         aliases: what the aliases of the SELECT list stand for, by lower-case name, where they can be used.
         keys: what the query groups by; an alias hides a column of the same name that is not among them.
         listed: aliases of the SELECT list that cannot be used here, in lower case, for a hint.
@@ -35,6 +36,7 @@ class Context:
     clause: str
     width: int = 0
     aggregates: Collected[AggregateCall] | None = None
+    groups: Collected[AggregateCall] | None = None
     aliases: Mapping[str, Expression] = field(default_factory=dict)
     keys: tuple[Expression, ...] | None = None
     listed: frozenset[str] = frozenset()

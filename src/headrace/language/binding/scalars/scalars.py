@@ -14,8 +14,9 @@ from headrace.errors import LanguageError, Position
 from headrace.expressions.aggregates import aggregates
 from headrace.expressions.evaluation.evaluate import computed
 from headrace.expressions.functions import functions
-from headrace.expressions.tree import Call, Column, Expression, Literal, SortKey
+from headrace.expressions.tree import AggregateCall, Call, Column, Expression, Literal, SortKey
 from headrace.expressions.user import UserAggregate
+from headrace.language.binding.columns import GroupPlace
 from headrace.language.binding.scalars.aggregate_calls import aggregate_parts
 from headrace.language.binding.scalars.clock_calls import clock_error, is_clock_call
 from headrace.language.binding.scalars.context import Context, located
@@ -369,7 +370,7 @@ def _aggregate(node: Any, context: Context) -> Expression:
     parts = aggregate_parts(node, context.scope.functions)
     if parts is None and isinstance(node, WithinPercent):
         hint = "write it after the aggregate, as in COUNT(*) WITHIN 1 PERCENT"
-        message = "WITHIN is allowed only after COUNT, SUM and AVG"
+        message = "WITHIN is allowed only after aggregates"
         raise LanguageError(message, position=position_of(node), hint=hint)
     if parts is None and not isinstance(node, exp.Anonymous):
         raise _unsupported(node)
@@ -380,15 +381,17 @@ def _aggregate(node: Any, context: Context) -> Expression:
     name, position = parts.name, position_of(node)
     user = context.scope.functions.get(name.lower())
     first: tuple[None, ...] = (None,) if parts.star else ()
-    if context.aggregates is None:
+    compared = context.aggregates is None and context.groups is not None
+    if context.aggregates is None and not (compared and name not in aggregates.JOINED):
         hint = "use HAVING, or aggregate in a subquery in FROM"
         raise LanguageError(f"{name} cannot be used in {context.clause}", position=position, hint=hint)
     clause = f"{name}(...)"
-    inner = replace(context, clause=clause, aggregates=None, aliases={}, keys=None, over=None)
-    arguments = [bind_scalar(part, inner) for part in parts.arguments]
+    inner = replace(context, clause=clause, aggregates=None, groups=None, aliases={}, keys=None, over=None)
+    filtered = replace(inner, clause="FILTER", groups=None if compared else context.groups)
+    of_argument = filtered if name == "COUNT_IF" and user is None else inner
+    arguments = [bind_scalar(part, of_argument) for part in parts.arguments]
     within = None if parts.within is None else bind_sort_key(parts.within, inner)
     order = tuple(bind_sort_key(key, inner) for key in parts.order)
-    filtered = replace(inner, clause="FILTER")
     condition = None if parts.condition is None else bind_scalar(parts.condition, filtered)
     modifiers = aggregates.Modifiers(parts.distinct, order, within, condition, parts.bound)
     with located(position):
@@ -400,7 +403,18 @@ def _aggregate(node: Any, context: Context) -> Expression:
             call = aggregates.resolve_user_aggregate(user, (*first, *arguments), modifiers)
         else:
             call = aggregates.resolve_aggregate(name, *first, *arguments, modifiers=modifiers)
+    if context.aggregates is None:
+        return _of_group(name, call, context, position)
     return Column(context.width + context.aggregates.number(call), name.lower(), call.type)
+
+
+def _of_group(name: str, call: AggregateCall, context: Context, position: Position) -> Expression:
+    """Note an aggregate of the group that FILTER compares its rows with."""
+    assert context.groups is not None
+    if call.within is not None:
+        hint = "compare with an exact one"
+        raise LanguageError(f"an approximate {name} cannot be used in FILTER", position=position, hint=hint)
+    return GroupPlace(context.groups.number(call), name.lower(), call.type)
 
 
 def _joined(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from sqlglot import exp
+
 from headrace.algebra.bounds import duration_of
 from headrace.algebra.nodes import (
     Aggregate,
@@ -28,6 +32,8 @@ from headrace.algebra.nodes import (
     WindowBounds,
 )
 from headrace.errors import LanguageError, Position
+from headrace.expressions.aggregates.aggregates import APPROXIMATE
+from headrace.expressions.aggregates.within import is_sampled
 from headrace.expressions.render import render_call
 from headrace.expressions.tree import AggregateCall, Expression
 from headrace.language.dialect import WithinPercent, position_of
@@ -54,30 +60,46 @@ def groups_of(
         return Aggregate(plan, keys, calls)
     if exact:
         text = render_call(exact[0])
-        hint = "write WITHIN after each, or ask for the exact ones in a query of its own"
+        hint = "ask for the exact ones in a query of its own"
+        if not any(is_sampled(call) for _, call in calls):
+            hint = f"write WITHIN after each, or {hint}"
         raise LanguageError(f"{text} is exact, beside an aggregate with WITHIN", hint=hint)
-    size = duration_of(plan)
+    sampled = [call for _, call in calls if is_sampled(call)]
+    if 0 < len(sampled) < len(calls):
+        other = next(call for _, call in calls if not is_sampled(call))
+        message = f"{render_call(sampled[0])} is of a sample, beside {render_call(other)}"
+        raise LanguageError(message, hint="ask for one of them in a query of its own")
+    size = duration_of(plan, shown=bool(sampled))
     if size is None:
-        raise _refusal(plan)
+        raise _refusal(plan, sampled)
     return ApproximateAggregate(plan, size, keys, calls)
 
 
 def place_of_bound(query: SelectQuery) -> Position:
-    """Where the first WITHIN of a SELECT is, or where that begins."""
+    """Where the first aggregate with a bound of a SELECT is, or where that begins."""
     nodes = [item.expression for item in query.items if isinstance(item, ScalarItem)]
     nodes += [] if query.having is None else [query.having]
-    found = (part for node in nodes for part in node.find_all(WithinPercent))
-    return next(map(position_of, found), query.position)
+    found = (part for node in nodes for part in node.find_all(WithinPercent, exp.Anonymous))
+    bounded = (part for part in found if not isinstance(part, exp.Anonymous) or _is_sampled(part))
+    return next(map(position_of, bounded), query.position)
 
 
-def _refusal(plan: Plan) -> LanguageError:
-    """Why aggregates of these rows cannot have bounds, and what to write instead."""
+def _is_sampled(call: exp.Anonymous) -> bool:
+    return str(call.name).upper() in APPROXIMATE
+
+
+def _refusal(plan: Plan, sampled: list[AggregateCall]) -> LanguageError:
+    """Why aggregates of these rows cannot have bounds, or be of samples, and what to write instead."""
     below = plan
     while isinstance(below, Filter | Project | Unnest):
         below = below.input
     reason, instead = _reason(below)
-    hint = f"{instead}, or leave WITHIN out: that is exact"
-    return LanguageError(f"WITHIN needs rows that all last equally long, and {reason}", hint=hint)
+    what, exact = "WITHIN", "leave WITHIN out"
+    if sampled:
+        plain = replace(sampled[0], within=None, condition=None)
+        what, exact = "a sample", f"write {render_call(plain)}"
+    message = f"{what} needs rows that all last equally long, and {reason}"
+    return LanguageError(message, hint=f"{instead}, or {exact}: that is exact")
 
 
 def _reason(plan: Plan) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from typing import assert_never
 from headrace.algebra.nodes import AnyAggregate, Plan
 from headrace.errors import LanguageError, Position
 from headrace.expressions.tree import (
+    AggregateCall,
     Call,
     Case,
     Cast,
@@ -18,9 +19,11 @@ from headrace.expressions.tree import (
     children,
     expressions_of,
     transform_call,
+    transform_columns,
     walk,
 )
 from headrace.language.binding.columns import (
+    GroupPlace,
     InnerColumn,
     OuterColumn,
     SubqueryPlace,
@@ -29,6 +32,8 @@ from headrace.language.binding.columns import (
     places_in,
     reads_outer,
 )
+from headrace.language.binding.over.frames import Whole
+from headrace.language.binding.over.plans import with_scope
 from headrace.language.binding.scalars.context import located
 from headrace.language.binding.selection.approximate import groups_of
 from headrace.language.binding.selection.select_list import Listed
@@ -104,12 +109,32 @@ def group(
     order = sorted(range(len(defaults)), key=lambda index: index not in given)
     unique = unique_names([given.get(index, defaults[index]) for index in order])
     chosen = [name for _, name in sorted(zip(order, unique, strict=True))]
-    asked = [*keys, *(part for call in aggregates for part in expressions_of(call))]
+    asked = [*keys, *(part for call in (*aggregates, *listed.groups) for part in expressions_of(call))]
     plan, computed = extend(plan, asked, listed.parts)
     over = dict(zip(asked, computed, strict=True))
     calls = [transform_call(call, over.__getitem__) for call in aggregates]
+    if len(listed.groups):
+        compared = [transform_call(call, over.__getitem__) for call in listed.groups]
+        plan, calls = _beside_groups(plan, computed[: len(keys)], compared, calls)
     key_items = tuple(zip(chosen[: len(keys)], computed[: len(keys)], strict=True))
     return groups_of(plan, key_items, tuple(zip(chosen[len(keys) :], calls, strict=True)))
+
+
+def _beside_groups(
+    plan: Plan, keys: Sequence[Expression], compared: Sequence[AggregateCall], calls: Sequence[AggregateCall]
+) -> tuple[Plan, list[AggregateCall]]:
+    """The rows, each with the aggregates of its group that it is compared with, and the calls over them."""
+    width = len(plan.schema)
+    plan = with_scope(plan, Whole(tuple(keys)), compared)
+
+    def placed(part: Column) -> Expression:
+        if not isinstance(part, GroupPlace):
+            return part
+        place = width + part.index
+        return Column(place, plan.schema[place].name, part.type)
+
+    changed = [transform_call(call, lambda part: transform_columns(part, placed)) for call in calls]
+    return plan, changed
 
 
 def regroup_parts(

@@ -38,12 +38,16 @@ class Item:
 
 @dataclass(frozen=True)
 class Listed:
-    """The SELECT list, GROUP BY and HAVING over the rows of FROM, aggregates as columns after them."""
+    """The SELECT list, GROUP BY and HAVING over the rows of FROM, aggregates as columns after them.
+
+    The aggregates that conditions of FILTER compare the rows of a group with are in `groups`.
+    """
 
     items: list[Item]
     keys: Mapping[Expression, Scalar]
     having: Expression | None
     aggregates: Collected[AggregateCall]
+    groups: Collected[AggregateCall]
     parts: list[SubqueryPart]
     windows: OverCalls
 
@@ -61,19 +65,21 @@ def bind_list(query: SelectQuery, plan: Plan, scope: Scope, nesting: Nesting) ->
         LanguageError: an unknown name, a wrong type, or something that is not allowed there.
     """
     width = len(plan.schema)
-    aggregates = Collected[AggregateCall]()
+    aggregates, groups = Collected[AggregateCall](), Collected[AggregateCall]()
     aliases = (item.alias for item in query.items if isinstance(item, ScalarItem))
     named = frozenset(alias.text.lower() for alias in aliases if alias is not None)
-    context = Context(scope, "SELECT", width, aggregates, listed=named, nesting=nesting)
+    context = Context(scope, "SELECT", width, aggregates, groups, listed=named, nesting=nesting)
     windows = OverCalls(plan, context)
     items = _items(query, replace(context, over=windows.bind))
     context = Context(scope, "GROUP BY", width, aliases=_aliases(items), nesting=nesting)
     keys = {_key(node, items, context): node for node in query.group_by}
     having = None
     if query.having is not None:
-        context = Context(scope, "HAVING", width, aggregates, _aliases(items), tuple(keys), nesting=nesting)
+        context = Context(
+            scope, "HAVING", width, aggregates, groups, _aliases(items), tuple(keys), nesting=nesting
+        )
         having = bind_condition(query.having, context)
-    return Listed(items, keys, having, aggregates, nesting.parts, windows)
+    return Listed(items, keys, having, aggregates, groups, nesting.parts, windows)
 
 
 def _items(query: SelectQuery, context: Context) -> list[Item]:

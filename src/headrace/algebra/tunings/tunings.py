@@ -9,6 +9,7 @@ from typing import NamedTuple
 from headrace.algebra.nodes import Plan, TimeWindow
 from headrace.algebra.properties import sources_of, walk
 from headrace.algebra.tunings.steps import StepFunction, value_at
+from headrace.errors import UserError
 from headrace.time import INFINITY
 
 
@@ -84,6 +85,34 @@ def sized(tunings: Tunings, plans: Mapping[str, Plan]) -> dict[Tuning, Tuned]:
                 users = found[tuning].queries if tuning in found else ()
                 found[tuning] = Tuned(tunings[tuning].steps, (*users, name))
     return found
+
+
+def followed(
+    had: Tunings, plans: Mapping[str, Plan], theirs: Tunings, others: Mapping[str, Plan]
+) -> dict[Tuning, Tuned]:
+    """The sizes for queries that read rows again as the windows of others had them.
+
+    Args:
+        had: the sizes that they have had so far.
+        plans: their plans, by identity.
+        theirs: the sizes that windows of others have now.
+        others: the plans of these.
+
+    Raises:
+        UserError: rows that have been read would have others, since the windows were forgotten meanwhile.
+    """
+    for tuning, tuned in had.items():
+        steps = theirs[tuning].steps if tuning in theirs else ()
+        # The last step may have got another size, before rows came that have it.
+        *before, last = tuned.steps
+        same = len(steps) > len(before) and [*steps[: len(before)]] == before
+        same = same and steps[len(before)].begin == last.begin
+        if not same and (tuning in theirs or any(tuning in tunings_in(plan) for plan in others.values())):
+            raise UserError(
+                f"windows of {', '.join(tuning.streams)} have begun anew meanwhile, with other sizes",
+                hint="write the statement again",
+            )
+    return sized({**had, **theirs}, plans)
 
 
 def used(

@@ -141,8 +141,10 @@ class Query(Readable):
             return name, columns, f"{answer}{self._lacking()}"
         if self.start is not None and not self.start.now:
             return name, columns, f"{answer}; {self._exact_from(start.answers_from)}"
-        answers_from = format_instant(start.answers_from, self.domain)
-        return name, columns, f"{answer}; over the rows since epoch {start.since}, from {answers_from} on"
+        since = f"over the rows since epoch {start.since}"
+        if start.answers_from == BEGINNING:
+            return name, columns, f"{answer}; {since}"
+        return name, columns, f"{answer}; {since}, from {format_instant(start.answers_from, self.domain)} on"
 
     def _lacking(self) -> str:
         """From which instant on it is exact, where it began while its streams went on; nothing else."""

@@ -144,8 +144,11 @@ def _beginning(core: Core, made: CreateQuery, policy: Policy) -> Iterator[str]:
         yield "it is answered from the next run on"
         return
     begins, domain = core.execution.beginning_of(query, defined), query.domain
-    if begins.at == begins.exact == BEGINNING:
+    if begins.rows is None and begins.at == begins.exact == BEGINNING:
         yield "it is there before the first row"
+        return
+    if begins.at == INFINITY:
+        yield "it answers at once, and all of its answer is final"
         return
     lacks = begins.at < begins.exact
     if begins.warm:

@@ -58,7 +58,7 @@ def _running(core: Core, name: Name) -> Query:
         raise LanguageError(
             f"{query.name} is not running",
             position=name.position,
-            hint="call start() first; its windows begin with the largest size that MAX says",
+            hint="call start() first; windows that are new begin with the largest size, which MAX says",
         )
     return query
 

@@ -70,15 +70,15 @@ class Readable(ABC):
         and `between`, as `headrace.gaps`: these three in JSON.
 
         Returns:
-            `lacks_from`, NULL where nothing is said before; `lacks_to`, NULL while the query is paused; and
-            `exact_from`, NULL while it is paused, and where no such instant is known.
+            `lacks_from`, NULL where nothing is said before; `lacks_to`, NULL likewise, and while the query
+            is paused; and `exact_from`, NULL while it is paused, and where no such instant is known.
 
         Raises:
             UserError: the query has no answer.
         """
         reader, gaps = self._reader(), self._gaps()
         begins = [INFINITY if gap.begin == BEGINNING else gap.begin for gap in gaps]
-        ends = [INFINITY if gap.end is None else gap.end for gap in gaps]
+        ends = [INFINITY if gap.end in (None, BEGINNING) else gap.end for gap in gaps]
         exact = [INFINITY if gap.exact_from is None else gap.exact_from for gap in gaps]
         columns = {"lacks_from": begins, "lacks_to": ends, "exact_from": exact}
         return pa.table(

@@ -56,7 +56,7 @@ def approximate_call(name: str, call: AggregateCall, bound: Within) -> Aggregate
     if sampled:
         return _sampled_call(name, within)
     if call.function not in ("COUNT", "SUM", "AVG") or call.user is not None:
-        message = f"{name} does not take WITHIN: only COUNT, SUM, AVG and PERCENTILE do"
+        message = f"{name} does not take WITHIN: only COUNT, SUM, AVG, PERCENTILE and TOP_K do"
         raise LanguageError(message, hint=_OTHERS)
     if call.distinct:
         raise LanguageError(f"{name}(DISTINCT ...) does not take WITHIN", hint=_OTHERS)

@@ -10,6 +10,7 @@ from itertools import accumulate
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headrace.elements import integers
 from headrace.errors import UserError
 from headrace.runtime.journal.retained import Retained
 from headrace.runtime.sources.composed.tables import filled
@@ -18,6 +19,7 @@ from headrace.runtime.sources.rows.contract import BATCH_ROWS, Read
 from headrace.runtime.store.segments import Store, read_part
 from headrace.runtime.tasks.messages import RetainedFile
 from headrace.schema import Schema
+from headrace.time import BEGINNING
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,15 @@ class RetainedSource:
         store: where the files are.
         files: which of them.
         schema: all columns of the stream.
+        timestamp: the column that it is timed by.
+        since: rows below are left out (instant).
     """
 
     store: Store
     files: tuple[RetainedFile, ...]
     schema: Schema
+    timestamp: str = ""
+    since: int = BEGINNING
 
     @cached_property
     def size(self) -> int:
@@ -69,12 +75,16 @@ class RetainedSource:
         Raises:
             StoreError: a file is missing or damaged.
         """
-        begin, wanted = 0, self.schema.select(tuple(map(self.schema.names.index, columns))).arrow()
+        begin, read = 0, columns if self.since == BEGINNING else (*columns, self.timestamp)
+        wanted = self.schema.select(tuple(map(self.schema.names.index, dict.fromkeys(read)))).arrow()
         for file in self.files:
             low, high = max(start - begin, 0), min(end - begin, file.rows)
             begin += file.rows
             if low < high:
                 rows = read_retained(self.store, file, wanted).slice(low, high - low)
+                if self.since > BEGINNING:
+                    times = integers(rows.column(self.timestamp).combine_chunks())
+                    rows = rows.filter(pa.array(times >= self.since)).select(list(columns))
                 for batch in rows.combine_chunks().to_batches(max_chunksize=BATCH_ROWS):
                     yield Read(batch)
 

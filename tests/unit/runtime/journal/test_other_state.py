@@ -13,7 +13,7 @@ import pytest
 import headrace as hr
 from headrace.lowering import identity, lower
 from headrace.lowering.identity import STATE_FORMAT
-from headrace.runtime.driver.beside import starting_at
+from headrace.runtime.driver.beside import joining
 from headrace.runtime.journal.inspect import contents, verify
 from headrace.runtime.journal.record_files import load_commits
 from headrace.runtime.journal.records import segments_of, state_after
@@ -105,14 +105,10 @@ def test_what_is_kept_fills_the_queries_again(
         db.stop()
         found = histories(db)
         gaps = {name: db[name].gaps().num_rows for name in QUERIES}
-    lacking = {name for name, count in gaps.items() if count}
-    # An answer that is said early is not filled from kept rows.
-    assert lacking == {"early"}
-    assert {name: found[name] for name in QUERIES if name != "early"} == {
-        name: whole[name] for name in QUERIES if name != "early"
-    }
-    texts = [str(one.message) for one in said]
-    assert [("it lacks nothing" in text) for text in texts] == [name != "early" for name in sorted(QUERIES)]
+    assert not any(gaps.values())
+    assert found == whole
+    assert all("it lacks nothing" in str(one.message) for one in said)
+    assert len(said) == len(QUERIES)
     check_reopens(tmp_path / "store", whole)
 
 
@@ -148,7 +144,7 @@ def test_a_kill_between_the_two_changes_lacks_no_more(
         def die(*_: Any, **__: Any) -> None:
             raise KeyboardInterrupt
 
-        patch.setattr(starting_at, "past_pause", die)
+        patch.setattr(joining, "catch_up_of", die)
         with opened(tmp_path / "store", "") as db, pytest.raises(KeyboardInterrupt):
             db.start()
     with opened(tmp_path / "store", "") as db:
@@ -157,7 +153,7 @@ def test_a_kill_between_the_two_changes_lacks_no_more(
         push(db, range(CHANGED, LAST))
         db.stop()
         found = histories(db)
-    assert all(found[name] == whole[name] for name in QUERIES if name != "early")
+    assert found == whole
 
 
 def at(history: list[dict[str, Any]], instant: int) -> list[str]:

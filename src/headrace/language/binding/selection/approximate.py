@@ -123,7 +123,10 @@ def _reason(plan: Plan) -> tuple[str, str]:
         case Aggregate() | ApproximateAggregate() | NestedAggregate() | TopK() | Distinct():
             return "groups and first rows end when others come", "aggregate the rows of the window itself"
         case Join() | OuterJoin() | SemiJoin() | SetOperation():
-            return "pairs end with the first of their rows", "aggregate before the join"
+            return (
+                "rows that are joined or compared with others end with the first of them",
+                "aggregate before that",
+            )
         case Union():
             return "those of these queries last differently", "give all of them the same window"
         case _:

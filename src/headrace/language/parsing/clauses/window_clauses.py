@@ -292,7 +292,7 @@ _AFTER_NUMBERS: Final = (
     *("SLIDE", "PRECEDING", "WHERE"),
     *("DISORDER", "STRICT", "PER", "WAIT", "LATENCY", "IDLE", "TIMEOUT", "AT", "HEARTBEATS", "AHEAD"),
     *("DEVIATION", "RATE", "FROM", "ALIGN", "LAG", "LIMIT", "HAVING", "JOIN", "UNION"),
-    *("DEAD", "CORRECTIONS", "RETAIN", "OVERFLOW", "AS", "WARM", "BY", "WITH", "CONSISTENCY"),
+    *("DEAD", "CORRECTIONS", "RETAIN", "OVERFLOW", "AS", "WARM", "BY", "WITH", "CONSISTENCY", "MAX"),
 )
 """Words that may follow a length without a unit."""
 

@@ -119,7 +119,7 @@ def _past_pause(run: Run, name: str, plan: Plan, streams: Streams) -> CatchUp | 
         UserError: rows of meanwhile or of before are not kept.
     """
     heartbeat = run.reading.queries.paused[name].heartbeat
-    if heartbeat in (BEGINNING, INFINITY):
+    if heartbeat == INFINITY:
         return None
     found = CatchUp(run, name, plan, AnswerStart(heartbeat), streams)
     return found if found.answers_from <= heartbeat else None

@@ -126,7 +126,7 @@ def refill_of(run: Run, name: str, plan: Plan, streams: Streams, *, waits: bool)
     known = run.reading.queries.live.get(name)
     if known is None or waits:
         return None
-    if answers_alike(known, plan) or _until(run, name) in (BEGINNING, INFINITY):
+    if answers_alike(known, plan) or _until(run, name) == INFINITY:
         return None
     try:
         return Refill(run, name, plan, streams)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from headrace.algebra.exactness import exact_from, needed_from
 from headrace.algebra.letters import stream_of_letters
@@ -33,9 +34,8 @@ from headrace.runtime.driver.change.caught_up import Joining
 from headrace.runtime.driver.change.wanted import Redefine, Wanted
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.kept.letters import all_columns, require_kept
-from headrace.runtime.driver.kept.replay import late_rows
+from headrace.runtime.driver.kept.replay import late_rows, source_of
 from headrace.runtime.driver.query_set import Adoption
-from headrace.runtime.intake.letters import LetterSource
 from headrace.runtime.intake.retained import RetainedSource, read_retained
 from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream, Streams
 from headrace.runtime.journal.records import StreamPoint
@@ -150,7 +150,9 @@ class CatchUp:
         self._clipped, self._read = clipped, read
         self._late = self._late_rows() if start.letters else {}
         self._inner = run.beside(name, clipped, read)
-        self.progress = CatchingUp(self._called, 0, sum(file.rows for _, _, file in self._left()))
+        left = sum(file.rows for _, _, file in self._left())
+        left += sum(rows.num_rows for rows in self._late.values())
+        self.progress = CatchingUp(self._called, 0, left)
 
     def step(self) -> bool:
         """Run an epoch over some of the rows that were kept; whether there were any left.
@@ -170,7 +172,12 @@ class CatchUp:
             return False
         intakes, rows = {}, 0
         for name, files in chosen.items():
-            source = RetainedSource(self._run.store, tuple(files), all_columns(self._streams[name]))
+            stream = self._streams[name]
+            # Rows that no answer needs may be ones on which an expression fails.
+            since = BEGINNING if stream.changes is not None else self._needed[name]
+            source = RetainedSource(
+                self._run.store, tuple(files), all_columns(stream), stream.timestamp, since
+            )
             place = self._inner.point(name).position + 1
             intakes[name] = Intake(place, source, 0, source.size, promise=files[-1].heartbeat)
             self._taken[name] = files[-1].last
@@ -236,10 +243,9 @@ class CatchUp:
 
     def discard(self) -> None:
         """Remove what was written for a query that does not join."""
-        self._forget_late_rows()
         self._inner.discard()
 
-    def _late_rows(self) -> Mapping[str, LetterSource]:
+    def _late_rows(self) -> Mapping[str, pa.Table]:
         """The rows that came too late, by the stream that they are of.
 
         Raises:
@@ -252,24 +258,26 @@ class CatchUp:
         found = {
             name: late_rows(name, stream, self._run.point(name), keeper) for name, stream in kept.items()
         }
-        return {name: source for name, source in found.items() if source is not None}
+        return {name: rows for name, rows in found.items() if rows.num_rows}
 
     def _take_late_rows(self) -> None:
         """Run an epoch over the rows that came too late; they are first, and so in time here."""
-        intakes = {
-            name: Intake(self._inner.point(name).position + 1, source, 0, source.size)
-            for name, source in self._late.items()
-        }
-        rows = sum(source.size for source in self._late.values())
-        self._advance(intakes)
-        self._forget_late_rows()
-        self.progress = replace(self.progress, rows=self.progress.rows + rows)
-
-    def _forget_late_rows(self) -> None:
-        """Remove the files that were written of them."""
-        files = {file.part.segment for source in self._late.values() for file in source.files}
-        self._late = {}
-        self._run.kept.sweep(files)
+        late, self._late = self._late, {}
+        keeper = self._run.present.letter_keeper
+        sources = {name: source_of(rows, name, self._streams[name], keeper) for name, rows in late.items()}
+        try:
+            self._advance(
+                {
+                    name: Intake(self._inner.point(name).position + 1, source, 0, source.size)
+                    for name, source in sources.items()
+                }
+            )
+        finally:
+            self._run.kept.sweep({file.part.segment for source in sources.values() for file in source.files})
+        taken = sum(source.size for source in sources.values())
+        self.progress = replace(
+            self.progress, rows=self.progress.rows + taken, left=self.progress.left - taken
+        )
 
     def _advance(self, intakes: Mapping[str, Intake]) -> None:
         self._inner.follow_sizes(self._run)

@@ -61,7 +61,8 @@ def redefined(present: Present, change: Redefine, anew: Collection[str] = ()) ->
     ).called(wanted.names)
     changed = resumed(changed, epoch, known.queries, present.point)
     changed = begun_anew(changed, epoch, anew, before, known.results)
-    changed = lacking(changed, _new(present, change), known.queries, present.point)
+    new = [name for name in changed.plans if changed.start_of(name) == epoch]
+    changed = lacking(changed, new, known.queries, present.point)
     changed = going_on(changed, known.queries, levels)
     queries, given = without_reading(changed, before, epoch)
     queries = with_indices(queries, before, epoch)
@@ -89,12 +90,6 @@ def adopted(present: Present, change: Redefine) -> dict[str, TakenOver]:
         name: adopt(name, derived, horizon_of(change.wanted.plans[name]), known.queries, known.results, kept)
         for name, derived in change.warm.items()
     }
-
-
-def _new(present: Present, change: Redefine) -> list[str]:
-    """The queries that begin while others go on."""
-    queries = present.known.queries
-    return [name for name in change.wanted.plans if name not in queries.plans and name not in queries.paused]
 
 
 def _paused(present: Present, change: Redefine) -> tuple[dict[str, Paused], dict[str, Paused]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
@@ -61,10 +62,21 @@ def _joined(present: Present, change: JoinRun) -> Turn:
     queries = present.joined(wanted, found.query, found.adoption, goes_on=found.goes_on)
     # Of windows that were there when it began to catch up its rows have had the sizes since then.
     queries = queries.with_tunings({**found.tunings, **queries.tunings})
+    lacks = _gaps_until(found.exact, queries.gaps.get(found.query, ()))
     if (begins := found.adoption.answers_from) < found.exact:
-        lacks = with_gap(queries.gaps.get(found.query, ()), Gap(begins, begins, found.exact))
+        lacks = with_gap(lacks, Gap(begins, begins, found.exact))
+    if lacks or found.query in queries.gaps:
         queries = replace(queries, gaps={**queries.gaps, found.query: lacks})
     return replace(present.turn_to(wanted, queries), joining=found)
+
+
+def _gaps_until(exact: int, gaps: Iterable[Gap]) -> tuple[Gap, ...]:
+    """Gaps of an answer that is that over all rows from an instant on."""
+    found: tuple[Gap, ...] = ()
+    for gap in gaps:
+        until = None if gap.exact is None else min(gap.exact, max(exact, gap.begin))
+        found = with_gap(found, Gap(gap.begin, gap.end, until))
+    return found
 
 
 def _renamed(present: Present, change: Rename) -> Turn:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from headrace.algebra.tunings.tunings import Tunings
+from headrace.errors import DeadLetterError
 from headrace.heartbeats.estimated import in_force
 from headrace.heartbeats.estimated_skew import skews_in_force
 from headrace.heartbeats.timing import Timing
@@ -133,7 +134,11 @@ class Committed:
         """Have seen as much of time as another run, whose streams this one reads."""
         read = self.points.keys() & other.points.keys()
         now = {name: other.points[name] for name in read}
-        times = {name: replace(self.points[name], time=one.time, past=one.past) for name, one in now.items()}
+        times = {
+            # What is promised for later is of the other's bounds, which say nothing here.
+            name: replace(self.points[name], time=replace(one.time, pending=(), counting=()), past=one.past)
+            for name, one in now.items()
+        }
         self.points, self.clock = {**self.points, **times}, other.clock
 
     def look_again(self) -> None:
@@ -158,14 +163,25 @@ class Committed:
             started: when it began (`time.perf_counter()`).
 
         Raises:
+            DeadLetterError: a query that joins brings more dead letters than are allowed; the same then.
             StoreError: it cannot be written; nothing has changed then.
         """
         outcome = commit_of_turn(self.known(), turn, started)
+        if turn.joining is not None and turn.joining.dead_letters:
+            self._check_joining(outcome)
         reach("change.begun")
         self.append(outcome)
         reach("change.done")
         self.description, self.declared = turn.description, dict(turn.streams)
         self.accept(outcome)
+
+    def _check_joining(self, outcome: EpochOutcome) -> None:
+        """Refuse a query that brings too many dead letters; the run goes on without it, and without these."""
+        try:
+            self.kept.check(outcome, self.state, self.points)
+        except DeadLetterError:
+            self.kept.forget_refused()
+            raise
 
     def commit(
         self,

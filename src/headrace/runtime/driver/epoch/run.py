@@ -14,7 +14,7 @@ from typing import assert_never
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import relations_of
-from headrace.algebra.tunings.tunings import sized
+from headrace.algebra.tunings.tunings import followed
 from headrace.errors import PlanError, StoreError
 from headrace.lowering.lower import Holds
 from headrace.runtime.driver.change.automatic import exchanged, exchanges_ended, merged
@@ -232,9 +232,9 @@ class Run:
         return Run(self._runner, self._last.store, streams, {name: plan}, how)
 
     def follow_sizes(self, other: Run) -> None:
-        """Let windows within bounds have the sizes that they have in the run that this one is beside."""
-        known = self._last.queries
-        self._last.tune(sized({**known.tunings, **other.reading.queries.tunings}, known.plans))
+        """Let windows within bounds have the sizes of the run that this one is beside; see `followed`."""
+        known, now = self._last.queries, other.reading.queries
+        self._last.tune(followed(known.tunings, known.plans, now.tunings, now.plans))
 
     def stand_as(self, other: Run) -> None:
         """See as much of time as another run has, whose streams it reads; it takes no more rows."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from headrace.elements import BoolArray, Int64Array, integers
 from headrace.errors import UserError
 from headrace.lowering.exits import separable
 from headrace.lowering.graph import Graph
+from headrace.operators.state.runs import RunPart
 from headrace.runtime.driver.kept.letters import LetterKeeper, all_columns, is_left, require_kept
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.intake.letters import LetterSource, read_letters
@@ -188,8 +190,8 @@ def letters_for(
 
 def late_rows(
     name: str, stream: BoundedStream | LiveStream, point: StreamPoint, keeper: LetterKeeper
-) -> LetterSource | None:
-    """The rows of a stream that came too late for it, are kept, and have not been taken since; None without.
+) -> pa.Table:
+    """The rows of a stream that came too late for it, are kept, and have not been taken since.
 
     Rows that no query has had are meant. Those that are not below the heartbeat may still be replayed.
 
@@ -197,27 +199,40 @@ def late_rows(
         name: the stream.
         stream: what is declared of it.
         point: how far it has been read.
-        keeper: writes a file of the rows, marked with its epoch; nobody but the source knows of it.
+        keeper: says where they are, and what time it is.
+
+    Returns:
+        The rows, with the columns of `kept_schema`.
 
     Raises:
         UserError: the dead letters of the stream are not kept.
         StoreError: they cannot be read.
     """
     kept, columns = require_kept(name, stream), kept_schema(all_columns(stream))
-    if stream.timing.by_arrival:
-        return None
     found = [columns.empty_table()]
-    for file in point.letters:
+    for file in () if stream.timing.by_arrival else point.letters:
         rows = filled(read_letters(keeper.store, file), columns)
         untimed, _, since = _timed(stream, rows)
         failed = _mask(column_of_letters(rows, "query").is_valid())
         meant = is_left(rows, kept, keeper.clock) & _is_new(rows) & ~failed & ~untimed
         found.append(rows.filter(pa.array(meant & (since < point.heartbeat))))
-    rows = pa.concat_tables(found)
-    if not rows.num_rows:
-        return None
+    return pa.concat_tables(found)
+
+
+def source_of(
+    rows: pa.Table, name: str, stream: BoundedStream | LiveStream, keeper: LetterKeeper
+) -> LetterSource:
+    """Some dead letters of a stream as a source, in a file of which nobody else knows.
+
+    Args:
+        rows: the letters, with the columns of `kept_schema`.
+        name: the stream.
+        stream: what is declared of it.
+        keeper: writes the file.
+    """
     marked = _marked(rows, np.ones(rows.num_rows, np.bool_), keeper.epoch)
-    written = keeper.write(name, marked, point.letters[-1], "late")
+    like = LetterFile(RunPart("", 0, 0, 0), rows.num_rows, keeper.epoch, keeper.clock)
+    written = keeper.write(name, marked, like, f"late-{secrets.token_hex(8)}")
     return LetterSource(keeper.store, (written,), all_columns(stream), (keeper.epoch, (rows.num_rows,)))
 
 

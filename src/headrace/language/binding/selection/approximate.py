@@ -123,10 +123,7 @@ def _reason(plan: Plan) -> tuple[str, str]:
         case Aggregate() | ApproximateAggregate() | NestedAggregate() | TopK() | Distinct():
             return "groups and first rows end when others come", "aggregate the rows of the window itself"
         case Join() | OuterJoin() | SemiJoin() | SetOperation():
-            return (
-                "rows that are joined or compared with others end with the first of them",
-                "aggregate before that",
-            )
+            return "those that are joined or compared with others end with the first", "aggregate before that"
         case Union():
             return "those of these queries last differently", "give all of them the same window"
         case _:

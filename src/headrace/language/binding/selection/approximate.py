@@ -63,7 +63,7 @@ def groups_of(
         hint = "ask for the exact ones in a query of its own"
         if not any(is_sampled(call) for _, call in calls):
             hint = f"write WITHIN after each, or {hint}"
-        raise LanguageError(f"{text} is exact, beside an aggregate with WITHIN", hint=hint)
+        raise LanguageError(f"{text} is exact, beside an approximate aggregate", hint=hint)
     sampled = [call for _, call in calls if is_sampled(call)]
     if 0 < len(sampled) < len(calls):
         other = next(call for _, call in calls if not is_sampled(call))

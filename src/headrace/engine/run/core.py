@@ -60,6 +60,7 @@ from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
 from headrace.runtime.driver.beside.catch_up import Ahead
 from headrace.runtime.driver.endless.withdrawal import check_wanted
+from headrace.runtime.intake.streams import BoundedStream, LiveStream
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.journal.gap import Gap
@@ -517,7 +518,9 @@ class Core:
         Raises:
             UserError: the change cannot take effect; none of it has then.
         """
-        if come and any(one.stream.retain is not None for one in self.definitions.inputs.values()):
+        read = self.definitions.streams.values()
+        streams = (one for one in read if isinstance(one, BoundedStream | LiveStream))
+        if come and any(one.retain is not None for one in streams):
             yield
             return
         gone: set[str] = set()

@@ -239,7 +239,9 @@ def _answered(
     if isinstance(groups, ApproximateAggregate):
         if query.emit is not None:
             hint = "leave one of them out; where there is no row, no window has any"
-            raise LanguageError("EMIT EMPTY cannot be used with approximate aggregates", position=query.emit, hint=hint)
+            raise LanguageError(
+                "EMIT EMPTY cannot be used with approximate aggregates", position=query.emit, hint=hint
+            )
         return groups
     if query.emit is not None:
         return emit_empty(groups, query.emit, ties)

@@ -28,8 +28,10 @@ class Ahead:
 class CatchingUps:
     """The queries that are brought to the present, of a live run; its thread is the only user.
 
-    They come near the present one after the other. Then they wait, without holding up others, until they are
-    taken: what has come meanwhile is taken in with that. As long as there is one no row is let go of.
+    They come near the present one after the other, that with the fewest rows left first: who adds a query
+    over the last minutes does not wait for one over years. Then they wait, without holding up others, until
+    they are taken: what has come meanwhile is taken in with that. As long as there is one no row is let go
+    of.
 
     Args:
         run: the run that they are to join.
@@ -42,7 +44,8 @@ class CatchingUps:
     @property
     def first(self) -> Ahead | None:
         """The one that comes nearer; None if all are there."""
-        return next((one for one in self._all if not one.arrived.done()), None)
+        coming = (one for one in self._all if not one.arrived.done())
+        return min(coming, key=lambda one: one.query.progress.left, default=None)
 
     @property
     def progress(self) -> CatchingUp | None:

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 import headrace as hr
 from headrace.algebra.nodes import Source, TimeWindow
-from headrace.algebra.tunings.steps import StepFunction, with_step
 from headrace.elements import from_rows, to_rows
 from headrace.history import canonical, equivalent
 from headrace.operators.stateless import apply
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, Field, Schema
+from headrace.steps import StepFunction, with_step
 from headrace.time import Duration, TimeDomain
 from how_many import examples
 

@@ -29,7 +29,6 @@ from headrace.algebra.frames import MAX_ROWS, Frame
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.memory import Memory
-from headrace.algebra.tunings.steps import StepFunction
 from headrace.errors import PlanError
 from headrace.expressions.aggregates.functions import function_of
 from headrace.expressions.aggregates.within import is_sampled
@@ -44,6 +43,7 @@ from headrace.expressions.tree import (
 )
 from headrace.nested import is_sequence, part_types
 from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, sql_type, unique_names
+from headrace.steps import StepFunction
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, Duration, TimeDomain
 
 EVERY_INSTANT: Final = Duration(1)

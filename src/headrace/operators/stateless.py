@@ -23,12 +23,12 @@ from headrace.algebra.nodes import (
     WindowBounds,
     instant_type,
 )
-from headrace.algebra.tunings.steps import values_at
 from headrace.elements import Batch, Int64Array, integers, record_batch, take_rows
 from headrace.kernels.instants.windows import cut_by_window
 from headrace.operators.contract import Report, evaluate_all, evaluate_predicate
 from headrace.operators.match import matched
 from headrace.operators.unnest import unnested
+from headrace.steps import values_at
 from headrace.time import INFINITY, MIN_INSTANT
 
 

@@ -54,7 +54,6 @@ from headrace.algebra.nodes import (
     WindowBounds,
     inputs_of,
 )
-from headrace.algebra.tunings.steps import value_at
 from headrace.expressions.tree import AggregateCall, Expression, arguments_of
 from headrace.reference.aggregates import aggregate
 from headrace.reference.contents import (
@@ -80,6 +79,7 @@ from headrace.reference.windows import (
     window_content,
     with_bounds,
 )
+from headrace.steps import value_at
 from headrace.time import ALWAYS, BEGINNING, INFINITY, MIN_INSTANT
 
 

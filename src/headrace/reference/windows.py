@@ -19,9 +19,9 @@ from headrace.algebra.nodes import (
     WindowBounds,
     instant_type,
 )
-from headrace.algebra.tunings.steps import value_at
 from headrace.reference.contents import Content, Payload, order
 from headrace.schema import BIGINT
+from headrace.steps import value_at
 from headrace.time import INFINITY
 
 PastContents = Mapping[int, Content]

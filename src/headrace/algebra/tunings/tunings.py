@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from headrace.algebra.nodes import Plan, TimeWindow
 from headrace.algebra.properties import sources_of, walk
-from headrace.algebra.tunings.steps import StepFunction, value_at
 from headrace.errors import UserError
+from headrace.steps import StepFunction, value_at
 from headrace.time import INFINITY
 
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import cast
 
 from headrace.algebra.nodes import Aggregate, TimeWindow
-from headrace.algebra.tunings.steps import StepFunction
 from headrace.expressions.aggregates.functions import function_of
 from headrace.expressions.coercion import literal
 from headrace.expressions.functions.functions import resolve
@@ -30,6 +29,7 @@ from headrace.lowering.sharing.bodies import (
     moved,
 )
 from headrace.schema import BIGINT
+from headrace.steps import StepFunction
 from headrace.time import INFINITY, Duration
 
 _Parameters = tuple[Duration, Duration, Duration, Duration | None, StepFunction]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from headrace.algebra.tunings.steps import Step
 from headrace.algebra.tunings.tunings import Tuned, Tuning, Tunings
+from headrace.steps import Step
 
 
 def packed_tunings(tunings: Tunings) -> list[dict[str, Any]]:

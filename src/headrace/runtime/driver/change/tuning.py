@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headrace.algebra.tunings.steps import with_step
 from headrace.algebra.tunings.tunings import Tuned
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.wanted import Tune
 from headrace.runtime.journal.records import StreamPoint
+from headrace.steps import with_step
 from headrace.time import BEGINNING, INFINITY
 
 

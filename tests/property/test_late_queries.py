@@ -114,7 +114,9 @@ def test_it_says_so_wherever_it_is_looked_at() -> None:
         assert db.status.query("b").gaps[0].exact_from == 50
         db.push("s", {"k": 0, "v": 0, "ts": 60})
         assert b"[[38, 38, 50]]" in b.history().schema.metadata.values()
-        (w,) = db.execute("CREATE QUERY w WARM AS SELECT x + 1 AS y FROM (SELECT SUM(v) AS x FROM s)")
+        made = "w WARM AS SELECT x + 1 AS y FROM (SELECT SUM(v) AS x FROM s)"
+        assert explained(db, made) == [None]
+        (w,) = db.execute(f"CREATE QUERY {made}")
         assert w.gaps().to_pylist() == [{"lacks_from": 58, "lacks_to": 58, "exact_from": None}]
 
 

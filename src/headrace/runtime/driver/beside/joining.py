@@ -17,7 +17,7 @@ from headrace.errors import UserError
 from headrace.runtime.driver.beside.refill import refill_of
 from headrace.runtime.driver.beside.starting_at import AnswerStart, CatchUp
 from headrace.runtime.driver.change.caught_up import Joining
-from headrace.runtime.driver.change.pause import answering_from, exact_anew_at
+from headrace.runtime.driver.change.pause import answering_from, exact_anew_at, lacking
 from headrace.runtime.driver.change.redefinition import adopted
 from headrace.runtime.driver.change.wanted import JoinRun, Redefine, Wanted
 from headrace.runtime.driver.epoch.run import Run
@@ -94,16 +94,20 @@ def beginning_of(run: Run, name: str, starts: Starts, change: Redefine) -> Creat
     if not run.totals.epochs:
         return Creation(BEGINNING, BEGINNING)
     present, wanted = run.present, change.wanted
-    if name in change.warm:
-        taken_over = adopted(present, change)[name].adoption
-        return Creation(taken_over.answers_from, taken_over.answers_from, warm=True)
-    found = catch_up_of(run, name, starts.get(name), wanted)
-    if found is not None:
-        found.discard()
-        return Creation(found.answers_from, max(found.answers_from, found.exact), found.progress.left)
-    plan = wanted.plans[name]
-    at = answering_from(QuerySet({name: plan}), (name,), run.point)[name]
-    return Creation(at, max(at, exact_anew_at(plan, run.point)))
+    if name not in change.warm:
+        found = catch_up_of(run, name, starts.get(name), wanted)
+        if found is not None:
+            found.discard()
+            return Creation(found.answers_from, max(found.answers_from, found.exact), found.progress.left)
+    taken_over = {query: one.adoption for query, one in adopted(present, change).items()}
+    known, look = present.known.queries, present.settings.look
+    begun = known.changed(wanted.plans, present.epoch, look, taken_over, wanted.holds, known.paused)
+    at = answering_from(begun, (name,), run.point)[name]
+    if name in taken_over:
+        at = taken_over[name].answers_from
+    gaps = lacking(begun, (name,), known, run.point).gaps.get(name, ())
+    exact = next((gap.exact for gap in gaps if gap.exact is not None), at)
+    return Creation(at, exact, warm=name in taken_over)
 
 
 def keeps_rows(plan: Plan, streams: Streams) -> bool:

@@ -61,7 +61,7 @@ NUMBERS = st.integers(0, len(TEXTS) - 1)
 RETAINED = st.sampled_from(["", "RETAIN 6", "RETAIN ALL"])
 Rows = list[tuple[str, int, int, int]]
 Step = tuple[Rows, str, int, int, int]
-"""What is pushed, what happens then, to which of the queries, and its text and level if it gets others."""
+"""Rows that are pushed, a change of one of the queries, and its text and level if it gets others."""
 
 
 @dataclass

@@ -48,7 +48,7 @@ class Row(NamedTuple):
 Key = tuple[str, int]
 """The stream of a window, and its slide."""
 Contents = Mapping[Key, Sequence[Row]]
-"""What windows hold at an instant."""
+"""The content of windows at an instant."""
 Answer = Callable[[Contents], Counter[tuple[Any, ...]]]
 S, R, SLOW = ("s", 1), ("r", 1), ("s", 3)
 

@@ -22,7 +22,7 @@ CREATE QUERY paired AS SELECT a.k, a.ts, b.ts AS other
 
 
 def answers(connect: Callable[[], hr.Database]) -> list[list[str]]:
-    """What both queries say of a life in which the size changes twice, with a restart in between."""
+    """The answers of both queries over a life in which the size changes twice, with a restart in between."""
     with connect() as db:
         db.execute(DEFINED)
         db.start()

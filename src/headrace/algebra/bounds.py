@@ -224,8 +224,7 @@ def _lives_for_ever(plan: Plan) -> bool:
 
 
 def duration_of(plan: Plan, *, shown: bool = False) -> Duration | None:
-    """How long every row of a plan is valid from where it begins; None where some may last longer or
-    shorter.
+    """The time for which every row of a plan is valid from where it begins; None where they differ.
 
     It holds of windows of streams, and of what is made of each of their rows alone. A window that slides
     shows its rows from one slide to another one.

@@ -50,7 +50,7 @@ Tunings = Mapping[Tuning, Tuned]
 
 
 def tuning_of(window: TimeWindow) -> Tuning | None:
-    """What says which size a window has; None where that cannot change."""
+    """The tuning that a window belongs to; None where its size cannot change."""
     if window.smallest is None:
         return None
     names = sorted({source.name for source in sources_of(window)})
@@ -118,7 +118,7 @@ def followed(
 def used(
     known: Tunings, plans: Mapping[str, Plan], others: Iterable[Plan], paused: Iterable[str]
 ) -> dict[Tuning, Tuned]:
-    """What is left of some tunings after a change of the queries.
+    """The tunings that are still in use after a change of the queries.
 
     A window has the size that it had for as long as a query that had it goes on. One that comes when all of
     these are gone begins with the largest.

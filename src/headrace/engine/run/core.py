@@ -863,7 +863,7 @@ class Core:
         )
 
     def warm_start(self, query: Query) -> WarmStart | None:
-        """How a query began, if its operators began before it or after it, or it was to answer since when."""
+        """The start of a query that was given one, or whose operators began before it or after it."""
         if self.execution is None:
             return None
         queries = self.execution.run.reading.queries

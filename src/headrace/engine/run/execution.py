@@ -420,7 +420,7 @@ class Execution:
         return self._live.replacement_of(query.id, plan, self._defined.streams, alike=alike, waits=waits)
 
     def beginning_of(self, query: Query, defined: Definitions) -> Creation:
-        """What would become of a query that is created now.
+        """The beginning that a query would have that is created now.
 
         Args:
             query: the query.

@@ -157,7 +157,7 @@ def _answer(
 
 
 def _sized(window: WindowStatus, domain: TimeDomain) -> str:
-    """What a window whose size may change is now."""
+    """The present sizes of windows within bounds, one line for each."""
     smallest, largest, size = (
         format_length(length, domain) for length in (window.smallest, window.largest, window.size)
     )

@@ -103,7 +103,7 @@ def replaced(core: Core, made: CreateQuery, policy: Policy) -> Query | None:
 
 
 def replacement_text(core: Core, made: CreateQuery, policy: Policy) -> str:
-    """What CREATE [OR REPLACE] QUERY would do, which is not done.
+    """The effect that CREATE [OR REPLACE] QUERY would have; nothing is done.
 
     Args:
         core: the database.
@@ -136,7 +136,7 @@ def replacement_text(core: Core, made: CreateQuery, policy: Policy) -> str:
 
 
 def _beginning(core: Core, made: CreateQuery, policy: Policy) -> Iterator[str]:
-    """What becomes of a query that is created."""
+    """The beginning of a query that is created, line by line."""
     core.make_waiting()
     query, plan, found = core.drafted(made, None, policy)
     defined = core.definitions.with_query(query, plan, found.streams, made.position)

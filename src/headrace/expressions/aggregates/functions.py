@@ -201,7 +201,7 @@ def _top_k(name: str, arguments: tuple[Expression, ...]) -> AggregateCall:
 
 
 def top_of(call: AggregateCall) -> int:
-    """How many values TOP_K has."""
+    """The number of values of TOP_K."""
     (number,) = call.others
     assert isinstance(number, Literal)
     assert isinstance(number.value, int)

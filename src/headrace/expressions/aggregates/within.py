@@ -86,7 +86,7 @@ def is_sampled(call: AggregateCall) -> bool:
 
 
 def sample_size(call: AggregateCall) -> int:
-    """How many values a sample has, so that in 19 of 20 cases the error is within what was asked for.
+    """The number of values of a sample, so that in 19 of 20 cases the error is within what was asked for.
 
     Two standard errors are `percent` of a hundred. That of a distinct count of a sample of k values is
     1 / sqrt(k - 2) of it (Bar-Yossef et al., RANDOM 2002, and Beyer et al., SIGMOD 2007, section 4.3). It is

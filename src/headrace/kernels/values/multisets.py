@@ -1,4 +1,4 @@
-"""What many values of a changing multiset have in common: the most frequent ones, and their bits."""
+"""The most frequent values of changing multisets, and the bits that their values have in common."""
 
 from __future__ import annotations
 

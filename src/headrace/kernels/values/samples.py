@@ -41,7 +41,7 @@ _DRAWN = int_arrays(Drawn)
 def sample_changes(
     drawn: Drawn, limit: int, before: int, horizon: int
 ) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
-    """How the samples of some keys change.
+    """The changes of the samples of some keys.
 
     Args:
         drawn: the elements, none of which ends below `before`.
@@ -104,7 +104,7 @@ def _moved(
     bar: Number,
     limit: Number,
 ) -> tuple[Number, Number, Number]:
-    """What a rank that comes or goes makes leave and enter a sample, -1 for none, and the last rank in it.
+    """The ranks that leave and enter a sample as one comes or goes, -1 for none, and the last rank in it.
 
     Args:
         tree: the ranks that are there now.
@@ -167,7 +167,7 @@ def may_enter(drawn: Drawn, limit: int) -> npt.NDArray[np.bool_]:
 
 @kernel(int_arrays(CountChanges), int_arrays(KeyPoints))
 def sizes_at(changes: CountChanges, points: KeyPoints) -> Int64Array:
-    """How many values some multisets have at every point; int64[m]."""
+    """int64[m]: the number of values of some multisets at every point."""
     codes, times, _, counts = changes
     point_codes, point_times = points
     sizes = np.zeros(len(point_codes), dtype=np.int64)

@@ -188,11 +188,11 @@ def _smallest(smallest: Duration, largest: Duration, below: Plan, position: Posi
 
 
 _AS_THEY_COME: Final = (Source, Filter, Project, Sample, Union, Unnest)
-"""What leaves rows at the instants that they have in their stream."""
+"""Nodes that leave rows at the instants that they have in their stream."""
 
 
 def _named(others: Sequence[Plan]) -> str:
-    """What a window cannot be over, as messages say it; the uppermost, which may be cut into instants."""
+    """The part that a window cannot be over, for a message: the uppermost, which may be cut into instants."""
     uppermost = next((part for part in others if not isinstance(part, Split)), others[0])
     match uppermost:
         case TimeWindow() | RowWindow() | Lifetime() | SessionWindow() | WindowBounds():

@@ -1,4 +1,4 @@
-"""What queries that come together are carried out as."""
+"""Plans of queries that come together, so that they share more."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def shared_by(
     holds: Mapping[str, Holds],
     present: Mapping[str, Plan] = MappingProxyType({}),
 ) -> dict[str, Plan]:
-    """What new queries are carried out as to share more, beside what others are carried out as.
+    """The plans that new queries are carried out as to share more, beside those of others.
 
     Not those whose operators may wait, that say what is not final, or that leave out rows: they share only
     what is equal.

@@ -28,8 +28,7 @@ from headrace.kernels.numbers.integers import LIMB_BITS, MASK
 from headrace.kernels.numbers.rounding import rounded_means
 from headrace.operators.aggregates.aggregate import emitted
 from headrace.operators.contract import OperatorProgress, Report, evaluate_all
-from headrace.operators.state.keys import encode_keys, hash_rows, normalise, order_by
-from headrace.operators.state.netting import netted
+from headrace.operators.state.keys import normalise, order_by
 from headrace.operators.state.runs import HASH, TIME, WEIGHT, Area
 from headrace.operators.state.sum_columns import SumColumns
 from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
@@ -162,9 +161,7 @@ class ApproximateOperator:
     def advance(self, progress: OperatorProgress) -> Batch:
         """The corrections and new segments up to the new horizon."""
         before, horizon = progress.window
-        batch = self._waiting.due(self._inputs, (before, horizon))
-        if (batch.w < 0).any():
-            batch = netted(Batch(batch.payload, batch.ts, batch.ts + 1, batch.w))
+        batch = self._waiting.left(self._inputs, (before, horizon))
         due = self._ahead.due(before, horizon)
         result = concat(self._node.schema, [])
         if len(batch) or due is not None:
@@ -175,16 +172,9 @@ class ApproximateOperator:
 
     def _known(self, batch: Batch, due: pa.RecordBatch | None) -> _Known:
         """The points of the keys that have new rows, or of which points leave."""
-        keys = self._form.keys_of(batch)
-        hashes = hash_rows(keys, len(batch))
-        if due is not None:
-            stored = [due.column(name) for name in self._form.key_names]
-            keys = [pa.concat_arrays(pair) for pair in zip(keys, stored, strict=True)]
-            hashes = np.concatenate([hashes, integers(due.column(HASH))])
-        codes = encode_keys(keys, hashes)
-        keys, hashes = [key.take(pa.array(codes.first)) for key in keys], hashes[codes.first]
+        keys, hashes, codes = self._form.touched(batch, due)
         numbers, places, rows = self._stored(keys, hashes)
-        fresh = self._fresh(batch, codes.codes[: len(batch)], len(hashes))
+        fresh = self._fresh(batch, codes, len(hashes))
         owners = np.concatenate([places, fresh.codes])
         times = np.concatenate([integers(rows.column(TIME)), fresh.times])
         order = order_by(owners, times, len(hashes))

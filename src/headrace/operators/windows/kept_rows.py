@@ -10,7 +10,8 @@ import pyarrow as pa
 from headrace.elements import Batch, Int64Array, concat, integers, record_batch
 from headrace.expressions.tree import Column
 from headrace.kernels.instants.timeline import smallest_per_code
-from headrace.operators.state.keys import hash_rows, normalise, order_by
+from headrace.operators.state.keys import encode_keys, hash_rows, normalise, order_by
+from headrace.operators.state.netting import netted
 from headrace.operators.state.runs import HASH, TIME, WEIGHT
 from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
 from headrace.operators.windows.arrived import Arrived
@@ -54,6 +55,28 @@ class RowColumns:
         """The normalised keys of elements."""
         return [normalise(batch.payload.column(key.index)) for key in self.keys]
 
+    def touched(
+        self, batch: Batch, due: pa.RecordBatch | None
+    ) -> tuple[list[pa.Array], Int64Array, Int64Array]:
+        """The keys that have new rows, or for which an instant has come.
+
+        Args:
+            batch: the new rows.
+            due: the rows of state for the keys whose instant has come, if there are any.
+
+        Returns:
+            The columns of k different keys, their hashes (int64[k]), and the number of each new row's key.
+        """
+        keys = self.keys_of(batch)
+        hashes = hash_rows(keys, len(batch))
+        if due is not None:
+            stored = [due.column(name) for name in self.key_names]
+            keys = [pa.concat_arrays(pair) for pair in zip(keys, stored, strict=True)]
+            hashes = np.concatenate([hashes, integers(due.column(HASH))])
+        codes = encode_keys(keys, hashes)
+        first = pa.array(codes.first)
+        return [key.take(first) for key in keys], hashes[codes.first], codes.codes[: len(batch)]
+
     def payload_of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """The payload of rows of state."""
         columns = [rows.column(name) for name in self.payload]
@@ -86,6 +109,13 @@ class WaitingRows:
             self.area.insert(self._columns.of(waiting) | {WEIGHT: pa.array(waiting.w)})
         self.area.expire(horizon)
         return concat(self._columns.schema, [*self._chronons(waited), *(due for due, _ in parts)])
+
+    def left(self, inputs: list[Batch], window: tuple[int, int]) -> Batch:
+        """The elements below the new horizon that nothing takes back; the others wait. As `due`."""
+        batch = self.due(inputs, window)
+        if (batch.w < 0).any():
+            return netted(Batch(batch.payload, batch.ts, batch.ts + 1, batch.w))
+        return batch
 
     def _chronons(self, rows: pa.RecordBatch | None) -> list[Batch]:
         if rows is None:

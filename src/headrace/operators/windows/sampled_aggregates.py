@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from headrace.algebra.nodes import ApproximateAggregate
-from headrace.elements import Batch, Float64Array, Int64Array, concat, integers, record_batch
+from headrace.elements import Batch, Float64Array, Int64Array, concat, record_batch
 from headrace.expressions.aggregates.functions import top_of
 from headrace.expressions.tree import AggregateCall, Column, SortKey
 from headrace.kernels.values.inputs import CountChanges, KeyPoints
@@ -20,10 +20,9 @@ from headrace.operators.aggregates.aggregate import emitted
 from headrace.operators.aggregates.counted_values import items_of
 from headrace.operators.aggregates.live_values import fraction_of_call, interpolated, number_values
 from headrace.operators.contract import OperatorProgress, Report, evaluate_all
-from headrace.operators.state.keys import encode_keys, hash_rows, normalise, order_by
-from headrace.operators.state.netting import netted
+from headrace.operators.state.keys import normalise, order_by
 from headrace.operators.state.order import rank_rows
-from headrace.operators.state.runs import HASH, TIME, WEIGHT, Area
+from headrace.operators.state.runs import TIME, WEIGHT, Area
 from headrace.operators.state.sum_columns import SumColumns
 from headrace.operators.state.sweep_area import Layout, SweepArea
 from headrace.operators.state.timeline import Points
@@ -118,9 +117,7 @@ class SampledOperator:
     def advance(self, progress: OperatorProgress) -> Batch:
         """The corrections and new segments up to the new horizon."""
         before, horizon = progress.window
-        batch = self._waiting.due(self._inputs, (before, horizon))
-        if (batch.w < 0).any():
-            batch = netted(Batch(batch.payload, batch.ts, batch.ts + 1, batch.w))
+        batch = self._waiting.left(self._inputs, (before, horizon))
         due = self._ahead.due(before, horizon)
         result = concat(self._node.schema, [])
         if len(batch) or due is not None:
@@ -131,7 +128,7 @@ class SampledOperator:
         return result
 
     def _answer(self, batch: Batch, due: pa.RecordBatch | None, before: int, horizon: int) -> Batch:
-        """What is said anew; the elements that may be needed from now on are kept."""
+        """The new segments and corrections; the elements that may be needed from now on are kept."""
         keys, codes = self._touched(batch, due)
         count = len(keys.hashes)
         rows = NewRows(codes, batch.ts, batch.w)
@@ -161,15 +158,8 @@ class SampledOperator:
 
     def _touched(self, batch: Batch, due: pa.RecordBatch | None) -> tuple[Keys, Int64Array]:
         """The keys that have new rows, or of which elements leave; and the key of each new row."""
-        columns = self._form.keys_of(batch)
-        hashes = hash_rows(columns, len(batch))
-        if due is not None:
-            stored = [due.column(name) for name in self._form.key_names]
-            columns = [pa.concat_arrays(pair) for pair in zip(columns, stored, strict=True)]
-            hashes = np.concatenate([hashes, integers(due.column(HASH))])
-        codes = encode_keys(columns, hashes)
-        first = pa.array(codes.first)
-        return Keys([key.take(first) for key in columns], hashes[codes.first]), codes.codes[: len(batch)]
+        columns, hashes, codes = self._form.touched(batch, due)
+        return Keys(columns, hashes), codes
 
     def _values_of(self, sample: BottomK, batch: Batch) -> pa.Array | None:
         if sample.argument is None:

@@ -46,11 +46,11 @@ class BottomK:
 
 
 PRESENCE: Final = BottomK(None, 1, distinct=True)
-"""The sample that tells whether a group has a row."""
+"""A sample of one row: a group that has none is not there."""
 
 
 def sample_of(call: AggregateCall) -> BottomK:
-    """What an aggregate reads."""
+    """The sample that an aggregate reads."""
     return BottomK(effective_argument(call), sample_size(call), call.function == "COUNT")
 
 
@@ -90,7 +90,7 @@ class NewRows:
 
 @dataclass(frozen=True, eq=False)
 class Elements:
-    """What is known of a sample of k keys, key after key, in the order in which they begin.
+    """The known elements of a sample of k keys, key after key, in the order in which they begin.
 
     Attributes:
         drawn: the elements.
@@ -108,7 +108,7 @@ class Elements:
     stored: Int64Array
 
     def changes(self, limit: int, before: int, horizon: int) -> tuple[CountChanges, Int64Array]:
-        """What enters and leaves the samples, numbered by hash; and of each change the element.
+        """The elements that enter and leave the samples, numbered by hash; and of each change the element.
 
         Args:
             limit: how many a sample has at most.

@@ -32,7 +32,7 @@ Starts = Mapping[str, AnswerStart | None]
 
 
 def catch_up_of(run: Run, name: str, start: AnswerStart | None, wanted: Wanted) -> CatchUp | None:
-    """What brings a query to the present that is to join a run, or to take the place of one of its queries.
+    """The catching up of a query that is to join a run, or to take the place of one of its queries.
 
     Args:
         run: the run.
@@ -64,7 +64,7 @@ def catch_up_of(run: Run, name: str, start: AnswerStart | None, wanted: Wanted) 
 
 @dataclass(frozen=True)
 class Creation:
-    """What becomes of a query that is created.
+    """The beginning of a query that is created.
 
     Attributes:
         at: the instant from which on it answers; BEGINNING where it is there before the first row.
@@ -80,7 +80,7 @@ class Creation:
 
 
 def beginning_of(run: Run, name: str, starts: Starts, change: Redefine) -> Creation:
-    """What would become of a query that is created now.
+    """The beginning that a query would have that is created now.
 
     Args:
         run: the run that is to answer it.
@@ -117,7 +117,7 @@ def keeps_rows(plan: Plan, streams: Streams) -> bool:
 
 
 def _past_pause(run: Run, name: str, plan: Plan, streams: Streams) -> CatchUp | None:
-    """What brings a query to the present that was paused, so that it lacks no instant; None where it would.
+    """The catching up of a query that was paused; None where it would lack an instant.
 
     Raises:
         UserError: rows of meanwhile or of before are not kept.
@@ -130,7 +130,7 @@ def _past_pause(run: Run, name: str, plan: Plan, streams: Streams) -> CatchUp | 
 
 
 def _filled(run: Run, name: str, plan: Plan, streams: Streams) -> CatchUp | None:
-    """What brings a query to the present that begins, with the rows from before that it looks back to.
+    """The catching up of a query that begins, over the rows from before that it looks back to.
 
     Where not all of these are kept, it has those that are, and says from when on it is exact. None where it
     looks back to none, or all of its answer is final.
@@ -193,7 +193,7 @@ def join(run: Run, starts: Starts, wanted: Wanted) -> None:
 
 
 def _brought_to(run: Run, name: str, start: AnswerStart | None, wanted: Wanted) -> Joining | None:
-    """What a query begins with; None without any rows from before."""
+    """The state and answer that a query joins with; None without any rows from before."""
     catching_up = catch_up_of(run, name, start, wanted)
     if catching_up is None:
         return None

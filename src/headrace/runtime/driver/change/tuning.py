@@ -19,7 +19,7 @@ from headrace.time import BEGINNING, INFINITY
 
 
 def tuned(present: Present, change: Tune) -> Turn:
-    """What a change of sizes comes to.
+    """The turn of a change of sizes.
 
     Args:
         present: the run before it.

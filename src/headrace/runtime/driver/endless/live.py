@@ -268,7 +268,7 @@ class LiveRun:
         return self._between_epochs(found)
 
     def beginning_of(self, query: str, change: Asked) -> Creation:
-        """What would become of a query that is created now.
+        """The beginning that a query would have that is created now.
 
         Args:
             query: its name.

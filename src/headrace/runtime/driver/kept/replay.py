@@ -354,7 +354,7 @@ def _timed(stream: BoundedStream | LiveStream, rows: pa.Table) -> tuple[BoolArra
 
 
 def _validity(stream: BoundedStream | LiveStream, rows: pa.Table, events: Events) -> pa.RecordBatch:
-    """What letters say of when they are valid, in one piece."""
+    """The columns of letters that say when they are valid, in one piece."""
     names = [stream.timestamp, *events.columns]
     columns = rows.select(names).combine_chunks().columns
     return pa.RecordBatch.from_arrays([_whole(column) for column in columns], names)

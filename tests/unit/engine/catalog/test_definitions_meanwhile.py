@@ -20,19 +20,25 @@ SUMS = "SELECT SUM(v) AS total FROM r [RANGE 50]"
 
 
 class Paused:
-    """Catching up that stops before its first step, without holding up the run or other queries."""
+    """Catching up that stops after some steps, without holding up the run or other queries.
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    Args:
+        monkeypatch: undoes it.
+        steps: so many steps are taken before.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, steps: int = 0) -> None:
         self.reached, self.go = threading.Event(), threading.Event()
-        step = CatchUp.step
-
-        first: list[CatchUp] = []
+        step, first = CatchUp.step, list[CatchUp]()
+        left = iter(range(steps))
 
         def waits(catching_up: CatchUp) -> bool:
             if not first:
                 first.append(catching_up)
+            if self.go.is_set() or catching_up is not first[0] or next(left, None) is not None:
+                return step(catching_up)
             self.reached.set()
-            return step(catching_up) if self.go.is_set() or catching_up is not first[0] else True
+            return True
 
         monkeypatch.setattr(CatchUp, "step", waits)
 
@@ -112,6 +118,29 @@ def test_one_that_was_replaced_by_somebody_else_meanwhile_is_refused(monkeypatch
             raise found[0]
         db.push("r", [{"v": 7, "ts": 30}, {"v": 8, "ts": 31}])
         assert db["q"].history().to_pylist()[-1]["v"] == 7
+
+
+def test_windows_that_begin_anew_meanwhile_refuse_one_that_has_read_rows_with_their_sizes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    window = "SELECT COUNT(*) AS n FROM r [RANGE MIN 2, MAX 20]"
+    with begun() as db:
+        db.execute(f"CREATE QUERY sized AS {window}; ALTER QUERY sized SET (WINDOW 5)")
+        for ts in range(20, 60):
+            db.push("r", {"v": 1, "ts": ts})
+        monkeypatch.setattr("headrace.runtime.driver.beside.starting_at.MOST_ROWS", 1)
+        paused = Paused(monkeypatch, steps=2)
+        thread, found = in_a_thread(lambda: db.execute(f"CREATE QUERY late FROM BEGINNING AS {window}"))
+        assert paused.reached.wait(20)
+        db.execute(f"DROP QUERY sized; CREATE QUERY anew STARTING NOW AS {window}")
+        paused.go.set()
+        thread.join(20)
+        with pytest.raises(UserError, match="windows of r have begun anew meanwhile"):
+            raise found[0]
+        assert {one.name for one in db.queries} == {"q", "anew"}
+        for ts in range(60, 100):
+            db.push("r", {"v": 1, "ts": ts})
+        assert db["anew"].snapshot(90).to_pylist() == [{"n": 20}]
 
 
 def test_the_end_of_the_run_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:

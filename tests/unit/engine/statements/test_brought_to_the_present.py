@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from pathlib import Path
 
 import pytest
 
 import headrace as hr
 from headrace.errors import DeadLetterError
-from headrace.runtime.driver.beside.starting_at import CatchUp
 
 COLUMNS = "(k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts"
 FAILING = "SELECT SUM(CAST(CASE WHEN v = 0 THEN 'x' ELSE '1' END AS BIGINT)) AS x FROM s [RANGE {0}]"
@@ -126,39 +123,3 @@ def test_what_has_no_streams_is_explained() -> None:
         db.push("s", {"k": 0, "v": 1, "ts": 1})
         told = db.execute("EXPLAIN CREATE QUERY one AS SELECT 1 AS one")
         assert told == ["it answers at once, and all of its answer is final"]
-
-
-def test_windows_that_begin_anew_while_a_query_catches_up_refuse_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    window, other = "SELECT COUNT(*) AS n FROM s [RANGE MIN 2, MAX 20]", "SELECT v FROM s"
-    queries = f"CREATE QUERY a AS {other}; CREATE QUERY q AS {window}"
-    with opened(f"CREATE STREAM s {COLUMNS} RETAIN ALL; {queries}") as db:
-        db.push("s", [{"k": 0, "v": 1, "ts": ts} for ts in range(50)])
-        db.execute("ALTER QUERY q SET (WINDOW 5)")
-        for ts in range(50, 90):
-            db.push("s", {"k": 0, "v": 1, "ts": ts})
-        step, begun = CatchUp.step, threading.Event()
-
-        def slow(self: CatchUp) -> bool:
-            begun.set()
-            time.sleep(0.02)
-            return step(self)
-
-        monkeypatch.setattr("headrace.runtime.driver.beside.starting_at.MOST_ROWS", 1)
-        monkeypatch.setattr(CatchUp, "step", slow)
-        failed: list[BaseException] = []
-
-        def create() -> None:
-            try:
-                db.execute(f"CREATE QUERY late FROM BEGINNING AS {window}")
-            except hr.UserError as error:
-                failed.append(error)
-
-        thread = threading.Thread(target=create)
-        thread.start()
-        assert begun.wait(30)
-        db.execute(f"DROP QUERY q; CREATE QUERY anew STARTING NOW AS {window}")
-        thread.join(60)
-        assert "windows of s have begun anew meanwhile" in str(failed[0])
-        assert [query.name for query in db.queries] == ["a", "anew"]
-        db.push("s", [{"k": 0, "v": 1, "ts": ts} for ts in range(90, 130)])
-        assert db["anew"].snapshot(120).to_pylist() == [{"n": 20}]

@@ -20,7 +20,7 @@ from headrace.algebra.nodes import Coalesce, Early, Plan, Source, Split, TimeWin
 from headrace.algebra.properties import is_stateful, is_stateless
 from headrace.elements import Batch, BoolArray, concat, empty_columns, from_rows, to_rows
 from headrace.expressions.tree import Literal
-from headrace.history import normalise
+from headrace.history import canonical, clip, normalise
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
 from headrace.lowering.node import Node
@@ -30,7 +30,8 @@ from headrace.operators.create import create_operator, create_timeline_operator
 from headrace.operators.early import Reach, Speaker
 from headrace.operators.state.runs import RunPart, RunRef, SortedRun, stored_run
 from headrace.operators.stateless import apply
-from headrace.reference.contents import Element
+from headrace.reference.contents import Element, Payload, Stream, payload
+from headrace.reference.operators import evaluate
 from headrace.time import BEGINNING, INFINITY, Duration
 
 
@@ -239,3 +240,31 @@ def _reloaded(run: SortedRun) -> SortedRun:
     stored = sink.getvalue()
     ref = RunRef(RunPart("s", 0, stored.size, 0), run.rows, run.first, run.last, run.reach)
     return stored_run(ref, lambda _: pa.ipc.open_stream(stored).read_next_batch())
+
+
+def check_chronons(leaf: Source, plan: Plan, epochs: list[list[Element]], slack: int) -> None:
+    """The operator law: what is said below each heartbeat is what the definition says of all rows.
+
+    Args:
+        leaf: a stream of rows of an instant each, some of which are taken back.
+        plan: a plan over it alone.
+        epochs: what arrives in each; the last heartbeat is behind all of it.
+        slack: so far (instants) heartbeats are below the first row that is yet to come.
+    """
+    streams = {leaf.name: Stream(leaf.schema.names, [row for rows in epochs for row in rows])}
+    expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in evaluate(plan, streams)])
+    count = len(epochs)
+    later = [[ts for rows in epochs[at + 1 :] for _, ts, _, _ in rows] for at in range(count - 1)]
+    hearts = [*(min(instants, default=40) - slack for instants in later), INFINITY]
+    arriving = [Arriving({leaf.name: rows}, {leaf.name: at}) for rows, at in zip(epochs, hearts, strict=True)]
+    known = standing_for(leaf, chronons=True, insert_only=False)
+    found: list[Batch] = []
+    for emitted, heartbeat in drive(plan, {leaf.name: known}, arriving):
+        found.append(emitted)
+        ours, theirs = (canonical(clip(batch, heartbeat)) for batch in (concat(plan.schema, found), expected))
+        assert _shown(ours) == _shown(theirs), f"after {len(found)} epochs"
+
+
+def _shown(batch: Batch) -> list[tuple[Payload, int, int, int]]:
+    """The elements, with one NaN that is equal to itself."""
+    return [(payload(row), ts, te, w) for row, ts, te, w in to_rows(batch)]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driving import Arriving, drive, standing_for
+from driving import Arriving, check_chronons, drive
 from headrace.algebra.nodes import ApproximateAggregate, Plan, Source, TimeWindow
-from headrace.elements import Batch, concat, from_rows, to_rows
+from headrace.elements import concat, to_rows
 from headrace.expressions.aggregates.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.aggregates.within import blocks_of
 from headrace.expressions.functions.functions import literal, resolve
@@ -20,11 +20,10 @@ from headrace.history import canonical, clip
 from headrace.operators.create import create_operator
 from headrace.operators.early import unreported
 from headrace.operators.state.runs import SortedRun
-from headrace.reference.contents import Element, Payload, Stream
-from headrace.reference.operators import evaluate
+from headrace.reference.contents import Element, Payload
 from headrace.reference.summaries import approximate, bounds
 from headrace.schema import BIGINT, STRING, Field, Schema
-from headrace.time import INFINITY, Duration, TimeDomain
+from headrace.time import Duration, TimeDomain
 from how_many import examples
 
 SCHEMA = Schema((Field("k", STRING), Field("v", BIGINT)))
@@ -91,26 +90,11 @@ def epochs_of_rows(draw: st.DrawFn, most: int = 40) -> list[list[Element]]:
     return epochs
 
 
-def check(plan: Plan, epochs: list[list[Element]], slack: int) -> None:
-    """The operator law: what is said below each heartbeat is what the definition says of all rows."""
-    streams = {"left": Stream(SCHEMA.names, [row for rows in epochs for row in rows])}
-    expected = from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in evaluate(plan, streams)])
-    later = [[ts for rows in epochs[at + 1 :] for _, ts, _, _ in rows] for at in range(EPOCHS - 1)]
-    hearts = [*(min(instants, default=40) - slack for instants in later), INFINITY]
-    arriving = [Arriving({"left": rows}, {"left": at}) for rows, at in zip(epochs, hearts, strict=True)]
-    known = standing_for(LEFT, chronons=True, insert_only=False)
-    found: list[Batch] = []
-    for emitted, heartbeat in drive(plan, {"left": known}, arriving):
-        found.append(emitted)
-        ours, theirs = (canonical(clip(batch, heartbeat)) for batch in (concat(plan.schema, found), expected))
-        assert to_rows(ours) == to_rows(theirs), f"after {len(found)} epochs"
-
-
 @pytest.mark.parametrize("name", PLANS)
 @examples(25, 100)
 @given(epochs=epochs_of_rows(), slack=st.integers(0, 3))
 def test_the_operator_is_the_definition(name: str, epochs: list[list[Element]], slack: int) -> None:
-    check(PLANS[name], epochs, slack)
+    check_chronons(LEFT, PLANS[name], epochs, slack)
 
 
 @pytest.mark.parametrize("percent", ["50", "20", "12.5"])

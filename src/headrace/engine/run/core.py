@@ -60,7 +60,7 @@ from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
 from headrace.runtime.driver.beside.catch_up import Ahead
 from headrace.runtime.driver.endless.withdrawal import check_wanted
-from headrace.runtime.intake.streams import BoundedStream, LiveStream
+from headrace.runtime.intake.streams import is_retained
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.description import WarmStart
 from headrace.runtime.journal.gap import Gap
@@ -518,9 +518,7 @@ class Core:
         Raises:
             UserError: the change cannot take effect; none of it has then.
         """
-        read = self.definitions.streams.values()
-        streams = (one for one in read if isinstance(one, BoundedStream | LiveStream))
-        if come and any(one.retain is not None for one in streams):
+        if come and any(map(is_retained, self.definitions.streams.values())):
             yield
             return
         gone: set[str] = set()

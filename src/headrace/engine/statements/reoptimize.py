@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.engine.run.core import Core
-from headrace.errors import LanguageError
+from headrace.engine.statements.running import running_query
 from headrace.language.syntax import Name
 from headrace.time import format_instant
 
@@ -15,14 +15,8 @@ def reoptimized(core: Core, name: Name) -> str:
         LanguageError: there is no such query, or it is not running.
         PlanError: its plan cannot be exchanged, and why.
     """
-    query = core.definitions.answered_query(name.text, name.position)
-    if core.execution is None or not core.running or core.has_failed(query):
-        raise LanguageError(
-            f"{query.name} is not running",
-            position=name.position,
-            hint="call start() first; a query is optimized when it is created",
-        )
-    found = core.execution.reoptimize(query.id)
+    query = running_query(core, name, "a query is optimized when it is created")
+    found = core.started.reoptimize(query.id)
     if found is None:
         return f"{query.name} goes on unchanged: no order suits the rows that its joins hold clearly better"
     lines = [f"{query.name} joins in another order:"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.tunings.tunings import Tuning, size_of, tunings_in
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
 from headrace.engine.shown.status import instant_text
+from headrace.engine.statements.running import running_query
 from headrace.errors import LanguageError, Position
 from headrace.language.lengths import check_duration
 from headrace.language.statements.catalog import SetWindow
@@ -16,6 +18,8 @@ from headrace.language.syntax import Name
 from headrace.runtime.driver.change.wanted import Tune
 from headrace.suggestions import did_you_mean
 from headrace.time import BEGINNING, INFINITY, Duration, TimeDomain, format_length
+
+_NEW: Final = "windows that are new begin with the largest size, which MAX says"
 
 
 def resized(core: Core, statement: SetWindow) -> str:
@@ -34,33 +38,21 @@ def resized(core: Core, statement: SetWindow) -> str:
     """
     with core.lock:
         core.make_waiting()
-        query = _running(core, statement.query)
+        query = running_query(core, statement.query, _NEW)
         plan = core.definitions.queries[query.id].plan
         windows = _windows(query, plan, statement.stream, statement.query.position)
         domain = plan.domain
         check_duration(statement.size, domain, "WINDOW", statement.place)
         for tuning in windows:
             _check(tuning, statement.size, domain, statement.place)
-        assert core.execution is not None
-        known = core.execution.run.reading.queries.tunings
+        known = core.started.run.reading.queries.tunings
         size = statement.size.length
         changed = [tuning for tuning in windows if size_of(tuning, known) != size]
         _check_going_on(core, changed, statement.position)
         if changed:
             users = {tuning: [one.id for one in _users(core, tuning)] for tuning in changed}
-            core.execution.tune(Tune(dict.fromkeys(changed, size), users))
+            core.started.tune(Tune(dict.fromkeys(changed, size), users))
         return "\n".join(_told(core, query, windows, changed))
-
-
-def _running(core: Core, name: Name) -> Query:
-    query = core.definitions.answered_query(name.text, name.position)
-    if core.execution is None or not core.running or core.has_failed(query):
-        raise LanguageError(
-            f"{query.name} is not running",
-            position=name.position,
-            hint="call start() first; windows that are new begin with the largest size, which MAX says",
-        )
-    return query
 
 
 def _windows(query: Query, plan: Plan, stream: Name | None, position: Position) -> list[Tuning]:

@@ -262,6 +262,11 @@ class Intake:
     changed_at: int | None = None
 
 
+def is_retained(stream: Incoming) -> bool:
+    """Whether rows of a stream are kept once they have been read."""
+    return isinstance(stream, BoundedStream | LiveStream) and stream.retain is not None
+
+
 def is_read(stream: BoundedRelation, point: StreamPoint) -> bool:
     """Whether a relation has been read whole, as far as it has been read at all by now."""
     if point.heartbeat == INFINITY:

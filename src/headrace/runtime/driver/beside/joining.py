@@ -22,7 +22,7 @@ from headrace.runtime.driver.change.redefinition import adopted
 from headrace.runtime.driver.change.wanted import JoinRun, Redefine, Wanted
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.query_set import QuerySet
-from headrace.runtime.intake.streams import BoundedStream, LiveStream, Streams
+from headrace.runtime.intake.streams import Streams, is_retained
 from headrace.time import BEGINNING, INFINITY
 
 _LOG: Final = logging.getLogger("headrace")
@@ -112,8 +112,7 @@ def beginning_of(run: Run, name: str, starts: Starts, change: Redefine) -> Creat
 
 def keeps_rows(plan: Plan, streams: Streams) -> bool:
     """Whether rows of a stream are kept that a plan reads."""
-    read = (streams[source.name] for source in sources_of(plan))
-    return any(isinstance(one, BoundedStream | LiveStream) and one.retain is not None for one in read)
+    return any(is_retained(streams[source.name]) for source in sources_of(plan))
 
 
 def _past_pause(run: Run, name: str, plan: Plan, streams: Streams) -> CatchUp | None:
@@ -138,8 +137,6 @@ def _filled(run: Run, name: str, plan: Plan, streams: Streams) -> CatchUp | None
     Raises:
         UserError: what it looks back to has no end, and is not all kept.
     """
-    if not keeps_rows(plan, streams):
-        return None
     begins = answering_from(QuerySet({name: plan}), (name,), run.point)[name]
     anew = exact_anew_at(plan, run.point)
     if anew <= begins:

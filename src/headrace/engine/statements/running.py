@@ -1,0 +1,27 @@
+"""Queries that a statement asks something of that only a running one can do."""
+
+from __future__ import annotations
+
+from headrace.engine.query.query import Query
+from headrace.engine.run.core import Core
+from headrace.errors import LanguageError
+from headrace.language.syntax import Name
+
+
+def running_query(core: Core, name: Name, why: str) -> Query:
+    """The query of a name.
+
+    Args:
+        core: the database.
+        name: the query's.
+        why: what a query that does not run needs no such statement for, as the hint says it.
+
+    Raises:
+        LanguageError: there is none, or it does not run, or has failed.
+    """
+    query = core.definitions.answered_query(name.text, name.position)
+    if core.execution is None or not core.running or core.has_failed(query):
+        raise LanguageError(
+            f"{query.name} is not running", position=name.position, hint=f"call start() first; {why}"
+        )
+    return query

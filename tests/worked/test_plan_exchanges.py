@@ -165,10 +165,12 @@ def test_a_kill_while_an_exchange_begins_or_ends(
                 while share := run.next_share():
                     run.step(share)
                     run.end_exchanges()
-                    if run.totals.epochs == 20 or (exchanged and not run.reading.queries.replaced):
+                    if run.totals.epochs == 20 or (
+                        exchanged and run.reading.queries.answered["q"].replaced is None
+                    ):
                         exchanged = True
                         run.exchange("q", NEW)
-        assert run.reading.queries.replaced == {"q": NEW}
+        assert run.reading.queries.answered["q"].replaced == NEW
         assert answer(run, store) == (expected(), INFINITY)
 
 

@@ -13,7 +13,7 @@ from headrace.engine.query.query import Query
 from headrace.engine.views.subscription import Subscription
 from headrace.errors import ReplacedError, StoreError, UserError
 from headrace.runtime.driver.epoch.run import Run
-from headrace.runtime.driver.query_set import Reason
+from headrace.runtime.driver.query_record import Reason
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.journal.retention import since_of, whole_from
 from headrace.runtime.results.changes import Change, watermark_after

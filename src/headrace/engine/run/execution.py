@@ -55,7 +55,7 @@ from headrace.runtime.driver.facts.progress import Progress
 from headrace.runtime.driver.kept.letters import all_columns, kept_letters
 from headrace.runtime.driver.kept.replay import Choose, Replayed
 from headrace.runtime.driver.kept.strictness import refuse_dead_letters
-from headrace.runtime.driver.query_set import Reason
+from headrace.runtime.driver.query_record import Reason
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed

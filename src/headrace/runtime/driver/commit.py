@@ -20,7 +20,8 @@ from headrace.heartbeats.state import State, StreamState
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.kept.letters import LetterKeeper
 from headrace.runtime.driver.kept.rows import RowKeeper
-from headrace.runtime.driver.query_set import QuerySet, Reason
+from headrace.runtime.driver.query_record import Reason
+from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.state import EpochOutcome, RunState
 from headrace.runtime.intake.streams import Incoming, Intake, Streams
 from headrace.runtime.journal.by_query import ByQuery
@@ -337,8 +338,8 @@ def described(
         paused=queries.paused,
         horizons=queries.horizons,
         memories=queries.memories,
-        levels=queries.levels,
-        gaps={name: gaps for name, gaps in queries.gaps.items() if gaps},
+        levels={name: one.level for name, one in queries.answered.items() if one.level is not None},
+        gaps=queries.gaps,
         names=queries.names,
         tunings=queries.tunings,
         streams={name: text for name, text in description.streams.items() if name in known},

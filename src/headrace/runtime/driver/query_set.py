@@ -19,15 +19,24 @@ from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import Clip, Plan, RefreshedRelation, Relation, Source
 from headrace.algebra.properties import is_stateless, relations_of, sources_of
 from headrace.algebra.tunings.tunings import Tunings, used
-from headrace.lowering.early import at_horizon, horizon_of, strong
+from headrace.lowering.early import horizon_of
 from headrace.lowering.graph import Graph, Merge
 from headrace.lowering.lower import Holds, lower
-from headrace.lowering.memory import memories_of, remembering, remembering_all
+from headrace.lowering.memory import memories_of
 from headrace.lowering.node import Node
 from headrace.lowering.query_id import first_name
 from headrace.lowering.sharing.new_queries import shared_by
 from headrace.lowering.sharing.weighing import Look
 from headrace.optimizer.migration import Migration
+from headrace.runtime.driver.query_record import (
+    Adoption,
+    AnsweredQuery,
+    PausedQuery,
+    QueryRecord,
+    Reason,
+    as_it_runs,
+    begun_query,
+)
 from headrace.runtime.journal.description import Description, Paused, WarmStart, gaps_of
 from headrace.runtime.journal.exchanges import (
     PlanExchange,
@@ -38,66 +47,24 @@ from headrace.runtime.journal.exchanges import (
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.journal.plans import Packed, packed_plans, unpacked_plans, users_in
 from headrace.runtime.tasks.messages import Manifest, StateKey
-from headrace.time import BEGINNING
 
 _TITLE_CHARACTERS: Final = 200
 """So much of what an operator does is stored for people."""
 
-Reason = tuple[str, str | None]
-"""Why a query failed, and what may help."""
-
-
-@dataclass(frozen=True)
-class Adoption:
-    """What a query that is added takes over from one that runs.
-
-    Attributes:
-        start: since when the operators have seen their input (epoch).
-        answers_from: the heartbeat from which the query answers (instant).
-        plan: what it is carried out as.
-    """
-
-    start: int
-    answers_from: int
-    plan: Plan
-
 
 @dataclass(frozen=True)
 class QuerySet:
-    """The queries of a run; what is known of each is by its identity.
+    """The queries of a run; what is known of each is one record, by its identity.
 
     Attributes:
-        plans: optimized plans, those that failed included.
-        starts: per query the epoch from which on it answers; 1 if it is not named.
-        failed: the queries that have ended early, with the reason.
-        shared: what some queries are carried out as to share more with those that started with them; it stays
-            so when these are gone.
+        records: those that are answered, the failed ones included, in order; and those that are paused.
         merges: the operators whose state has become that of older ones.
-        replaced: of those whose plan was exchanged since they began, what they are carried out as now, or the
-            exchange that goes on.
-        warm: how those queries began that took over the state of others.
-        holds: which operators of a query wait for others; none of a query that is not named.
-        exchanged: the last exchange of those plans that were found to do less.
-        paused: the queries that are not answered until they are resumed.
-        levels: the epochs in which queries came to their levels of consistency that have had others. Since
-            then their operators have state of their own, which may have become that of others.
-        gaps: per query that has been paused or replaced the instants about which it says nothing.
         names: what those queries are called whose identity does not say it, since they were renamed.
         tunings: the sizes of windows within bounds that have changed.
     """
 
-    plans: Mapping[str, Plan]
-    starts: Mapping[str, int] = field(default_factory=dict)
-    failed: Mapping[str, Reason] = field(default_factory=dict)
-    shared: Mapping[str, Plan] = field(default_factory=dict)
+    records: Mapping[str, QueryRecord] = field(default_factory=dict)
     merges: tuple[Merge, ...] = ()
-    replaced: Mapping[str, Plan | Migration] = field(default_factory=dict)
-    warm: Mapping[str, WarmStart] = field(default_factory=dict)
-    holds: Mapping[str, Holds] = field(default_factory=dict)
-    exchanged: Mapping[str, PlanExchange] = field(default_factory=dict)
-    paused: Mapping[str, Paused] = field(default_factory=dict)
-    levels: Mapping[str, int] = field(default_factory=dict)
-    gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
     tunings: Tunings = field(default_factory=dict)
 
@@ -117,7 +84,12 @@ class QuerySet:
             holds: which of the queries' operators wait for others.
             names: of those that have been renamed.
         """
-        return cls(dict(plans), shared=shared_by(plans, look, holds), holds=dict(holds), names=dict(names))
+        shared = shared_by(plans, look, holds)
+        records = {
+            name: AnsweredQuery(plan, shared=shared.get(name), holds=holds.get(name))
+            for name, plan in plans.items()
+        }
+        return cls(records, names=dict(names))
 
     @classmethod
     def resumed(
@@ -137,27 +109,30 @@ class QuerySet:
             holds: which of their operators wait for others.
         """
         known = {
-            name: plan if name in failed else _as_it_runs(name, plan, present)
+            name: plan if name in failed else as_it_runs(name, plan, present)
             for name, plan in plans.items()
             if name in present.queries
         }
         shared = unpacked_plans(present.shared, users_in(known.values()))
-        return cls(
-            known,
-            present.starts,
-            {name: reason for name, reason in failed.items() if name in known},
-            {name: plan for name, plan in shared.items() if name in known},
-            present.merges,
-            unpacked_exchanges(present.exchanges, known),
-            {name: start for name, start in present.warm.items() if name in known},
-            {name: chosen for name, chosen in holds.items() if name in known},
-            unpacked_last(present.exchanges, known),
-            present.paused,
-            {name: epoch for name, epoch in present.levels.items() if name in known},
-            present.gaps,
-            present.names,
-            present.tunings,
-        )
+        replaced = unpacked_exchanges(present.exchanges, known)
+        exchanged = unpacked_last(present.exchanges, known)
+        answered = {
+            name: AnsweredQuery(
+                plan,
+                start=present.starts.get(name, 1),
+                failed=failed.get(name),
+                shared=shared.get(name),
+                replaced=replaced.get(name),
+                warm=present.warm.get(name),
+                holds=holds.get(name),
+                exchanged=exchanged.get(name),
+                level=present.levels.get(name),
+                gaps=present.gaps.get(name, ()),
+            )
+            for name, plan in known.items()
+        }
+        paused = {name: PausedQuery(one, present.gaps.get(name, ())) for name, one in present.paused.items()}
+        return cls({**answered, **paused}, present.merges, present.names, present.tunings)
 
     def changed(
         self,
@@ -184,38 +159,25 @@ class QuerySet:
                 anew if they take over nothing.
         """
         kept = levels.keys() | self._going_on(plans, holds, replaced)
-        again, known = self.paused.keys() & plans.keys(), self.starts
-        lasting = kept | again | paused.keys() | {*replaced}
-        starts = {name: known.get(name, 1) if name in kept else epoch for name in plans}
-        starts |= {name: self.start_of(name) for name in replaced if name in plans}
-        starts |= {name: one.start for name, one in {**self.paused, **paused}.items()}
         cold = {name: plan for name, plan in plans.items() if name not in kept and name not in adoptions}
-        adopted = {name: adoption.plan for name, adoption in adoptions.items()}
-        warm = {name: start for name, start in self.warm.items() if name in kept} | {
-            name: WarmStart(adoption.start, adoption.answers_from) for name, adoption in adoptions.items()
-        }
-        warm |= {name: WarmStart(epoch, self.paused[name].heartbeat) for name in again}
-        # From which instant on they answer is known once there is a graph.
-        warm |= {name: WarmStart(epoch, BEGINNING) for name in replaced if name not in adoptions}
-        found = QuerySet(
-            dict(plans),
-            starts,
-            {name: reason for name, reason in self.failed.items() if name in kept},
-            {name: plan for name, plan in self.shared.items() if name in kept}
-            | shared_by(cold, look, holds, self.shared)
-            | adopted
-            | dict(levels),
-            self.merges,
-            {name: other for name, other in self.replaced.items() if name in kept - levels.keys()},
-            warm,
-            dict(holds),
-            {name: exchange for name, exchange in self.exchanged.items() if name in kept},
-            dict(paused),
-            {name: since for name, since in self.levels.items() if name in kept}
-            | dict.fromkeys(levels, epoch),
-            {name: gaps for name, gaps in self.gaps.items() if name in lasting},
-            self.names,
-        )
+        shared = shared_by(cold, look, holds, self.shared)
+        records: dict[str, QueryRecord] = {}
+        for name, plan in plans.items():
+            known = self.records.get(name)
+            if isinstance(known, AnsweredQuery) and name in kept:
+                record = known.at_level(plan, levels[name], epoch) if name in levels else known
+            else:
+                goes_on = name in replaced or isinstance(known, PausedQuery)
+                record = begun_query(plan, epoch, known if goes_on else None, adoptions.get(name))
+                if record.shared is None and name in shared:
+                    record = replace(record, shared=shared[name])
+            if record.plan is not plan or record.holds != holds.get(name):
+                record = replace(record, plan=plan, holds=holds.get(name))
+            records[name] = record
+        for name, one in paused.items():
+            before = self.records.get(name)
+            records[name] = PausedQuery(one, () if before is None else before.gaps)
+        found = replace(self, records=records)
         found = found.with_tunings(used(self.tunings, plans, found.carried_out.values(), paused))
         if not self.merges:
             return found
@@ -232,6 +194,14 @@ class QuerySet:
             found = {name for name in found if self.holds.get(name) == holds.get(name)}
         return found.difference(replaced)
 
+    def with_records(self, records: Mapping[str, QueryRecord]) -> QuerySet:
+        """The set with other records of some queries; itself without any."""
+        return replace(self, records={**self.records, **records}) if records else self
+
+    def having(self, query: str, **facts: Any) -> QuerySet:
+        """The set with other facts of a query; what is not named stays."""
+        return self.with_records({query: replace(self.records[query], **facts)})
+
     def merged(self, merges: Collection[Merge]) -> QuerySet:
         """The set when further operators go on as older ones; itself without any."""
         if not merges:
@@ -244,7 +214,9 @@ class QuerySet:
 
     def replacing(self, other: Mapping[str, Plan | Migration]) -> QuerySet:
         """The set with other plans for some queries, which answer the same and go on."""
-        return replace(self, replaced={**self.replaced, **other})
+        return self.with_records(
+            {name: replace(self.answered[name], replaced=plan) for name, plan in other.items()}
+        )
 
     def called(self, names: Mapping[str, str] | None) -> QuerySet:
         """The set with these names for the queries that have been renamed; itself if None."""
@@ -260,26 +232,76 @@ class QuerySet:
 
     def with_failures(self, failed: Mapping[str, Reason]) -> QuerySet:
         """The set when further queries have failed; itself when none has."""
-        further = {**self.failed, **failed}
-        return self if further == self.failed else replace(self, failed=further)
+        answered = self.answered
+        return self.with_records(
+            {
+                name: replace(answered[name], failed=reason)
+                for name, reason in failed.items()
+                if name in answered and answered[name].failed != reason
+            }
+        )
 
     def start_of(self, name: str) -> int:
         """The epoch from which on a query answers."""
-        return self.starts.get(name, 1)
+        return self.records[name].start if name in self.records else 1
 
     def state_start_of(self, name: str) -> int:
         """The epoch since which a query's operators have seen their input, or have had state of their own."""
-        if name in self.levels:
-            return self.levels[name]
-        return self.warm[name].since if name in self.warm else self.start_of(name)
+        record = self.records.get(name)
+        return record.state_start if isinstance(record, AnsweredQuery) else self.start_of(name)
 
     def began_in(self, name: str, epoch: int) -> bool:
         """Whether a query's operators have begun to see their input with an epoch."""
-        return self.state_start_of(name) == epoch and name not in self.levels
+        return self.answered[name].level is None and self.state_start_of(name) == epoch
 
     def gaps_of(self, name: str) -> tuple[Gap, ...]:
         """The instants about which a query says nothing, since it was paused."""
         return gaps_of(name, self.gaps, self.paused)
+
+    @cached_property
+    def answered(self) -> dict[str, AnsweredQuery]:
+        """The records of the queries that are answered, or have failed."""
+        return {name: one for name, one in self.records.items() if isinstance(one, AnsweredQuery)}
+
+    @cached_property
+    def paused(self) -> dict[str, Paused]:
+        """The queries that are not answered until they are resumed."""
+        return {name: one.paused for name, one in self.records.items() if isinstance(one, PausedQuery)}
+
+    @cached_property
+    def gaps(self) -> dict[str, tuple[Gap, ...]]:
+        """Per query that has been paused or replaced the instants about which it says nothing."""
+        return {name: one.gaps for name, one in self.records.items() if one.gaps}
+
+    @cached_property
+    def plans(self) -> dict[str, Plan]:
+        """The optimized plans of all that are answered, those included that have failed."""
+        return {name: one.plan for name, one in self.answered.items()}
+
+    @cached_property
+    def failed(self) -> dict[str, Reason]:
+        """The queries that have ended early, with the reason."""
+        return {name: one.failed for name, one in self.answered.items() if one.failed is not None}
+
+    @cached_property
+    def shared(self) -> dict[str, Plan]:
+        """What queries began as to share more with others, or to take over their state."""
+        return {name: one.shared for name, one in self.answered.items() if one.shared is not None}
+
+    @cached_property
+    def warm(self) -> dict[str, WarmStart]:
+        """How those queries began that took over the state of others, were resumed or replaced."""
+        return {name: one.warm for name, one in self.answered.items() if one.warm is not None}
+
+    @cached_property
+    def holds(self) -> dict[str, Holds]:
+        """Which operators of queries wait for others, of those that have such."""
+        return {name: one.holds for name, one in self.answered.items() if one.holds is not None}
+
+    @cached_property
+    def exchanged(self) -> dict[str, PlanExchange]:
+        """The last exchange of those plans that were found to do less."""
+        return {name: one.exchanged for name, one in self.answered.items() if one.exchanged is not None}
 
     @property
     def growing(self) -> tuple[str, ...]:
@@ -308,19 +330,16 @@ class QuerySet:
     @cached_property
     def carried_out(self) -> dict[str, Plan]:
         """What queries are carried out as whose own plan alone does not say it."""
-        present = {
-            name: found.plan if isinstance(found, Migration) else found
-            for name, found in self.replaced.items()
-        }
-        return {**self.shared, **present}
+        found = {name: one.carried_out for name, one in self.answered.items()}
+        return {name: plan for name, plan in found.items() if plan is not None}
 
-    @property
+    @cached_property
     def migrations(self) -> dict[str, Migration]:
         """The exchanges of plans that go on, of queries that have not failed."""
         return {
-            name: found
-            for name, found in self.replaced.items()
-            if isinstance(found, Migration) and name not in self.failed
+            name: one.replaced
+            for name, one in self.answered.items()
+            if isinstance(one.replaced, Migration) and one.failed is None
         }
 
     def ended_migrations(
@@ -356,9 +375,7 @@ class QuerySet:
     @cached_property
     def graph(self) -> Graph:
         """The graph that answers the queries that have not failed."""
-        live, known = self.live, self.starts
-        starts = {name: known.get(name, 1) for name in live}
-        starts |= {name: self.state_start_of(name) for name in (*self.warm, *self.levels) if name in live}
+        starts = {name: self.answered[name].state_start for name in self.live}
         graph = lower(self.live, starts, self.carried_out, self.merges, self.holds)
         return graph.tuned(self.tunings)
 
@@ -370,7 +387,8 @@ class QuerySet:
     @cached_property
     def packed_exchanges(self) -> dict[str, Any]:
         """What has come to answer queries, as a store keeps it."""
-        return packed_exchanges(self.replaced, self.exchanged)
+        replaced = {name: one.replaced for name, one in self.answered.items() if one.replaced is not None}
+        return packed_exchanges(replaced, self.exchanged)
 
     @cached_property
     def inputs(self) -> dict[str, str]:
@@ -462,14 +480,6 @@ class QuerySet:
         """The part of some state that belongs to operators of these queries."""
         kept = {node.identity for node in self.graph.nodes}
         return {key: value for key, value in state.items() if key[0] in kept}
-
-
-def _as_it_runs(name: str, plan: Plan, present: Description) -> Plan:
-    """A query's plan at the level of consistency that it has in a store."""
-    known = strong(plan)
-    if present.memories is not None:
-        known = remembering(remembering_all(known), present.memories.get(name, ()))
-    return at_horizon(known, present.horizons.get(name))
 
 
 def _needed(merges: Iterable[Merge], starts: Iterable[int]) -> tuple[Merge, ...]:

@@ -17,11 +17,10 @@ from headrace.errors import UserError
 from headrace.runtime.driver.beside.refill import refill_of
 from headrace.runtime.driver.beside.starting_at import AnswerStart, CatchUp
 from headrace.runtime.driver.change.caught_up import Joining
-from headrace.runtime.driver.change.pause import answering_from, exact_anew_at, lacking
+from headrace.runtime.driver.change.pause import answering_anew, answering_from, exact_anew_at, lacking
 from headrace.runtime.driver.change.redefinition import adopted
 from headrace.runtime.driver.change.wanted import JoinRun, Redefine, Wanted
 from headrace.runtime.driver.epoch.run import Run
-from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.intake.streams import Streams, is_retained
 from headrace.time import BEGINNING, INFINITY
 
@@ -137,7 +136,7 @@ def _filled(run: Run, name: str, plan: Plan, streams: Streams) -> CatchUp | None
     Raises:
         UserError: what it looks back to has no end, and is not all kept.
     """
-    begins = answering_from(QuerySet({name: plan}), (name,), run.point)[name]
+    begins = answering_anew(plan, run.point)
     anew = exact_anew_at(plan, run.point)
     if anew <= begins:
         return None

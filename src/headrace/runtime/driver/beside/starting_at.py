@@ -35,7 +35,7 @@ from headrace.runtime.driver.change.wanted import Redefine, Wanted
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.kept.letters import all_columns, require_kept
 from headrace.runtime.driver.kept.replay import late_rows, source_of
-from headrace.runtime.driver.query_set import Adoption
+from headrace.runtime.driver.query_record import Adoption
 from headrace.runtime.intake.retained import RetainedSource, read_retained
 from headrace.runtime.intake.streams import BoundedStream, Incoming, Intake, LiveStream, Streams
 from headrace.runtime.journal.records import StreamPoint

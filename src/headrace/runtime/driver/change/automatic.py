@@ -33,7 +33,7 @@ def exchanged(
         times = (0 if known is None else known.times) + (not asked)
         at, gain = queries.migrations[name].at, round(found.gain, 2)
         last = PlanExchange(present.epoch, at, found.before, found.after, gain, asked, times)
-        queries = replace(queries, exchanged={**queries.exchanged, name: last})
+        queries = queries.having(name, exchanged=last)
     return replace(present.turn(queries), adopted=new.adopted, given=new.given)
 
 

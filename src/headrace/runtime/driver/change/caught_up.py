@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from headrace.algebra.tunings.tunings import Tunings
-from headrace.runtime.driver.query_set import Adoption
+from headrace.runtime.driver.query_record import Adoption
 from headrace.runtime.driver.state import EpochOutcome, RunState
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey

@@ -37,7 +37,7 @@ from headrace.runtime.driver.change.content.live_content import LiveContent
 from headrace.runtime.driver.change.migration.exchange import carried_out, require_at_rest
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.wanted import Wanted
-from headrace.runtime.driver.query_set import Adoption
+from headrace.runtime.driver.query_record import Adoption
 from headrace.runtime.driver.state import Holding
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter
@@ -142,7 +142,7 @@ def inherited(present: Present, wanted: Wanted, name: str, found: Inheritance, *
     queries = present.joined(wanted, name, found.adoption, goes_on=goes_on)
     if not goes_on:
         left = tuple(_lacking_from(holding.queries.gaps.get(name, ()), heartbeat))
-        queries = replace(queries, gaps={**queries.gaps, name: left} if left else queries.gaps)
+        queries = queries.having(name, gaps=left)
     states = SegmentWriter(present.store, f"segments/{present.prefix}-inherited")
     at_once = AtOnce(
         queries.graph, holding.buckets, present.store, states, partial(_refuse, holding.queries.name_of(name))

@@ -20,7 +20,8 @@ from headrace.lowering.constants import constants_as_data
 from headrace.lowering.early import said_from_on
 from headrace.lowering.outer_joins import expand
 from headrace.runtime.driver.change.migration.exchange import carried_out
-from headrace.runtime.driver.query_set import Adoption, QuerySet
+from headrace.runtime.driver.query_record import Adoption, AnsweredQuery, QueryRecord
+from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.journal.description import Description, Paused, WarmStart
 from headrace.runtime.journal.forms import Form
 from headrace.runtime.journal.gap import Gap, with_gap
@@ -173,15 +174,12 @@ def resumed(
             # What a memory looks back to is not known any more. What is final is not said again.
             queries = queries.replacing({name: said_from_on(carried_out(queries, name), until)})
             begins[name] = until
-    starts = {name: WarmStart(epoch, at) for name, at in begins.items()}
-    gaps = {
-        name: with_gap(
-            queries.gaps.get(name, ()),
-            Gap(before.paused[name].heartbeat, at, exact_anew_at(queries.plans[name], points)),
-        )
-        for name, at in begins.items()
-    }
-    return replace(queries, warm={**queries.warm, **starts}, gaps={**queries.gaps, **gaps})
+    found: dict[str, QueryRecord] = {}
+    for name, at in begins.items():
+        record = queries.answered[name]
+        gap = Gap(before.paused[name].heartbeat, at, exact_anew_at(record.plan, points))
+        found[name] = replace(record, warm=WarmStart(epoch, at), gaps=with_gap(record.gaps, gap))
+    return queries.with_records(found)
 
 
 def lacking(
@@ -198,18 +196,18 @@ def lacking(
         before: the queries that run.
         points: how far an input has been read, by its name.
     """
-    found: dict[str, tuple[Gap, ...]] = {}
+    found: dict[str, QueryRecord] = {}
     for name, at in answering_from(queries, names, points).items():
-        exact = exact_anew_at(queries.plans[name], points)
-        if name in queries.warm:
-            at = queries.warm[name].answers_from
-            start = queries.warm[name].since
+        record = queries.answered[name]
+        exact = exact_anew_at(record.plan, points)
+        if record.warm is not None:
+            at, start = record.warm.answers_from, record.warm.since
             others = (one for one in before.plans if before.state_start_of(one) == start)
             known = (gap.exact for one in others for gap in before.gaps_of(one) if gap.exact is not None)
             exact = max(known, default=at)
         if at < exact:
-            found[name] = with_gap((), Gap(at, at, exact))
-    return replace(queries, gaps={**queries.gaps, **found}) if found else queries
+            found[name] = replace(record, gaps=with_gap((), Gap(at, at, exact)))
+    return queries.with_records(found)
 
 
 def exact_anew_at(plan: Plan, points: Callable[[str], StreamPoint]) -> int:
@@ -220,6 +218,17 @@ def exact_anew_at(plan: Plan, points: Callable[[str], StreamPoint]) -> int:
         points: how far an input has been read, by its name.
     """
     return exact_anew(plan, {source.name: points(source.name).time.latest for source in sources_of(plan)})
+
+
+def answering_anew(plan: Plan, points: Callable[[str], StreamPoint]) -> int:
+    """From which instant on a plan answers that starts anew now, alone.
+
+    Args:
+        plan: the plan, optimized.
+        points: how far an input has been read, by its name.
+    """
+    ((_, at),) = answering_from(QuerySet({"": AnsweredQuery(plan)}), ("",), points).items()
+    return at
 
 
 def answering_from(

@@ -13,7 +13,7 @@ new one takes over at once (`headrace.runtime.driver.change.common_operators`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from headrace.algebra.exactness import exact_anew
 from headrace.algebra.nodes import Plan
@@ -25,7 +25,7 @@ from headrace.lowering.memory import is_strong
 from headrace.runtime.driver.change.common_operators import Inheritance, inheritance
 from headrace.runtime.driver.change.content.answer import reader_of, said_from
 from headrace.runtime.driver.change.migration.exchange import Begun, begun
-from headrace.runtime.driver.change.pause import answering_from, exact_anew_at
+from headrace.runtime.driver.change.pause import answering_anew, answering_from, exact_anew_at
 from headrace.runtime.driver.change.turn import Present
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.state import Holding
@@ -138,8 +138,7 @@ def replacement(present: Present, name: str, plan: Plan, *, alike: bool, waits: 
     if isinstance(found, Inheritance):
         return Replacement(heartbeat, heartbeat, found.kept, found.anew, inherits=True)
     until = heartbeat if alike else BEGINNING
-    begins = answering_from(QuerySet({name: plan}), (name,), holding.point)[name]
-    begins = _limited(begins, until)
+    begins = _limited(answering_anew(plan, holding.point), until)
     anew = tuple(part for part in walk(alone(plan)[0]) if is_stateful(part))
     newest = {source.name: holding.point(source.name).time.latest for source in sources_of(plan)}
     return Replacement(begins, until, (), anew, found.message, exact=exact_anew(plan, newest))
@@ -178,9 +177,8 @@ def begun_anew(
             carried = queries.carried_out.get(name, alone(queries.plans[name])[0])
             queries = queries.replacing({name: said_from_on(carried, at)})
         exact = exact_anew_at(queries.plans[name], before.point)
-        gaps = with_gap(queries.gaps.get(name, ()), Gap(until, at, exact))
-        warm = {**queries.warm, name: WarmStart(epoch, at)}
-        queries = replace(queries, warm=warm, gaps={**queries.gaps, name: gaps})
+        gaps = with_gap(queries.records[name].gaps, Gap(until, at, exact))
+        queries = queries.having(name, warm=WarmStart(epoch, at), gaps=gaps)
     return queries
 
 

@@ -11,7 +11,8 @@ from headrace.runtime.driver.change.caught_up import Joining
 from headrace.runtime.driver.change.content.merge import Merging
 from headrace.runtime.driver.change.wanted import Wanted
 from headrace.runtime.driver.kept.letters import LetterKeeper
-from headrace.runtime.driver.query_set import Adoption, QuerySet
+from headrace.runtime.driver.query_record import Adoption
+from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.driver.state import Holding, RunState
 from headrace.runtime.intake.streams import Streams

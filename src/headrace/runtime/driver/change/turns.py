@@ -62,12 +62,10 @@ def _joined(present: Present, change: JoinRun) -> Turn:
     queries = present.joined(wanted, found.query, found.adoption, goes_on=found.goes_on)
     # Of windows that were there when it began to catch up its rows have had the sizes since then.
     queries = queries.with_tunings({**found.tunings, **queries.tunings})
-    lacks = _gaps_until(found.exact, queries.gaps.get(found.query, ()))
+    lacks = _gaps_until(found.exact, queries.records[found.query].gaps)
     if (begins := found.adoption.answers_from) < found.exact:
         lacks = with_gap(lacks, Gap(begins, begins, found.exact))
-    if lacks or found.query in queries.gaps:
-        queries = replace(queries, gaps={**queries.gaps, found.query: lacks})
-    return replace(present.turn_to(wanted, queries), joining=found)
+    return replace(present.turn_to(wanted, queries.having(found.query, gaps=lacks)), joining=found)
 
 
 def _gaps_until(exact: int, gaps: Iterable[Gap]) -> tuple[Gap, ...]:

@@ -29,7 +29,8 @@ from headrace.runtime.driver.change.content.at_once import AtOnce
 from headrace.runtime.driver.change.content.early_content import beyond
 from headrace.runtime.driver.change.content.live_content import RUNS_ALREADY, LiveContent
 from headrace.runtime.driver.change.migration.exchange import carried_out
-from headrace.runtime.driver.query_set import Adoption, QuerySet
+from headrace.runtime.driver.query_record import Adoption
+from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.state import Holding
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.results.carried import held_from

@@ -31,7 +31,7 @@ from headrace.errors import (
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.facts.progress import Progress
 from headrace.runtime.driver.facts.reports import log_retry
-from headrace.runtime.driver.query_set import Reason
+from headrace.runtime.driver.query_record import Reason
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.outside.patience import patience
 

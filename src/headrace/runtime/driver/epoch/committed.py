@@ -25,7 +25,8 @@ from headrace.runtime.driver.facts.statistics import Statistics
 from headrace.runtime.driver.kept.letters import LetterKeeper
 from headrace.runtime.driver.kept.results import Kept
 from headrace.runtime.driver.kept.rows import RowKeeper, keeping_all
-from headrace.runtime.driver.query_set import QuerySet, Reason
+from headrace.runtime.driver.query_record import Reason
+from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.driver.state import EpochOutcome, RunState
 from headrace.runtime.intake.shares import rows_left

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import assert_never
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import relations_of
@@ -26,13 +25,10 @@ from headrace.runtime.driver.change.replace import Replacement, replacement
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.turns import turn_of
 from headrace.runtime.driver.change.wanted import (
-    JoinRun,
     Redefine,
-    Rename,
     Replace,
     RunChange,
     Settle,
-    Tune,
     Wanted,
 )
 from headrace.runtime.driver.epoch.committed import Committed
@@ -45,7 +41,8 @@ from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import log_exchange, log_passed_over, log_refused
 from headrace.runtime.driver.kept.replay import Choose, Found, letters_for
 from headrace.runtime.driver.kept.results import Kept
-from headrace.runtime.driver.query_set import QuerySet, Reason
+from headrace.runtime.driver.query_record import Reason
+from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import BoundedRelation, Intake, ReadAgain, Streams, check_not_rewritten
 from headrace.runtime.journal.description import Description, Differences
@@ -143,16 +140,18 @@ class Run:
         if commits:
             self._last.load(commits)
             present = journal.present(commits)
-            resumed = {
-                name for name in description.queries if name in present.paused and present.paused[name].keeps
-            }
-            failed, later = dict(commits[-1].failed), ({*past} & {*found.added}) | resumed
+            keeping = {name for name, one in present.paused.items() if one.keeps}
+            failed, later = (
+                dict(commits[-1].failed),
+                ({*past} & {*found.added}) | (keeping & description.queries.keys()),
+            )
             self._go_on_with(present, failed, later, found.anew)
             self._last.look_again()
         elif journal.present(commits).catalog != description.catalog:
             # What the store was made for says what is defined until there is a record.
-            plans, holds, to_pause = self._last.queries.plans, self._last.queries.holds, description.to_pause
-            self.change(Redefine(Wanted(plans, self._last.declared, description, holds, to_pause)))
+            given, to_pause = self._last.queries, description.to_pause
+            now = Wanted(given.plans, self._last.declared, description, given.holds, to_pause)
+            self.change(Redefine(now))
         self.sweep_strays()
         return found
 
@@ -163,7 +162,7 @@ class Run:
 
         Those that answer later are left out, and those that begin anew, whose state is of no use, paused.
         """
-        plans, holds, names = self._last.queries.plans, self._last.queries.holds, self._last.queries.names
+        plans, holds, names = (given := self._last.queries).plans, given.holds, given.names
         self._last.go_on_with(QuerySet.resumed(plans, present.forgetting(anew), failed, holds))
         left_out = {*later, *anew}
         asked = self._last.description.without(left_out)
@@ -190,16 +189,13 @@ class Run:
             UserError: a query has no state that it could take over.
             StoreError: the record cannot be written; nothing has changed then.
         """
-        match change:
-            case Settle(settings=settings, max_dead_letters=allowed):
-                self._settle(settings, allowed)
-            case Redefine() | Replace() | JoinRun() | Rename() | Tune():
-                started = time.perf_counter()
-                self._last.turn(turn_of(self._last.present, change), started)
-                if isinstance(change, Replace):
-                    self.end_exchanges()
-            case _:
-                assert_never(change)
+        if isinstance(change, Settle):
+            self._settle(change.settings, change.max_dead_letters)
+            return
+        started = time.perf_counter()
+        self._last.turn(turn_of(self._last.present, change), started)
+        if isinstance(change, Replace):
+            self.end_exchanges()
 
     def replacement_of(self, name: str, plan: Plan, *, alike: bool, waits: bool) -> Replacement:
         """What would become of a query that another plan takes the place of now.

@@ -11,7 +11,7 @@ import pytest
 from headrace.errors import ExecutionError, RunnerLostError, StoreError, WorkerLostError
 from headrace.runtime.driver.endless.retries import ATTEMPTS, cause_of, run_epoch
 from headrace.runtime.driver.epoch.run import Run
-from headrace.runtime.driver.query_set import Reason
+from headrace.runtime.driver.query_record import Reason
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.journal.records import Totals
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 
 from headrace.algebra.arrival import Past
@@ -59,7 +59,7 @@ def begun(holding: Holding, name: str, new: Plan, *, is_another: bool = False) -
     migration = Migration(old, carried, at, is_another)
     adopted = adoptions(migration, queries.state_start_of(name), queries.merges)
     if is_another:
-        queries = replace(queries, plans={**queries.plans, name: new})
+        queries = queries.having(name, plan=new)
     both, alone = queries.replacing({name: migration}), queries.replacing({name: migration.new})
     given = begun_sides(holding, name, migration, both.graph)
     if holding.buckets > 1:

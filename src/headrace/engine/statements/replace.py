@@ -153,11 +153,13 @@ def _beginning(core: Core, made: CreateQuery, policy: Policy) -> Iterator[str]:
     lacks = begins.at < begins.exact
     if begins.warm:
         yield "it takes over the state of queries that run"
+    elif begins.windows:
+        yield f"it begins with what larger windows hold: {', '.join(begins.windows)}"
     elif begins.rows is not None:
         kept = "1 row that is kept" if begins.rows == 1 else f"{begins.rows:,} rows that are kept"
         yield f"it is first brought to the present over {kept}"
     since = f"from {format_instant(begins.at, domain)} on" if begins.at > MIN_INSTANT else "at once"
-    empty = lacks and begins.rows is None and not begins.warm
+    empty = lacks and begins.rows is None and not (begins.warm or begins.windows)
     yield f"it answers {since}{', over the rows that come from then on' if empty else ''}"
     if begins.exact == INFINITY:
         yield "it will lack rows from before, to which its windows reach back"
@@ -245,7 +247,9 @@ def _lines(draft: _Draft, found: Replacement) -> Iterator[str]:
     if found.filled:
         yield "it is brought to the present over the rows that are kept, and takes over once it is there"
         return
-    if found.inherits:
+    if found.windows:
+        yield f"it takes over at once, with what larger windows hold: {', '.join(found.windows)}"
+    elif found.inherits:
         yield "it takes over at once, with what both have in common"
     elif found.reason is None and found.at <= MIN_INSTANT:
         yield "it takes over at once, since no rows have come"

@@ -132,6 +132,18 @@ def layout_of(calls: tuple[AggregateCall, ...]) -> SumLayout:
     return SumLayout(tuple(sums), width)
 
 
+def has_sums(part: SumLayout, whole: SumLayout) -> bool:
+    """Whether a layout has at least the sums of another one, so that `places_in` finds them."""
+    entries = {(entry.inputs, entry.distinct): entry for entry in whole.sums}
+    for entry in part.sums:
+        found = entries.get((entry.inputs, entry.distinct))
+        if found is None or found.exact < entry.exact:
+            return False
+        if found.floating < entry.floating or found.products < entry.products:
+            return False
+    return True
+
+
 def places_in(part: SumLayout, whole: SumLayout) -> tuple[list[int], dict[int, int]]:
     """Where the columns of one layout are in another one that has at least the same sums.
 

@@ -17,14 +17,16 @@ from headrace.operators.aggregates.distinct_values import DistinctValues
 from headrace.operators.aggregates.live_values import create_live_values
 from headrace.operators.aggregates.sum_values import evaluate
 from headrace.operators.contract import OperatorProgress, Report
+from headrace.operators.state.entered import entered
 from headrace.operators.state.live_elements import LiveRows
 from headrace.operators.state.region_values import RegionValues, ValuedElements, entering
 from headrace.operators.state.regions import Regions
 from headrace.operators.state.runs import Area
 from headrace.operators.state.segments import emit_segments
-from headrace.operators.state.sum_columns import sums_of
+from headrace.operators.state.sum_columns import sum_arrays, sums_of
 from headrace.operators.state.timeline import Points, Timeline, TimelineInput, append_changes
 from headrace.schema import Schema
+from headrace.time import INFINITY
 
 
 class AggregateOperator:
@@ -162,6 +164,39 @@ class AggregateOperator:
         payload = record_batch([*found[:count], *values, *found[count:]], self._node.schema, len(codes))
         ones = np.ones(len(codes), dtype=np.int64)
         return Batch(payload, heartbeat * ones, points.covered[codes], ones)
+
+    @property
+    def form(self) -> Accumulation:
+        """The accumulated form of its input."""
+        return self._form
+
+    def rows_within(self, horizon: int, size: int) -> Batch:
+        """The rows that it holds, in the accumulated form, each valid for the instant at which it entered.
+
+        Args:
+            horizon: its heartbeat (instant).
+            size: for how long each of its rows stays (instants).
+        """
+        changes, layout = self._timeline.deltas.due(horizon, INFINITY), self._timeline.deltas.layout
+        if changes is None:
+            return concat(self._form.schema, [])
+        found = entered(changes, layout, horizon, size)
+        columns = dict(zip(self._form.key_names, found.keys, strict=True))
+        columns |= sum_arrays(self._form.int_names, found.sums.limbs, found.sums.values.T)
+        ones = np.ones(len(found.times), dtype=np.int64)
+        return Batch(pa.RecordBatch.from_pydict(columns), found.times, found.times + 1, ones)
+
+    def begin(self, rows: Batch, size: int, heartbeat: int) -> None:
+        """Hold rows in the accumulated form, and say nothing before the heartbeat.
+
+        Args:
+            rows: each valid for the instant at which it entered.
+            size: for how long each of them stays (instants).
+            heartbeat: from which instant on something is said (instant).
+        """
+        rows = rows.take(np.flatnonzero(rows.ts + size > heartbeat))
+        alive = Batch(rows.payload, np.maximum(rows.ts, heartbeat), rows.ts + size, rows.w)
+        self._timeline.step(self._changes(alive), heartbeat, heartbeat)
 
     def _changes(self, batch: Batch) -> TimelineInput:
         keys = [batch.payload.column(name) for name in self._form.key_names]

@@ -69,6 +69,11 @@ class QuerySet:
     tunings: Tunings = field(default_factory=dict)
 
     @classmethod
+    def alone(cls, plan: Plan) -> QuerySet:
+        """One query by itself, without a name."""
+        return cls({"": AnsweredQuery(plan)})
+
+    @classmethod
     def begun(
         cls,
         plans: Mapping[str, Plan],

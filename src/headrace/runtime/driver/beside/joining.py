@@ -17,8 +17,9 @@ from headrace.errors import UserError
 from headrace.runtime.driver.beside.refill import refill_of
 from headrace.runtime.driver.beside.starting_at import AnswerStart, CatchUp
 from headrace.runtime.driver.change.caught_up import Joining
+from headrace.runtime.driver.change.content.larger_windows import shift_of
 from headrace.runtime.driver.change.pause import answering_anew, answering_from, exact_anew_at, lacking
-from headrace.runtime.driver.change.redefinition import adopted
+from headrace.runtime.driver.change.redefinition import adopted, shifts_of
 from headrace.runtime.driver.change.wanted import JoinRun, Redefine, Wanted
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.intake.streams import Streams, is_retained
@@ -70,12 +71,14 @@ class Creation:
         exact: the one from which on it is exact; INFINITY where none is known.
         rows: how many rows are read first of those that are kept; None where none are.
         warm: whether it takes over the state of queries that run.
+        windows: the names of queries whose larger windows hold what it begins with.
     """
 
     at: int
     exact: int
     rows: int | None = None
     warm: bool = False
+    windows: tuple[str, ...] = ()
 
 
 def beginning_of(run: Run, name: str, starts: Starts, change: Redefine) -> Creation:
@@ -104,9 +107,17 @@ def beginning_of(run: Run, name: str, starts: Starts, change: Redefine) -> Creat
     at = answering_from(begun, (name,), run.point)[name]
     if name in taken_over:
         at = taken_over[name].answers_from
-    gaps = lacking(begun, (name,), known, run.point).gaps.get(name, ())
+    shift = shifts_of(present, change, begun).get(name)
+    exacts = {} if shift is None else {name: shift.exact}
+    gaps = lacking(begun, (name,), known, run.point, exacts).gaps.get(name, ())
     exact = next((gap.exact for gap in gaps if gap.exact is not None), at)
-    return Creation(at, exact, warm=name in taken_over)
+    windows = () if shift is None else tuple(map(known.name_of, shift.queries))
+    return Creation(at, exact, warm=name in taken_over, windows=windows)
+
+
+def begun_empty(starts: Starts) -> frozenset[str]:
+    """The queries that begin with nothing from before, since that was said."""
+    return frozenset(name for name, start in starts.items() if start is not None and start.now)
 
 
 def keeps_rows(plan: Plan, streams: Streams) -> bool:
@@ -137,7 +148,8 @@ def _filled(run: Run, name: str, plan: Plan, streams: Streams) -> CatchUp | None
         UserError: what it looks back to has no end, and is not all kept.
     """
     begins = answering_anew(plan, run.point)
-    anew = exact_anew_at(plan, run.point)
+    shift = shift_of(run.present.holding(), plan, waits=False)
+    anew = min(exact_anew_at(plan, run.point), INFINITY if shift is None else shift.exact)
     if anew <= begins:
         return None
     found = CatchUp(run, name, plan, AnswerStart(begins), streams, at_once=True)
@@ -185,7 +197,7 @@ def join(run: Run, starts: Starts, wanted: Wanted) -> None:
             run.change(JoinRun(_without(wanted, waiting), found))
     if waiting:
         # Those are left that begin with what comes, or are there before the first row.
-        run.change(Redefine(wanted))
+        run.change(Redefine(wanted, empty=begun_empty(starts)))
 
 
 def _brought_to(run: Run, name: str, start: AnswerStart | None, wanted: Wanted) -> Joining | None:

@@ -17,6 +17,7 @@ from headrace.lowering.early import alone, answers_alike, said_from_on
 from headrace.runtime.driver.beside.starting_at import AnswerStart, CatchUp
 from headrace.runtime.driver.change.caught_up import Joining
 from headrace.runtime.driver.change.content.answer import begins_with, reader_of, said_instead
+from headrace.runtime.driver.change.content.larger_windows import shift_of
 from headrace.runtime.driver.change.replace import Replacement
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.intake.streams import Streams
@@ -126,7 +127,12 @@ def refill_of(run: Run, name: str, plan: Plan, streams: Streams, *, waits: bool)
     known = run.reading.queries.live.get(name)
     if known is None or waits:
         return None
-    if answers_alike(known, plan) or _until(run, name) == INFINITY:
+    until = _until(run, name)
+    if answers_alike(known, plan) or until == INFINITY:
+        return None
+    shift = shift_of(run.present.holding(), plan, waits=waits)
+    if shift is not None and shift.exact <= until:
+        # What runs holds all that it needs.
         return None
     try:
         return Refill(run, name, plan, streams)

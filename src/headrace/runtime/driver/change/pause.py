@@ -20,7 +20,7 @@ from headrace.lowering.constants import constants_as_data
 from headrace.lowering.early import said_from_on
 from headrace.lowering.outer_joins import expand
 from headrace.runtime.driver.change.migration.exchange import carried_out
-from headrace.runtime.driver.query_record import Adoption, AnsweredQuery, QueryRecord
+from headrace.runtime.driver.query_record import Adoption, QueryRecord
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.journal.description import Description, Paused, WarmStart
 from headrace.runtime.journal.forms import Form
@@ -154,7 +154,11 @@ def _nothing(plan: Plan) -> Plan:
 
 
 def resumed(
-    queries: QuerySet, epoch: int, before: QuerySet, points: Callable[[str], StreamPoint]
+    queries: QuerySet,
+    epoch: int,
+    before: QuerySet,
+    points: Callable[[str], StreamPoint],
+    exacts: Mapping[str, int] = MappingProxyType({}),
 ) -> QuerySet:
     """The set with what is to be known of queries that go on after a pause.
 
@@ -163,6 +167,7 @@ def resumed(
         epoch: the one that resumes them.
         before: the set before it.
         points: how far an input has been read, by its name.
+        exacts: from which instants on those are exact that begin with what others hold.
     """
     names = [name for name in before.paused if name in queries.plans and name not in queries.failed]
     if not names:
@@ -177,13 +182,18 @@ def resumed(
     found: dict[str, QueryRecord] = {}
     for name, at in begins.items():
         record = queries.answered[name]
-        gap = Gap(before.paused[name].heartbeat, at, exact_anew_at(record.plan, points))
+        exact = exacts[name] if name in exacts else exact_anew_at(record.plan, points)
+        gap = Gap(before.paused[name].heartbeat, at, exact)
         found[name] = replace(record, warm=WarmStart(epoch, at), gaps=with_gap(record.gaps, gap))
     return queries.with_records(found)
 
 
 def lacking(
-    queries: QuerySet, names: Iterable[str], before: QuerySet, points: Callable[[str], StreamPoint]
+    queries: QuerySet,
+    names: Iterable[str],
+    before: QuerySet,
+    points: Callable[[str], StreamPoint],
+    exacts: Mapping[str, int] = MappingProxyType({}),
 ) -> QuerySet:
     """The set with what queries lack that begin while their streams go on.
 
@@ -195,11 +205,12 @@ def lacking(
         names: those of them that begin.
         before: the queries that run.
         points: how far an input has been read, by its name.
+        exacts: from which instants on those are exact that begin with what others hold.
     """
     found: dict[str, QueryRecord] = {}
     for name, at in answering_from(queries, names, points).items():
         record = queries.answered[name]
-        exact = exact_anew_at(record.plan, points)
+        exact = exacts[name] if name in exacts else exact_anew_at(record.plan, points)
         if record.warm is not None:
             at, start = record.warm.answers_from, record.warm.since
             others = (one for one in before.plans if before.state_start_of(one) == start)
@@ -227,7 +238,7 @@ def answering_anew(plan: Plan, points: Callable[[str], StreamPoint]) -> int:
         plan: the plan, optimized.
         points: how far an input has been read, by its name.
     """
-    ((_, at),) = answering_from(QuerySet({"": AnsweredQuery(plan)}), ("",), points).items()
+    ((_, at),) = answering_from(QuerySet.alone(plan), ("",), points).items()
     return at
 
 

@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from headrace.elements import Batch
 from headrace.lowering.early import horizon_of
+from headrace.runtime.driver.change.content.larger_windows import Shift, shift_of
 from headrace.runtime.driver.change.content.relation_index import given_to, with_indices, written
 from headrace.runtime.driver.change.content.relation_sides import without_reading
 from headrace.runtime.driver.change.level import going_on, level_changes, spoken
 from headrace.runtime.driver.change.pause import (
     ended_answers,
+    exact_anew_at,
     known_to,
     lacking,
     paused_now,
@@ -27,6 +29,7 @@ from headrace.runtime.intake.streams import check_not_rewritten
 from headrace.runtime.journal.description import Paused
 from headrace.runtime.store.segments import SegmentWriter
 from headrace.runtime.tasks.messages import ResultRef
+from headrace.time import INFINITY
 
 
 def redefined(present: Present, change: Redefine, anew: Collection[str] = ()) -> Turn:
@@ -59,16 +62,21 @@ def redefined(present: Present, change: Redefine, anew: Collection[str] = ()) ->
         {name: level.new for name, level in levels.items()},
         anew,
     ).called(wanted.names)
-    changed = resumed(changed, epoch, known.queries, present.point)
-    changed = begun_anew(changed, epoch, anew, before, known.results)
+    shifts = shifts_of(present, change, changed, anew)
+    exacts = {name: shift.exact for name, shift in shifts.items()}
+    changed = changed.with_records({name: replace(changed.answered[name], shared=None) for name in shifts})
+    changed = resumed(changed, epoch, known.queries, present.point, exacts)
+    changed = begun_anew(changed, epoch, anew, before, known.results, exacts)
     new = [name for name in changed.plans if changed.start_of(name) == epoch]
-    changed = lacking(changed, new, known.queries, present.point)
+    changed = lacking(changed, new, known.queries, present.point, exacts)
     changed = going_on(changed, known.queries, levels)
     queries, given = without_reading(changed, before, epoch)
     queries = with_indices(queries, before, epoch)
     at_once = given_to(queries, before, given, epoch, f"{prefix}-rows")
     said = spoken(levels, before, queries, known.results, f"{prefix}-level", kept)
     given |= {**at_once.state, **said.state}
+    for name, shift in shifts.items():
+        given |= shift.state(name, before, queries.graph, f"{prefix}-shifted")
     queries = present.merging.merged(present.holding(queries, given))
     for name in queries.inputs.keys() - known.points.keys():
         check_not_rewritten(queries.inputs[name], wanted.streams.get(queries.inputs[name]))
@@ -90,6 +98,36 @@ def adopted(present: Present, change: Redefine) -> dict[str, TakenOver]:
         name: adopt(name, derived, horizon_of(change.wanted.plans[name]), known.queries, known.results, kept)
         for name, derived in change.warm.items()
     }
+
+
+def shifts_of(
+    present: Present, change: Redefine, changed: QuerySet, anew: Collection[str] = ()
+) -> dict[str, Shift]:
+    """What the query begins with that begins with a change, if larger windows hold it.
+
+    Of several that begin together each may be carried out as a part of what all share, so these begin
+    without.
+
+    Args:
+        present: the run before it.
+        change: what is asked for.
+        changed: the queries from the change on.
+        anew: those whose plans are others.
+    """
+    paused, wanted = present.known.queries.paused, change.wanted
+    began = [
+        name
+        for name in changed.plans
+        if changed.start_of(name) == present.epoch or name in paused or name in anew
+    ]
+    if len(began) != 1 or not present.known.totals.epochs:
+        return {}
+    (name,) = began
+    one, plan = changed.answered[name], changed.plans[name]
+    if name in change.warm or name in change.empty or (one.warm and one.warm.answers_from == INFINITY):
+        return {}
+    shift = shift_of(present.holding(), plan, waits=name in wanted.holds)
+    return {name: shift} if shift is not None and shift.exact < exact_anew_at(plan, present.point) else {}
 
 
 def _paused(present: Present, change: Redefine) -> tuple[dict[str, Paused], dict[str, Paused]]:

@@ -14,16 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from headrace.algebra.exactness import exact_anew
 from headrace.algebra.nodes import Plan
-from headrace.algebra.properties import is_stateful, sources_of, walk
+from headrace.algebra.properties import is_stateful, walk
 from headrace.errors import PlanError
 from headrace.lowering.early import alone, horizon_of, said_from_on
 from headrace.lowering.identity import identities
 from headrace.lowering.memory import is_strong
 from headrace.runtime.driver.change.common_operators import Inheritance, inheritance
 from headrace.runtime.driver.change.content.answer import reader_of, said_from
+from headrace.runtime.driver.change.content.larger_windows import Shift, shift_of
 from headrace.runtime.driver.change.migration.exchange import Begun, begun
 from headrace.runtime.driver.change.pause import answering_anew, answering_from, exact_anew_at
 from headrace.runtime.driver.change.turn import Present
@@ -53,6 +54,7 @@ class Replacement:
         exact: from where on the new answer is that over all rows (instant); INFINITY where that is not known.
         inherits: whether the new plan answers from the next instant on over the rows that the old one had,
             since the operators that it has in common with that hold what they hold.
+        windows: the names of queries whose larger windows hold what the new plan begins with, at once.
     """
 
     at: int
@@ -63,6 +65,7 @@ class Replacement:
     filled: bool = False
     exact: int = BEGINNING
     inherits: bool = False
+    windows: tuple[str, ...] = ()
 
 
 def require_open(queries: QuerySet, name: str, results: Sequence[EpochResults]) -> None:
@@ -97,8 +100,9 @@ def exchange_of(holding: Holding, name: str, plan: Plan, *, waits: bool) -> Begu
         return error
 
 
-Succession = Begun | Inheritance | PlanError
-"""By which a plan takes the place of another one: by clips, with common operators, or anew, and why."""
+Succession = Shift | Begun | Inheritance | PlanError
+"""By which a plan takes the place of another one: with what larger windows hold, by clips, with common
+operators, or anew, and why."""
 
 
 def succession_of(present: Present, name: str, plan: Plan, *, alike: bool, waits: bool) -> Succession:
@@ -118,6 +122,10 @@ def succession_of(present: Present, name: str, plan: Plan, *, alike: bool, waits
     found: Begun | PlanError = PlanError("the columns are others")
     if alike:
         require_open(holding.queries, name, results)
+    shift = shift_of(holding, plan, waits=waits)
+    if shift is not None and shift.exact <= _until(name, results):
+        return shift
+    if alike:
         found = exchange_of(holding, name, plan, waits=waits)
     if isinstance(found, Begun):
         return found
@@ -138,10 +146,14 @@ def replacement(present: Present, name: str, plan: Plan, *, alike: bool, waits: 
     if isinstance(found, Inheritance):
         return Replacement(heartbeat, heartbeat, found.kept, found.anew, inherits=True)
     until = heartbeat if alike else BEGINNING
+    if isinstance(found, Shift):
+        windows = tuple(map(holding.queries.name_of, found.queries))
+        return Replacement(until, until, (), (), windows=windows)
     begins = _limited(answering_anew(plan, holding.point), until)
     anew = tuple(part for part in walk(alone(plan)[0]) if is_stateful(part))
-    newest = {source.name: holding.point(source.name).time.latest for source in sources_of(plan)}
-    return Replacement(begins, until, (), anew, found.message, exact=exact_anew(plan, newest))
+    exact, shift = exact_anew_at(plan, holding.point), shift_of(holding, plan, waits=waits)
+    exact = exact if shift is None else min(exact, shift.exact)
+    return Replacement(begins, until, (), anew, found.message, exact=exact)
 
 
 def _clipped(holding: Holding, found: Begun, name: str) -> Replacement:
@@ -158,7 +170,12 @@ def _clipped(holding: Holding, found: Begun, name: str) -> Replacement:
 
 
 def begun_anew(
-    queries: QuerySet, epoch: int, names: Iterable[str], before: Holding, results: Sequence[EpochResults]
+    queries: QuerySet,
+    epoch: int,
+    names: Iterable[str],
+    before: Holding,
+    results: Sequence[EpochResults],
+    exacts: Mapping[str, int] = MappingProxyType({}),
 ) -> QuerySet:
     """The set with what is to be known of replaced queries that start anew.
 
@@ -168,6 +185,7 @@ def begun_anew(
         names: those that are replaced.
         before: the queries that run.
         results: those of the epochs that are kept, in order.
+        exacts: from which instants on those are exact that begin with what others hold.
     """
     for name, begins in answering_from(queries, names, before.point).items():
         until = _until(name, results)
@@ -176,7 +194,7 @@ def begun_anew(
             # What is final is not said again, whatever the new plan reads.
             carried = queries.carried_out.get(name, alone(queries.plans[name])[0])
             queries = queries.replacing({name: said_from_on(carried, at)})
-        exact = exact_anew_at(queries.plans[name], before.point)
+        exact = exacts[name] if name in exacts else exact_anew_at(queries.plans[name], before.point)
         gaps = with_gap(queries.records[name].gaps, Gap(until, at, exact))
         queries = queries.having(name, warm=WarmStart(epoch, at), gaps=gaps)
     return queries

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from headrace.errors import PlanError
 from headrace.runtime.driver.change.common_operators import Inheritance, inherited
+from headrace.runtime.driver.change.content.larger_windows import Shift
 from headrace.runtime.driver.change.migration.exchange import Begun
 from headrace.runtime.driver.change.redefinition import redefined
 from headrace.runtime.driver.change.replace import succession_of
@@ -52,7 +53,7 @@ def _replaced(present: Present, change: Replace) -> Turn:
             return replace(present.turn_to(wanted, queries), adopted=adopted, given=given)
         case Inheritance() as found:
             return inherited(present, wanted, name, found, goes_on=change.goes_on)
-        case PlanError():
+        case Shift() | PlanError():
             return redefined(present, Redefine(wanted), anew=(name,) if change.goes_on else ())
 
 

@@ -49,12 +49,14 @@ class Redefine:
         warm: the new queries that take over the state of others, and how each follows from their answers.
         known: what is known of queries that may be paused; of those that are answered if None.
         keeping: of queries that are paused, the streams whose rows are kept meanwhile.
+        empty: the new queries that begin with nothing from before, also where that is there.
     """
 
     wanted: Wanted
     warm: Mapping[str, Derivation] = field(default_factory=dict)
     known: Mapping[str, KnownQuery] | None = None
     keeping: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    empty: Collection[str] = ()
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.system_streams import system_stream
 from headrace.errors import EndedError, HeadraceError, UserError, as_ours, told
 from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
-from headrace.runtime.driver.beside.joining import Creation, Starts, beginning_of, catch_up_of
+from headrace.runtime.driver.beside.joining import Creation, Starts, beginning_of, begun_empty, catch_up_of
 from headrace.runtime.driver.beside.refill import refill_of, refilled
 from headrace.runtime.driver.beside.starting_at import CatchingUp, CatchUp, kept_for
 from headrace.runtime.driver.change.refresh import Refreshed
@@ -278,7 +278,7 @@ class LiveRun:
             UserError: rows are missing from an instant on that was asked for, there is no state to take over,
                 or the run has ended.
         """
-        begun = Redefine(change.wanted, change.warm)
+        begun = Redefine(change.wanted, change.warm, empty=begun_empty(change.starts))
         return self._between_epochs(lambda: beginning_of(self._run, query, change.starts, begun))
 
     def refresh(self, relation: str, again: ReadAgain | None = None) -> Refreshed:
@@ -616,7 +616,7 @@ class LiveRun:
         plans = self._run.reading.queries.plans
         new = (name for name in asked.keeping if name in plans)
         kept = {name: kept_for(self._run, name, plans[name], asked.wanted.streams) for name in new}
-        return Redefine(asked.wanted, asked.warm, keeping=kept)
+        return Redefine(asked.wanted, asked.warm, keeping=kept, empty=begun_empty(asked.starts))
 
     def _retire_feeds(self) -> None:
         """Stop the feeds of streams that no query reads any more."""

@@ -45,8 +45,13 @@ def _covered(part: Plan, aggregates: Collection[Aggregate]) -> Plan | None:
     return next((plan for plan in found if plan is not None), None)
 
 
-def _above(part: Aggregate, other: Aggregate) -> Plan | None:
-    """An aggregation in terms of another one; None where it does not follow from it."""
+def in_terms_of(part: Aggregate, other: Aggregate) -> Aggregate | None:
+    """An aggregation over the input of another one; None where that lacks a column.
+
+    Args:
+        part: the aggregation.
+        other: the one that reads at least the same columns.
+    """
     places = {name: place for place, name in enumerate(other.input.schema.names)}
     names = part.input.schema.names
     if part.settled != other.settled or not places.keys() >= set(names):
@@ -60,17 +65,26 @@ def _above(part: Aggregate, other: Aggregate) -> Plan | None:
         (name, transform_call(call, lambda one: transform_columns(one, moved)))
         for name, call in part.aggregates
     )
+    return Aggregate(other.input, keys, calls, part.settled)
+
+
+def _above(part: Aggregate, other: Aggregate) -> Plan | None:
+    """An aggregation in terms of another one; None where it does not follow from it."""
+    made = in_terms_of(part, other)
+    if made is None:
+        return None
     theirs: list[Expression] = [key for _, key in other.keys]
     shown: list[Expression | AggregateCall] = [*theirs, *(call for _, call in other.aggregates)]
-    if len(keys) != len(theirs) or any(key not in theirs for _, key in keys):
+    if len(made.keys) != len(theirs) or any(key not in theirs for _, key in made.keys):
         return None
-    if any(call not in shown for _, call in calls):
+    if any(call not in shown for _, call in made.aggregates):
         return None
-    left = {call for _, call in other.aggregates} - {call for _, call in calls}
+    left = {call for _, call in other.aggregates} - {call for _, call in made.aggregates}
     if any(map(aggregate_can_fail, left)):
         # It may end its query, or leave out rows, which the others are of.
         return None
     # Its rows are those of the other one if that, with less to compute, becomes what it is.
-    if alone(optimize(Aggregate(other.input, keys, calls, part.settled)))[0] != part:
+    if alone(optimize(made))[0] != part:
         return None
-    return project(other, tuple((name, column(other, shown.index(one))) for name, one in (*keys, *calls)))
+    shows = (*made.keys, *made.aggregates)
+    return project(other, tuple((name, column(other, shown.index(one))) for name, one in shows))

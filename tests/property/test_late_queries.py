@@ -100,7 +100,7 @@ def rows_at(query: hr.Query, instant: int) -> list[tuple[object, ...]]:
 
 def test_it_says_so_wherever_it_is_looked_at() -> None:
     with hr.connect(runner="inline") as db:
-        db.execute(f"{STREAMS}; CREATE QUERY a AS SELECT SUM(v) AS x FROM s [RANGE 20]")
+        db.execute(f"{STREAMS}; CREATE QUERY a AS SELECT SUM(v) AS x FROM s [RANGE 5]")
         db.start()
         for ts in range(1, 41):
             db.push("s", {"k": 0, "v": ts, "ts": ts})

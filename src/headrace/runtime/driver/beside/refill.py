@@ -131,7 +131,7 @@ def refill_of(run: Run, name: str, plan: Plan, streams: Streams, *, waits: bool)
     if answers_alike(known, plan) or until == INFINITY:
         return None
     shift = shift_of(run.present.holding(), plan, waits=waits)
-    if shift is not None and shift.exact <= until:
+    if shift is not None and shift.shortens and shift.exact <= until:
         # What runs holds all that it needs.
         return None
     try:

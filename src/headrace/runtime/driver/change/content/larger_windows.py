@@ -104,6 +104,11 @@ class Shift:
     exact: int
     _taken: tuple[_Taken, ...]
 
+    @property
+    def shortens(self) -> bool:
+        """Whether some window is smaller than the one whose rows it takes."""
+        return any(_window_of(one.new).size != one.held.window.size for one in self._taken)
+
     def state(self, name: str, before: Holding, after: Graph, file: str) -> dict[StateKey, Manifest]:
         """What the operators of the query hold then; writes it.
 

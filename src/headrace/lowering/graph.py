@@ -477,3 +477,14 @@ class Graph:
             for edge in node.inputs:
                 found[edge.producer] |= found[node.number]
         return tuple(tuple(self.outputs[place][0] for place in sorted(part)) for part in found)
+
+
+def needed_merges(merges: Iterable[Merge], starts: Iterable[int]) -> tuple[Merge, ...]:
+    """Those merges that operators of queries of some starts go by."""
+    known = set(starts)
+    found = []
+    for merge in sorted(merges, key=lambda merge: -merge.start):
+        if merge.start in known:
+            known.add(merge.into)
+            found.append(merge)
+    return tuple(found)

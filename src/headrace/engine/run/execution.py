@@ -432,6 +432,15 @@ class Execution:
         assert self._live is not None
         return self._live.beginning_of(query.id, self._change_to(defined))
 
+    def check_keeping(self, query: Query) -> None:
+        """See that the rows of a query's streams can be kept for it while it is paused.
+
+        Raises:
+            UserError: rows are missing that its answer will depend on, or the run has ended.
+        """
+        assert self._live is not None
+        self._live.check_keeping(query.id, self._defined.streams)
+
     def refresh(self, relation: str, again: ReadAgain | None = None) -> Refreshed:
         """Read a relation again; see `LiveRun.refresh`."""
         assert self._live is not None

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from headrace.algebra.exactness import exact_anew
-from headrace.algebra.nodes import Plan
-from headrace.algebra.properties import sources_of
 from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.query.query import Query
@@ -15,6 +12,7 @@ from headrace.engine.run.core import Core
 from headrace.engine.shown.display import PlanText
 from headrace.engine.shown.status import instant_text
 from headrace.engine.statements.describe import found, schema_of
+from headrace.engine.statements.replace import rows_text
 from headrace.engine.statements.resize import resized
 from headrace.engine.statements.set import set_option
 from headrace.errors import LanguageError, Position
@@ -27,7 +25,8 @@ from headrace.language.statements.catalog import (
     SetOption,
     SetWindow,
 )
-from headrace.language.statements.statements import SetConsistency
+from headrace.language.statements.statements import ExplainAlter, SetConsistency
+from headrace.runtime.driver.change.migration.exchange import require_no_exchange
 from headrace.suggestions import did_you_mean
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
 
@@ -81,20 +80,64 @@ def alter(
             assert_never(statement)
 
 
-def _set_consistency(core: Core, statement: SetConsistency) -> None:
-    name = statement.query
+def alteration_text(core: Core, statement: ExplainAlter, policy: Policy) -> str:
+    """The effect that ALTER QUERY would have; nothing is done.
+
+    Args:
+        core: the database.
+        statement: with the change.
+        policy: what it may reach.
+
+    Raises:
+        PolicyError: the policy does not allow the change.
+        LanguageError: there is no such query, or the change cannot be made.
+        UserError: the change cannot be carried out.
+    """
+    policy.check_change("EXPLAIN ALTER QUERY", statement.position)
     with core.lock:
-        core.make_waiting()
-        known = core.definitions
-        query = known.query_named(name.text, name.position)
-        if known.is_paused(query):
-            raise LanguageError(
-                f"the query {query.name} is paused",
-                position=name.position,
-                hint=f"write ALTER QUERY {query.name} RESUME first",
-            )
-        _check_going_on(core, query, name.position)
-        core.change(known.with_level(query, statement.consistency))
+        match statement.change:
+            case SetConsistency() as change:
+                return _explain_level(core, change)
+            case PauseQuery() as change:
+                return _explain_pause(core, change)
+            case ResumeQuery() as change:
+                return _explain_resume(core, change)
+            case _:
+                assert_never(statement.change)
+
+
+def _set_consistency(core: Core, statement: SetConsistency) -> None:
+    with core.lock:
+        core.change(_leveled(core, statement)[1])
+
+
+def _leveled(core: Core, statement: SetConsistency) -> tuple[Query, Definitions]:
+    """A query, and what is defined with it at another level.
+
+    Raises:
+        LanguageError: it is paused, or has failed, or cannot be at that level.
+    """
+    core.make_waiting()
+    name, known = statement.query, core.definitions
+    query = known.query_named(name.text, name.position)
+    if known.is_paused(query):
+        raise LanguageError(
+            f"the query {query.name} is paused",
+            position=name.position,
+            hint=f"write ALTER QUERY {query.name} RESUME first",
+        )
+    _check_going_on(core, query, name.position)
+    return query, known.with_level(query, statement.consistency)
+
+
+def _explain_level(core: Core, statement: SetConsistency) -> str:
+    query, defined = _leveled(core, statement)
+    if defined.queries[query.id].plan == core.definitions.queries[query.id].plan:
+        return f"{query.name} is at this level already; nothing changes"
+    if not core.running:
+        return f"{query.name} is at that level from the next run on"
+    require_no_exchange(core.started.run.reading.queries, query.id)
+    return f"{query.name} goes on at that level; all operators keep their state, and what is final stays"
 
 
 def _check_going_on(core: Core, query: Query, position: Position) -> None:
@@ -136,27 +179,72 @@ def _comment(core: Core, statement: Comment) -> None:
 
 
 def _pause(core: Core, statement: PauseQuery) -> str:
-    name = statement.query
     with core.lock:
-        known = core.definitions
-        query = known.query_named(name.text, name.position)
-        if known.is_paused(query):
-            raise LanguageError(f"the query {query.name} is paused already", position=name.position)
-        _check_going_on(core, query, name.position)
-        if statement.keeps_input and not core.running:
-            raise LanguageError(
-                f"{query.name} cannot keep its input: no endless run is going on",
-                position=statement.position,
-                hint="call start() first, or leave out KEEPING INPUT",
-            )
-        core.change(known.pausing(query, keeps_input=statement.keeps_input))
+        query = _to_pause(core, statement)
+        core.change(core.definitions.pausing(query, keeps_input=statement.keeps_input))
         start = core.paused_at(query)
+    return f"{query.name} is paused{_pause_text(query, statement, start)}"
+
+
+def _explain_pause(core: Core, statement: PauseQuery) -> str:
+    query = _to_pause(core, statement)
+    if statement.keeps_input:
+        core.started.check_keeping(query)
+    start = query.heartbeat if core.running else None
+    text = f"{query.name} would be paused{_pause_text(query, statement, start)}"
+    ends = start not in (None, BEGINNING, INFINITY)
+    return f"{text}; what it has said of later instants is taken back" if ends else text
+
+
+def _to_pause(core: Core, statement: PauseQuery) -> Query:
+    """The query that is to be paused.
+
+    Raises:
+        LanguageError: it cannot be.
+    """
+    name, known = statement.query, core.definitions
+    query = known.query_named(name.text, name.position)
+    if known.is_paused(query):
+        raise LanguageError(f"the query {query.name} is paused already", position=name.position)
+    _check_going_on(core, query, name.position)
+    if statement.keeps_input and not core.running:
+        raise LanguageError(
+            f"{query.name} cannot keep its input: no endless run is going on",
+            position=statement.position,
+            hint="call start() first, or leave out KEEPING INPUT",
+        )
+    return query
+
+
+def _pause_text(query: Query, statement: PauseQuery, start: int | None) -> str:
+    """What is said of a paused query whose answer is final up to an instant; None before a run has it."""
     if start is None:
-        return f"{query.name} is paused when the next run begins"
+        return " when the next run begins"
     if start in (BEGINNING, INFINITY):
-        return f"{query.name} is paused; {'nothing' if start == BEGINNING else 'all'} of its answer is final"
+        return f"; {'nothing' if start == BEGINNING else 'all'} of its answer is final"
     kept = ", and the rows that come are kept" if statement.keeps_input else ""
-    return f"{query.name} is paused; its answer ends before {format_instant(start, query.domain)}{kept}"
+    return f"; its answer ends before {format_instant(start, query.domain)}{kept}"
+
+
+def _explain_resume(core: Core, statement: ResumeQuery) -> str:
+    core.make_waiting()
+    name, known = statement.query, core.definitions
+    query = known.query_named(name.text, name.position)
+    if core.running and core.has_failed(query):
+        return f"{query.name} has failed; it would go on as a query that is paused now, and then resumed"
+    if not known.is_paused(query):
+        raise LanguageError(f"the query {query.name} is not paused", position=name.position)
+    before = core.paused_at(query)
+    if before is None or not core.running:
+        return f"{query.name} would be resumed when the next run begins"
+    begins = core.started.beginning_of(query, known.resuming(query))
+    if begins.at == INFINITY:
+        return f"{query.name} would be resumed; all of its answer is final"
+    by = f", over {rows_text(begins.rows)}" if begins.rows is not None else ""
+    if begins.windows:
+        by = f", with what larger windows hold: {', '.join(begins.windows)}"
+    missing = _missing_text(before, begins.at, begins.exact, query.domain)
+    return f"{query.name} would be resumed{by}{missing}"
 
 
 def _resume(core: Core, statement: ResumeQuery) -> str:
@@ -179,25 +267,32 @@ def _resume(core: Core, statement: ResumeQuery) -> str:
             raise LanguageError(f"the query {query.name} is not paused", position=name.position)
         return now.resuming(query)
 
-    filled = core.change_when_ready(made, query.name)
+    core.change_when_ready(made, query.name)
     start = core.warm_start(query)
     if before is None or start is None:
         return f"{query.name} is resumed when the next run begins"
     resumed = f"{query.name} is resumed, over the rows since epoch {start.since}"
-    exact = start.answers_from if filled else _exact_from(core, query.plan)
-    if before >= start.answers_from:
-        missing = "" if exact > start.answers_from else "; it lacks no instant"
+    lacks = core.gaps(query)[-1:]
+    exact = next((gap.exact for gap in lacks if gap.exact is not None), start.answers_from)
+    return f"{resumed}{_missing_text(before, start.answers_from, exact, query.domain)}"
+
+
+def _missing_text(before: int, begins: int, exact: int, domain: TimeDomain) -> str:
+    """What the answer of a query lacks that was resumed.
+
+    Args:
+        before: up to where it was final (instant).
+        begins: from where on it goes on (instant).
+        exact: from where on it is exact (instant).
+        domain: of the instants.
+    """
+    if before >= begins:
+        missing = "" if exact > begins else "; it lacks no instant"
     else:
-        last = instant_text(start.answers_from, query.domain)
-        first = "" if before == BEGINNING else f"from {format_instant(before, query.domain)} "
+        last = instant_text(begins, domain)
+        first = "" if before == BEGINNING else f"from {format_instant(before, domain)} "
         missing = f"; it says nothing about the instants {first}to before {last}"
-    return f"{resumed}{missing}{_text_of_exact(exact, start.answers_from, query.domain)}"
-
-
-def _exact_from(core: Core, plan: Plan) -> int:
-    """From where on the answer of a query is exact whose operators have seen no row so far (instant)."""
-    run = core.started.run
-    return exact_anew(plan, {source.name: run.point(source.name).time.latest for source in sources_of(plan)})
+    return f"{missing}{_text_of_exact(exact, begins, domain)}"
 
 
 def _text_of_exact(exact: int, begins: int, domain: TimeDomain) -> str:

@@ -135,6 +135,11 @@ def replacement_text(core: Core, made: CreateQuery, policy: Policy) -> str:
     return "\n".join(_lines(draft, found))
 
 
+def rows_text(rows: int) -> str:
+    """So many kept rows, for people."""
+    return "1 row that is kept" if rows == 1 else f"{rows:,} rows that are kept"
+
+
 def _beginning(core: Core, made: CreateQuery, policy: Policy) -> Iterator[str]:
     """The beginning of a query that is created, line by line."""
     core.make_waiting()
@@ -156,8 +161,7 @@ def _beginning(core: Core, made: CreateQuery, policy: Policy) -> Iterator[str]:
     elif begins.windows:
         yield f"it begins with what larger windows hold: {', '.join(begins.windows)}"
     elif begins.rows is not None:
-        kept = "1 row that is kept" if begins.rows == 1 else f"{begins.rows:,} rows that are kept"
-        yield f"it is first brought to the present over {kept}"
+        yield f"it is first brought to the present over {rows_text(begins.rows)}"
     since = f"from {format_instant(begins.at, domain)} on" if begins.at > MIN_INSTANT else "at once"
     empty = lacks and begins.rows is None and not (begins.warm or begins.windows)
     yield f"it answers {since}{', over the rows that come from then on' if empty else ''}"

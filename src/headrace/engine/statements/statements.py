@@ -23,7 +23,7 @@ from headrace.engine.planning.silence import place_of
 from headrace.engine.query.query import Query, explain_plan, with_notes
 from headrace.engine.run.core import Core
 from headrace.engine.shown.display import PlanText
-from headrace.engine.statements.alter import alter
+from headrace.engine.statements.alter import alter, alteration_text
 from headrace.engine.statements.declaring import check_pipe, warn_of_topics
 from headrace.engine.statements.describe import told_of
 from headrace.engine.statements.refresh import refreshed_text
@@ -58,6 +58,7 @@ from headrace.language.statements.statements import (
     DropRelation,
     DropStream,
     Explain,
+    ExplainAlter,
     ExplainAnalyze,
     ExplainCost,
     ExplainReplace,
@@ -108,7 +109,7 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
             _define(core, statement, base, policy)
         case AddColumns() | AlterStream() | CreateSkew():
             _alter_stream(core, statement, policy)
-        case ShowCreate() | Describe() | ExplainReplace():
+        case ShowCreate() | Describe() | ExplainReplace() | ExplainAlter():
             return PlanText(_told(core, statement, policy))
         case PauseQuery() | ResumeQuery() | RenameQuery() | SetConsistency() | SetWindow():
             return alter(core, statement, policy)
@@ -187,10 +188,14 @@ def _check_definition(statement: Statement | Piece, policy: Policy) -> None:
             policy.check_definition("defining a query", place_of(query))
 
 
-def _told(core: Core, statement: ShowCreate | Describe | ExplainReplace, policy: Policy) -> str:
+def _told(
+    core: Core, statement: ShowCreate | Describe | ExplainReplace | ExplainAlter, policy: Policy
+) -> str:
     """What there is to say of something that is defined, or of what would replace it."""
     if isinstance(statement, ExplainReplace):
         return replacement_text(core, statement.made, policy)
+    if isinstance(statement, ExplainAlter):
+        return alteration_text(core, statement, policy)
     return told_of(core.definitions, statement, core.known_status, policy)
 
 

@@ -23,7 +23,7 @@ from headrace.language.parsing.statements.sinks import parse_create_sink
 from headrace.language.parsing.statements.skews import parse_create_skew, parse_drop_skew
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.parsing.tokens.slips import unexpected_hint
-from headrace.language.statements.catalog import CatalogKind
+from headrace.language.statements.catalog import CatalogKind, PauseQuery, ResumeQuery
 from headrace.language.statements.sinks import CreateSink, DropSink
 from headrace.language.statements.statements import (
     STRONG,
@@ -35,6 +35,7 @@ from headrace.language.statements.statements import (
     DropRelation,
     DropStream,
     Explain,
+    ExplainAlter,
     ExplainAnalyze,
     ExplainCost,
     ExplainReplace,
@@ -43,6 +44,7 @@ from headrace.language.statements.statements import (
     RefreshRelation,
     Replay,
     Select,
+    SetConsistency,
     Stage,
     Statement,
 )
@@ -339,13 +341,23 @@ def _replay(cursor: Cursor, position: Position) -> Replay:
 
 def _explain(
     cursor: Cursor, position: Position
-) -> Explain | ExplainAnalyze | ExplainCost | ExplainShared | ExplainReplace:
+) -> Explain | ExplainAnalyze | ExplainCost | ExplainShared | ExplainReplace | ExplainAlter:
     if cursor.accept("REPLACE"):
         return ExplainReplace(replace(_create_query(cursor, position), replaces=True), position)
     if cursor.accept("CREATE", "OR", "REPLACE", "QUERY"):
         return ExplainReplace(replace(_create_query(cursor, position), replaces=True), position)
     if cursor.accept("CREATE", "QUERY"):
         return ExplainReplace(_create_query(cursor, position), position)
+    if cursor.accept("ALTER", "QUERY"):
+        place = cursor.position
+        change = parse_alter_query(cursor, position)
+        if isinstance(change, PauseQuery | ResumeQuery | SetConsistency):
+            return ExplainAlter(change, position)
+        raise LanguageError(
+            "EXPLAIN ALTER QUERY explains PAUSE, RESUME and SET CONSISTENCY",
+            position=place,
+            hint="write ALTER QUERY without EXPLAIN: its reply says what it did",
+        )
     if cursor.accept("ANALYZE"):
         is_text = cursor.word() in _QUERIES
         return ExplainAnalyze(parse_query(cursor) if is_text else cursor.name("the query's name"), position)

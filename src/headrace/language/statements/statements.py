@@ -269,6 +269,21 @@ class ExplainReplace:
 
 
 @dataclass(frozen=True)
+class ExplainAlter:
+    """`EXPLAIN ALTER QUERY name {PAUSE | RESUME | SET CONSISTENCY ...}`.
+
+    It says what the statement would do, and does nothing.
+
+    Attributes:
+        change: the statement.
+        position: where the statement starts.
+    """
+
+    change: PauseQuery | ResumeQuery | SetConsistency
+    position: Position
+
+
+@dataclass(frozen=True)
 class AskWhy:
     """`WHY name`: why the query has no output, or no newer one."""
 
@@ -421,6 +436,7 @@ Statement = (
     | ExplainCost
     | ExplainShared
     | ExplainReplace
+    | ExplainAlter
     | AskWhy
     | DropStream
     | DropRelation

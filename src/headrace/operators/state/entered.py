@@ -20,7 +20,7 @@ from headrace.operators.state.sweep_area import Layout
 
 
 @dataclass(frozen=True, eq=False)
-class Entries:
+class Entered:
     """Sums of keys at instants.
 
     Attributes:
@@ -33,14 +33,14 @@ class Entries:
     times: Int64Array
     sums: SumColumns
 
-    def where(self, mask: BoolArray) -> Entries:
+    def where(self, mask: BoolArray) -> Entered:
         """Those of some rows."""
         kept = np.flatnonzero(mask)
         keys = [column.take(pa.array(kept)) for column in self.keys]
-        return Entries(keys, self.times[kept], SumColumns(self.sums.values[kept], self.sums.limbs))
+        return Entered(keys, self.times[kept], SumColumns(self.sums.values[kept], self.sums.limbs))
 
 
-def entered(changes: pa.RecordBatch, layout: Layout, horizon: int, size: int) -> Entries:
+def entered(changes: pa.RecordBatch, layout: Layout, horizon: int, size: int) -> Entered:
     """What entered at each instant of a timeline all of whose rows stay equally long.
 
     What changes at t is what enters at t less what entered at t - size, and at the last of these instants
@@ -57,7 +57,7 @@ def entered(changes: pa.RecordBatch, layout: Layout, horizon: int, size: int) ->
     """
     times = integers(changes.column(TIME))
     keys = [changes.column(name) for name in layout.keys]
-    left = Entries(keys, times, sums_of(changes, layout.ints)).where(times >= horizon)
+    left = Entered(keys, times, sums_of(changes, layout.ints)).where(times >= horizon)
     found, later = [], left.where(np.zeros(len(left.times), dtype=np.bool_))
     while len(left.times) or len(later.times):
         top = max(int(part.times.max()) for part in (left, later) if len(part.times))
@@ -69,7 +69,7 @@ def entered(changes: pa.RecordBatch, layout: Layout, horizon: int, size: int) ->
     return _joined(found) if found else left
 
 
-def _before(changes: Entries, entering: Entries, size: int) -> Entries:
+def _before(changes: Entered, entering: Entered, size: int) -> Entered:
     """What entered so many instants before some changes.
 
     Args:
@@ -77,7 +77,7 @@ def _before(changes: Entries, entering: Entries, size: int) -> Entries:
         entering: what enters at these.
         size: for how long it stays (instants).
     """
-    taken = Entries(changes.keys, changes.times, SumColumns(-changes.sums.values, changes.sums.limbs))
+    taken = Entered(changes.keys, changes.times, SumColumns(-changes.sums.values, changes.sums.limbs))
     both = _joined([taken, entering])
     times = both.times - size
     columns = [*both.keys, pa.array(times)]
@@ -85,12 +85,12 @@ def _before(changes: Entries, entering: Entries, size: int) -> Entries:
     sums = add_by_code(codes.codes, both.sums.values, len(codes))
     kept = pa.array(codes.first)
     keys = [column.take(kept) for column in both.keys]
-    found = Entries(keys, times[codes.first], SumColumns(sums, both.sums.limbs))
+    found = Entered(keys, times[codes.first], SumColumns(sums, both.sums.limbs))
     return found.where(np.asarray(sums.any(axis=1), dtype=np.bool_))
 
 
-def _joined(parts: list[Entries]) -> Entries:
+def _joined(parts: list[Entered]) -> Entered:
     """All parts, in order."""
     keys = [pa.concat_arrays(columns) for columns in zip(*(part.keys for part in parts), strict=True)]
     times = np.concatenate([part.times for part in parts])
-    return Entries(keys, times, concat_sums([part.sums for part in parts]))
+    return Entered(keys, times, concat_sums([part.sums for part in parts]))

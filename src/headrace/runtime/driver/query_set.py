@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -20,7 +20,7 @@ from headrace.algebra.nodes import Clip, Plan, RefreshedRelation, Relation, Sour
 from headrace.algebra.properties import is_stateless, relations_of, sources_of
 from headrace.algebra.tunings.tunings import Tunings, used
 from headrace.lowering.early import horizon_of
-from headrace.lowering.graph import Graph, Merge
+from headrace.lowering.graph import Graph, Merge, needed_merges
 from headrace.lowering.lower import Holds, lower
 from headrace.lowering.memory import memories_of
 from headrace.lowering.node import Node
@@ -186,7 +186,7 @@ class QuerySet:
         found = found.with_tunings(used(self.tunings, plans, found.carried_out.values(), paused))
         if not self.merges:
             return found
-        return replace(found, merges=_needed(self.merges, map(found.state_start_of, plans)))
+        return replace(found, merges=needed_merges(self.merges, map(found.state_start_of, plans)))
 
     def _going_on(
         self, plans: Mapping[str, Plan], holds: Mapping[str, Holds], replaced: Collection[str]
@@ -485,17 +485,6 @@ class QuerySet:
         """The part of some state that belongs to operators of these queries."""
         kept = {node.identity for node in self.graph.nodes}
         return {key: value for key, value in state.items() if key[0] in kept}
-
-
-def _needed(merges: Iterable[Merge], starts: Iterable[int]) -> tuple[Merge, ...]:
-    """Those merges that operators of queries of some starts go by."""
-    known = set(starts)
-    found = []
-    for merge in sorted(merges, key=lambda merge: -merge.start):
-        if merge.start in known:
-            known.add(merge.into)
-            found.append(merge)
-    return tuple(found)
 
 
 def _memories_of(plan: Plan) -> tuple[Memory, ...]:

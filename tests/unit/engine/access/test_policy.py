@@ -37,6 +37,7 @@ from headrace.language.statements.statements import (
     DropRelation,
     DropStream,
     Explain,
+    ExplainAlter,
     ExplainAnalyze,
     ExplainCost,
     ExplainReplace,
@@ -178,7 +179,7 @@ def test_every_kind_of_statement_has_been_judged() -> None:
     changes |= {DropSink, SetWindow}
     changes |= {SetConsistency, SetDialect, Replay, Comment, PauseQuery, RenameQuery, ResumeQuery, SetOption}
     asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show, ShowCreate, Describe}
-    looks = {ExplainAnalyze, ExplainReplace, ExplainShared, AskWhy}
+    looks = {ExplainAlter, ExplainAnalyze, ExplainReplace, ExplainShared, AskWhy}
     # It may reach what the statement may that it carries out: `test_conditional_statements.py`.
     inner = {Conditional}
     assert set(get_args(Statement)) == inner | reads | writes | changes | asks | looks, (

@@ -18,8 +18,9 @@ from headrace.runtime.driver.beside.refill import refill_of
 from headrace.runtime.driver.beside.starting_at import AnswerStart, CatchUp
 from headrace.runtime.driver.change.caught_up import Joining
 from headrace.runtime.driver.change.content.larger_windows import shift_of
-from headrace.runtime.driver.change.pause import answering_anew, answering_from, exact_anew_at, lacking
+from headrace.runtime.driver.change.pause import answering_anew, exact_anew_at, lacking, resumed
 from headrace.runtime.driver.change.redefinition import adopted, shifts_of
+from headrace.runtime.driver.change.turn import Present
 from headrace.runtime.driver.change.wanted import JoinRun, Redefine, Wanted
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.intake.streams import Streams, is_retained
@@ -82,7 +83,7 @@ class Creation:
 
 
 def beginning_of(run: Run, name: str, starts: Starts, change: Redefine) -> Creation:
-    """The beginning that a query would have that is created now.
+    """The beginning that a query would have that is created, or resumed, now.
 
     Args:
         run: the run that is to answer it.
@@ -101,16 +102,27 @@ def beginning_of(run: Run, name: str, starts: Starts, change: Redefine) -> Creat
         if found is not None:
             found.discard()
             return Creation(found.answers_from, max(found.answers_from, found.exact), found.progress.left)
+    return _beginning_at_once(present, name, change)
+
+
+def _beginning_at_once(present: Present, name: str, change: Redefine) -> Creation:
+    """The beginning of a query that is not brought to the present."""
+    known, wanted, points = present.known.queries, change.wanted, present.point
+    was = known.paused.get(name)
+    if was is not None and was.heartbeat == INFINITY:
+        return Creation(INFINITY, INFINITY)
     taken_over = {query: one.adoption for query, one in adopted(present, change).items()}
-    known, look = present.known.queries, present.settings.look
-    begun = known.changed(wanted.plans, present.epoch, look, taken_over, wanted.holds, known.paused)
-    at = answering_from(begun, (name,), run.point)[name]
-    if name in taken_over:
-        at = taken_over[name].answers_from
+    paused = {query: one for query, one in known.paused.items() if query not in wanted.plans}
+    look = present.settings.look
+    begun = known.changed(wanted.plans, present.epoch, look, taken_over, wanted.holds, paused)
     shift = shifts_of(present, change, begun).get(name)
     exacts = {} if shift is None else {name: shift.exact}
-    gaps = lacking(begun, (name,), known, run.point, exacts).gaps.get(name, ())
-    exact = next((gap.exact for gap in gaps if gap.exact is not None), at)
+    begun = resumed(begun, present.epoch, known, points, exacts)
+    if was is None:
+        begun = lacking(begun, (name,), known, points, exacts)
+    record = begun.answered[name]
+    at = answering_anew(record.plan, points) if record.warm is None else record.warm.answers_from
+    exact = next((gap.exact for gap in record.gaps[-1:] if gap.exact is not None), at)
     windows = () if shift is None else tuple(map(known.name_of, shift.queries))
     return Creation(at, exact, warm=name in taken_over, windows=windows)
 

@@ -281,6 +281,14 @@ class LiveRun:
         begun = Redefine(change.wanted, change.warm, empty=begun_empty(change.starts))
         return self._between_epochs(lambda: beginning_of(self._run, query, change.starts, begun))
 
+    def check_keeping(self, query: str, streams: Streams) -> None:
+        """See that the rows of a query's streams can be kept for it while it is paused; see `kept_for`."""
+
+        def check() -> None:
+            kept_for(self._run, query, self._run.reading.queries.plans[query], streams)
+
+        self._between_epochs(check)
+
     def refresh(self, relation: str, again: ReadAgain | None = None) -> Refreshed:
         """Read a relation again; returns when what was read counts.
 

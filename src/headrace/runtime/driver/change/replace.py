@@ -12,9 +12,11 @@ new one takes over at once (`headrace.runtime.driver.change.common_operators`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
+from typing import Final
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import is_stateful, walk
@@ -82,27 +84,74 @@ def require_open(queries: QuerySet, name: str, results: Sequence[EpochResults]) 
         )
 
 
-def exchange_of(holding: Holding, name: str, plan: Plan, *, waits: bool) -> Begun | PlanError:
-    """How a plan takes over from the one of a query by clips, or why it cannot.
-
-    Args:
-        holding: the queries that are answered, and their state.
-        name: the query's.
-        plan: the other one, optimized.
-        waits: whether some of its operators are to wait for others.
-    """
-    if waits or not is_strong(plan):
-        clause = "HEARTBEATS" if waits else "CONSISTENCY"
-        return PlanError(f"the plans cannot both run, by what the new one says of {clause}")
-    try:
-        return begun(holding, name, plan, is_another=True)
-    except PlanError as error:
-        return error
-
-
 Succession = Shift | Begun | Inheritance | PlanError
 """By which a plan takes the place of another one: with what larger windows hold, by clips, with common
 operators, or anew, and why."""
+
+
+@dataclass(frozen=True)
+class _Heir:
+    """A plan that is to take the place of the one of a query.
+
+    Attributes:
+        present: the run.
+        name: the query's.
+        plan: the other plan, optimized.
+        alike: whether both have the same columns.
+        waits: whether some operators of the new one are to wait for others.
+    """
+
+    present: Present
+    name: str
+    plan: Plan
+    alike: bool
+    waits: bool
+
+    @cached_property
+    def until(self) -> int:
+        """Up to where the answer of the query is final (instant)."""
+        return _until(self.name, self.present.known.results)
+
+    @cached_property
+    def clips(self) -> Begun | PlanError:
+        """The exchange of the plan by clips, or why there can be none."""
+        if not self.alike:
+            return PlanError("the columns are others")
+        if self.waits or not is_strong(self.plan):
+            clause = "HEARTBEATS" if self.waits else "CONSISTENCY"
+            return PlanError(f"the plans cannot both run, by what the new one says of {clause}")
+        try:
+            return begun(self.present.holding(), self.name, self.plan, is_another=True)
+        except PlanError as error:
+            return error
+
+
+def _shifted(heir: _Heir) -> Shift | None:
+    shift = shift_of(heir.present.holding(), heir.plan, waits=heir.waits)
+    # Where windows are as large as before, clips and common operators do the same without a copy.
+    return shift if shift is not None and shift.shortens and shift.exact <= heir.until else None
+
+
+def _clipped(heir: _Heir) -> Begun | None:
+    return heir.clips if isinstance(heir.clips, Begun) else None
+
+
+def _in_common(heir: _Heir) -> Inheritance | None:
+    if not heir.present.settings.keep_results:
+        # What the common operators have said cannot be taken back, and is not known any more.
+        return None
+    return inheritance(heir.present.holding(), heir.name, heir.plan, heir.until, waits=heir.waits)
+
+
+_WAYS: Final[tuple[Callable[[_Heir], Succession | None], ...]] = (
+    # At once and exact, for a copy of the state.
+    _shifted,
+    # Exact for all instants, which takes as long as the windows are.
+    _clipped,
+    # At once, with what the old operators had.
+    _in_common,
+)
+"""The ways by which a plan may take the place of another one, the better ones first."""
 
 
 def succession_of(present: Present, name: str, plan: Plan, *, alike: bool, waits: bool) -> Succession:
@@ -118,23 +167,14 @@ def succession_of(present: Present, name: str, plan: Plan, *, alike: bool, waits
     Raises:
         PlanError: all of the answer is final, and the new one's is to be a part of it.
     """
-    holding, results = present.holding(), present.known.results
-    found: Begun | PlanError = PlanError("the columns are others")
     if alike:
-        require_open(holding.queries, name, results)
-    shift = shift_of(holding, plan, waits=waits)
-    # Where windows are as large as before, clips and common operators do the same without a copy.
-    if shift is not None and shift.shortens and shift.exact <= _until(name, results):
-        return shift
-    if alike:
-        found = exchange_of(holding, name, plan, waits=waits)
-    if isinstance(found, Begun):
-        return found
-    if not present.settings.keep_results:
-        # What the common operators have said cannot be taken back, and is not known any more.
-        return found
-    shared = inheritance(holding, name, plan, _until(name, results), waits=waits)
-    return found if shared is None else shared
+        require_open(present.known.queries, name, present.known.results)
+    heir = _Heir(present, name, plan, alike, waits)
+    for way in _WAYS:
+        if (found := way(heir)) is not None:
+            return found
+    assert isinstance(heir.clips, PlanError)
+    return heir.clips
 
 
 def replacement(present: Present, name: str, plan: Plan, *, alike: bool, waits: bool) -> Replacement:
@@ -142,7 +182,7 @@ def replacement(present: Present, name: str, plan: Plan, *, alike: bool, waits: 
     holding = present.holding()
     found = succession_of(present, name, plan, alike=alike, waits=waits)
     if isinstance(found, Begun):
-        return _clipped(holding, found, name)
+        return _by_clips(holding, found, name)
     heartbeat = _until(name, present.known.results)
     if isinstance(found, Inheritance):
         return Replacement(heartbeat, heartbeat, found.kept, found.anew, inherits=True)
@@ -157,7 +197,7 @@ def replacement(present: Present, name: str, plan: Plan, *, alike: bool, waits: 
     return Replacement(begins, until, (), anew, found.message, exact=exact)
 
 
-def _clipped(holding: Holding, found: Begun, name: str) -> Replacement:
+def _by_clips(holding: Holding, found: Begun, name: str) -> Replacement:
     queries, migration = holding.queries, found.queries.migrations[name]
     start = queries.state_start_of(name)
     running = set(identities(migration.old, start, queries.merges).values())

@@ -16,7 +16,7 @@ from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.catalog.listed_sinks import listed_sinks
 from headrace.engine.shown.status import Status, instant_text, lag_text
 from headrace.engine.statements.skews import skew_rows
-from headrace.engine.statements.tunings import tuning_rows
+from headrace.engine.statements.tunings import manager_rows, tuning_rows
 from headrace.expressions.aggregates.aggregates import AGGREGATES, COMPOSED
 from headrace.expressions.functions.functions import FUNCTIONS
 from headrace.expressions.user import UserFunction
@@ -42,6 +42,7 @@ _QUERY_NEWS: Final = ("heartbeat", "lag", "late", "held_by")
 _SINKS: Final = ("name", "query", "to", "place", "epoch", "behind", "problem")
 _SKEWS: Final = ("from", "to", "wait", "behind")
 _TUNINGS: Final = ("windows_of", "min", "max", "size", "since", "queries")
+_MANAGER: Final = ("what", "min", "max", "now", "would_be", "why")
 _FUNCTIONS: Final = ("name", "kind", "defined", "arguments", "returns")
 
 
@@ -84,6 +85,8 @@ def listing(
             return _table(_SKEWS, skew_rows(definitions, status))
         case Shown.TUNINGS:
             return _table(_TUNINGS, tuning_rows(definitions, {} if status is None else status.tunings))
+        case Shown.MANAGER:
+            return _table(_MANAGER, manager_rows(status))
         case Shown.FUNCTIONS:
             return _table(_FUNCTIONS, _functions(functions))
         case Shown.SETTINGS:

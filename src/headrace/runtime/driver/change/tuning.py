@@ -31,7 +31,7 @@ def tuned(present: Present, change: Tune) -> Turn:
         known = found.get(tuning)
         begin = _next_instant(map(present.point, tuning.streams))
         steps = with_step(() if known is None else known.steps, begin, size)
-        found[tuning] = Tuned(steps, tuple(change.queries[tuning]))
+        found[tuning] = Tuned(steps, tuple(change.queries[tuning]), change.why.get(tuning, ""))
     return present.turn(queries.with_tunings(found))
 
 

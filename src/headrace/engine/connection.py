@@ -107,7 +107,7 @@ def connect(
         manager=_managing(manager),
     )
     others = (reoptimize_every, epoch_timeout, memory_limit, manager)
-    given = _given(dict(zip(_OTHERS, others, strict=True)) | numbers)
+    given = _given({**dict(zip(_OTHERS, others, strict=True)), **numbers})
     reading = INITIAL if dialect is None else Defaults(dialect)
     settings = Settings(folder, run, max_dead_letters, given, reading, machine)
     return Database(make, settings, policy or Policy.open())

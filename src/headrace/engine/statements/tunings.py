@@ -5,8 +5,16 @@ from __future__ import annotations
 from headrace.algebra.tunings.tunings import Tuning, Tunings, size_of, tunings_in
 from headrace.byte_sizes import format_bytes
 from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.query.choices import stored_tunings
+from headrace.engine.run.core import Core
 from headrace.engine.shown.status import Status, instant_text
 from headrace.time import TimeDomain, format_length
+
+
+def known_tunings(core: Core) -> Tunings:
+    """The sizes that have changed, of the run that goes on or is over; before one those of the store."""
+    status = core.known_status
+    return stored_tunings(core.settings.storage) if status is None else status.tunings
 
 
 def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, ...]]:
@@ -14,7 +22,7 @@ def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, .
 
     Args:
         definitions: the streams and queries.
-        tunings: the sizes that have changed, of a run that goes on or is over; none if nothing has been run.
+        tunings: the sizes that have changed.
     """
     users: dict[Tuning, list[str]] = {}
     domains: dict[Tuning, TimeDomain] = {}

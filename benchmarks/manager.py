@@ -153,7 +153,7 @@ def measure_decision(queries: int) -> None:
             )
         db.start()
         begun = time.process_time()
-        epochs = 8
+        epochs = 5
         for epoch in range(epochs):
             _push(db, epoch * _SECONDS, 1, chance)
         took = (time.process_time() - begun) / epochs

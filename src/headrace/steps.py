@@ -59,3 +59,14 @@ def with_step(steps: StepFunction, begin: int, value: int) -> StepFunction:
         value: the number from then on.
     """
     return (*(step for step in steps if step.begin < begin), Step(begin, value))
+
+
+def steps_from(steps: StepFunction, instant: int) -> StepFunction:
+    """The changes that say what a number is at an instant, where one has begun by then, and at later ones.
+
+    Args:
+        steps: all of them.
+        instant: the first instant that somebody may ask for.
+    """
+    passed = sum(step.begin <= instant for step in steps)
+    return steps[max(0, passed - 1) :]

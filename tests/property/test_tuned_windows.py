@@ -23,7 +23,7 @@ from headrace.operators.stateless import apply
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, Field, Schema
-from headrace.steps import StepFunction, with_step
+from headrace.steps import StepFunction, steps_from, value_at, with_step
 from headrace.time import Duration, TimeDomain
 from how_many import examples
 
@@ -277,6 +277,18 @@ def test_the_operator_and_the_reference_hold_what_a_step_function_says(
         for row, ts, te, w in to_rows(yielded):
             found[row] += w * (ts <= instant < te)
         assert +held == +found, instant
+
+
+@given(STEPS, st.integers(-3, 25))
+def test_steps_from_an_instant_on_say_what_all_steps_say(changes: list[tuple[int, int]], first: int) -> None:
+    steps: StepFunction = ()
+    for begin, size in sorted(changes):
+        steps = with_step(steps, begin, size)
+    kept = steps_from(steps, first)
+    begun = any(step.begin <= first for step in steps)
+    assert len(kept) == sum(step.begin > first for step in steps) + begun
+    for instant in range(first, 30):
+        assert value_at(9, kept, instant) == value_at(9, steps, instant)
 
 
 def _refuse(*_: object) -> None:

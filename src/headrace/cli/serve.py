@@ -68,6 +68,10 @@ def serve(
         float | None,
         typer.Option(metavar="S", help="What an operator of a query may take in an epoch; 30 by default."),
     ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="How much state there may be, such as '2 GB'."),
+    ] = None,
 ) -> None:
     """Serve streams and queries over HTTP until SIGTERM or Ctrl-C."""
     script = None if file is None else script_of(file, None)
@@ -92,7 +96,11 @@ def serve(
         with (
             serving.listener(address) as bound,
             hr.connect(
-                runner=runner.value, storage=storage, retain_epochs=retain_epochs, epoch_timeout=epoch_timeout
+                runner=runner.value,
+                storage=storage,
+                retain_epochs=retain_epochs,
+                epoch_timeout=epoch_timeout,
+                memory_limit=memory_limit,
             ) as db,
         ):
             db.served.limit_epochs(SERVED_EPOCH_TIMEOUT)

@@ -6,21 +6,27 @@ import importlib
 import operator
 import os
 from collections.abc import Mapping
-from numbers import Real
+from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, SupportsIndex
+from typing import Any, Final, Literal, SupportsIndex
 
+from headrace.byte_sizes import bytes_of
 from headrace.engine.access.policy import Policy
 from headrace.engine.database import Database
 from headrace.engine.run.execution import Settings
+from headrace.engine.run.machine import check_machine, machine_memory
 from headrace.errors import UserError
 from headrace.language.defaults import INITIAL, Defaults
-from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, RunSettings
+from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, Managing, RunSettings
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.runner import Runner
 from headrace.time import Clock, SystemClock
 
+_OTHERS: Final = ("reoptimize_every", "epoch_timeout", "memory_limit", "manager")
+"""Arguments beside numbers that SET can change."""
+
 RunnerName = Literal["spark", "inline"]
+ManagerName = Literal["advise", "act", "off"]
 
 
 def connect(
@@ -37,6 +43,8 @@ def connect(
     max_dead_letters: int | None = None,
     reoptimize_every: float | None = None,
     epoch_timeout: float | None = None,
+    memory_limit: str | int | None = None,
+    manager: ManagerName | None = None,
     dialect: str | None = None,
     policy: Policy | None = None,
     clock: Clock | None = None,
@@ -63,6 +71,11 @@ def connect(
             of wall-clock time, at least); None leaves that to `ALTER QUERY name REOPTIMIZE`.
         epoch_timeout: so long an operator of a query may work in an epoch (seconds); a query with one that
             takes longer ends, and the others go on. 600 if None; 30 in `headrace serve`.
+        memory_limit: how many bytes of state there may be while a run is endless, as a number or as a text
+            such as `2 GB`. Windows within bounds become shorter where there would be more. Any number if
+            None.
+        manager: `act` does what keeps to the limit, `advise` only says what it would do, `off` does nothing.
+            If None, it acts where there is a limit.
         dialect: how texts are read where they leave something out: `sql`, which holds if None, `pipes` or
             `cql`. `SET dialect` changes it for the statements that follow.
         clock: wall-clock time, for tests such as `ManualClock`; the machine's if None.
@@ -85,16 +98,46 @@ def connect(
     make = InlineRunner if runner == "inline" else lambda: _spark_runner(spark, master)
     folder = None if storage is None else Path(storage).absolute()
     size = epoch_bytes or DEFAULT_EPOCH_BYTES
+    machine = machine_memory() if runner == "inline" or (master or "local").startswith("local") else None
     run = RunSettings(
         *(epoch_rows, size, buckets, keep_results, retain_epochs, clock or SystemClock()),
         reoptimize_every=reoptimize_every,
         epoch_timeout=epoch_timeout,
+        memory_limit=_limit(memory_limit, machine),
+        manager=_managing(manager),
     )
-    said = {**numbers, "reoptimize_every": reoptimize_every, "epoch_timeout": epoch_timeout}
-    given = frozenset(name for name, value in said.items() if value is not None)
+    others = (reoptimize_every, epoch_timeout, memory_limit, manager)
+    given = _given({**dict(zip(_OTHERS, others, strict=True)), **numbers})
     reading = INITIAL if dialect is None else Defaults(dialect)
-    settings = Settings(folder, run, max_dead_letters, given, reading)
+    settings = Settings(folder, run, max_dead_letters, given, reading, machine)
     return Database(make, settings, policy or Policy.open())
+
+
+def _given(arguments: Mapping[str, object]) -> frozenset[str]:
+    """The names of the arguments that somebody has given."""
+    return frozenset(name for name, value in arguments.items() if value is not None)
+
+
+def _limit(given: str | int | None, machine: int | None) -> int | None:
+    """A limit of memory in bytes."""
+    if given is None:
+        return None
+    size = bytes_of(given) if isinstance(given, str) else int(given) if isinstance(given, Integral) else None
+    if size is None or size < 1:
+        raise UserError(
+            f"memory_limit is not a size of memory: {given!r}",
+            hint="give a number of bytes, or a text such as '2 GB'",
+        )
+    check_machine(size, machine)
+    return size
+
+
+def _managing(given: str | None) -> Managing | None:
+    ways = [way.value for way in Managing]
+    if given is not None and given not in ways:
+        known = ", ".join(map(repr, ways))
+        raise UserError(f"the manager cannot be {given!r}", hint=f"give one of {known}, or None")
+    return None if given is None else Managing(given)
 
 
 def _check_numbers(numbers: Mapping[str, int | None]) -> None:

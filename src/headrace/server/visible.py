@@ -56,6 +56,7 @@ def shown_status(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
                 for one in status["operators"]
             ],
             "ended": status["ended"] and _HIDDEN_END,
+            "managed": None,
         }
     return {
         **status,
@@ -66,6 +67,7 @@ def shown_status(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         "paused": [shown_paused(one, caller) for one in status["paused"] if caller.sees(one["name"])],
         "attempt": None,
         "ended": None,
+        "managed": None,
     }
 
 

@@ -39,10 +39,12 @@ class Tuned:
     Attributes:
         steps: the sizes after the first, with the instants from which on rows have them.
         queries: the identities of the queries that have such windows, paused ones included.
+        why: why they have the last of these sizes, where nobody has asked for it; else empty.
     """
 
     steps: StepFunction
     queries: tuple[str, ...]
+    why: str = ""
 
 
 Tunings = Mapping[Tuning, Tuned]
@@ -83,7 +85,7 @@ def sized(tunings: Tunings, plans: Mapping[str, Plan]) -> dict[Tuning, Tuned]:
         for tuning in tunings_in(plan):
             if tuning in tunings:
                 users = found[tuning].queries if tuning in found else ()
-                found[tuning] = Tuned(tunings[tuning].steps, (*users, name))
+                found[tuning] = replace(tunings[tuning], queries=(*users, name))
     return found
 
 
@@ -142,5 +144,5 @@ def used(
         users = present.get(tuning, [])
         kept = [name for name in tuned.queries if name in waiting and name not in users]
         if kept or tuning in beside or not set(users).isdisjoint(tuned.queries):
-            found[tuning] = Tuned(tuned.steps, (*users, *kept))
+            found[tuning] = replace(tuned, queries=(*users, *kept))
     return found

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from headrace.algebra.tunings.tunings import Tunings
 from headrace.lowering.lower import Holds
 from headrace.optimizer.decisions import Decisions
 from headrace.optimizer.joins.join_graph import JoinOrder
@@ -44,6 +45,19 @@ def stored_catalog(folder: Path | None) -> tuple[tuple[Definition, ...], int]:
     """
     description = _described(folder)
     return ((), 0) if description is None else (description.catalog or (), description.made)
+
+
+def stored_tunings(folder: Path | None) -> Tunings:
+    """The sizes of windows within bounds that a durable store has; none where there is no store.
+
+    Args:
+        folder: the store's, or None if there is none.
+
+    Raises:
+        StoreError: the store is damaged, foreign or of another version.
+    """
+    description = _described(folder)
+    return {} if description is None else description.tunings
 
 
 def _described(folder: Path | None) -> Description | None:

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.system_streams import system_stream
+from headrace.algebra.tunings.tunings import Tuning, tunings_in
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.inputs.inputs import TemporaryFolders, stream_folder, system_feed
 from headrace.engine.inputs.times import instant_of
@@ -97,6 +98,7 @@ class Settings:
         max_dead_letters: how many dead letters end the run if there are more; any number if None.
         given: what of it somebody has said who opened the database, by the names of the arguments.
         dialect: how texts are read until SET dialect says something else.
+        machine: how many bytes of memory there are, where all of a run is on this machine and that is known.
     """
 
     storage: Path | None
@@ -104,6 +106,7 @@ class Settings:
     max_dead_letters: int | None
     given: frozenset[str] = frozenset()
     dialect: Defaults = INITIAL
+    machine: int | None = None
 
 
 class Execution:
@@ -252,6 +255,7 @@ class Execution:
             clients=self._clients.all(),
             sinks=self.sinks,
             ended=None if self.ended_by is None else told(self.ended_by),
+            managed=None if live is None else live.managed,
         )
 
     def ahead(self, defined: Definitions) -> Ahead | None:
@@ -386,6 +390,19 @@ class Execution:
         """Give windows within bounds another size; see `LiveRun.tune`."""
         assert self._live is not None
         self._live.tune(change)
+
+    def _tuned_by(self) -> dict[Tuning, list[str]]:
+        """The queries that have windows whose sizes may change, by identity."""
+        found: dict[Tuning, list[str]] = {}
+        for name, known in self._defined.queries.items():
+            for tuning in tunings_in(known.plan):
+                found.setdefault(tuning, []).append(name)
+        return found
+
+    def check_limit(self, limit: int) -> None:
+        """Refuse a limit of memory below what the run needs; see `LiveRun.check_limit`."""
+        if self._live is not None and self.running:
+            self._live.check_limit(limit)
 
     def rename(self, defined: Definitions, query: Query, name: str) -> None:
         """Give a query another name; returns when that is committed.
@@ -554,7 +571,7 @@ class Execution:
 
     def start(self, progress: Callable[[Progress], None] | None) -> None:
         """Run epochs in a thread, as input comes; `progress` is called after each."""
-        self._live = LiveRun(self.run, self._changed, progress)
+        self._live = LiveRun(self.run, self._changed, progress, self._tuned_by)
         live = (name for name, read in self.run.streams.items() if isinstance(read, LiveStream))
         self._live.start({name: self._feed(name, self._defined) for name in live})
         self._deliveries.start()

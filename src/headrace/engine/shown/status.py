@@ -31,6 +31,7 @@ from headrace.runtime.driver.facts.status import (
     query_statuses,
 )
 from headrace.runtime.driver.facts.stream_status import stream_statuses
+from headrace.runtime.driver.manager.managed import Managed
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.writing.tables import write_table
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant, format_length
@@ -60,6 +61,7 @@ class Status:
         paused: the queries that are not answered until they are resumed.
         ended: what has ended an endless run before it was to end, or None.
         tunings: the sizes of windows within bounds that have changed.
+        managed: what the manager of memory has found; None where there is no limit.
     """
 
     running: bool
@@ -76,6 +78,7 @@ class Status:
     paused: tuple[PausedStatus, ...] = ()
     ended: str | None = None
     tunings: Tunings = field(default_factory=dict)
+    managed: Managed | None = None
 
     def stream(self, name: str) -> StreamStatus:
         """The status of a stream, whatever the case of its name.
@@ -116,6 +119,7 @@ class Status:
             "paused": [_plain(part) for part in self.paused],
             "ended": self.ended,
             "attempt": None if self.attempt is None else _plain_attempt(self.attempt),
+            "managed": None if self.managed is None else self.managed.to_dict(),
         }
 
     def __repr__(self) -> str:
@@ -160,6 +164,7 @@ def status_of(
     clients: tuple[NamedReader, ...] = (),
     sinks: tuple[Reached, ...] = (),
     ended: str | None = None,
+    managed: Managed | None = None,
 ) -> Status:
     """The status of a run.
 
@@ -175,6 +180,7 @@ def status_of(
         clients: the readers with names.
         sinks: where changes go.
         ended: what has ended an endless run before it was to end, or None.
+        managed: what the manager of memory has found, or None.
     """
     return Status(
         running,
@@ -191,6 +197,7 @@ def status_of(
         tuple(paused_statuses(reading)),
         ended,
         reading.queries.tunings,
+        managed,
     )
 
 

@@ -162,7 +162,9 @@ def _sized(window: WindowStatus, domain: TimeDomain) -> str:
         format_length(length, domain) for length in (window.smallest, window.largest, window.size)
     )
     since = "" if window.since == BEGINNING else f" for rows from {instant_text(window.since, domain)} on"
-    return f"its window of {', '.join(window.streams)} is {size}{since}, from MIN {smallest} to MAX {largest}"
+    why = f": {window.why}" if window.why else ""
+    bounds = f"from MIN {smallest} to MAX {largest}"
+    return f"its window of {', '.join(window.streams)} is {size}{since}, {bounds}{why}"
 
 
 def _delivered(record: Definition, status: Status | None, shows: bool) -> Iterator[str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final, assert_never
 
+from headrace.byte_sizes import format_bytes
 from headrace.engine.access.policy import Policy
 from headrace.engine.run.core import Core
 from headrace.engine.run.execution import Settings
-from headrace.errors import LanguageError
+from headrace.engine.run.machine import check_machine
+from headrace.errors import LanguageError, UserError
 from headrace.language.statements.catalog import Option, SetOption
-from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, DEFAULT_EPOCH_TIMEOUT
+from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, DEFAULT_EPOCH_TIMEOUT, Managing
 from headrace.runtime.journal.definition import SETTING, Definition, key_of
 
 _UNSAID: Final = {
@@ -20,6 +22,8 @@ _UNSAID: Final = {
     Option.MAX_DEAD_LETTERS: "any number",
     Option.REOPTIMIZE_EVERY: "never",
     Option.EPOCH_TIMEOUT: f"{DEFAULT_EPOCH_TIMEOUT:g}",
+    Option.MEMORY_LIMIT: "none",
+    Option.MANAGER: "act with a memory_limit",
 }
 """What holds where nothing is said."""
 
@@ -36,14 +40,16 @@ def set_option(core: Core, statement: SetOption, policy: Policy) -> None:
 
     Raises:
         PolicyError: the policy does not allow it.
-        LanguageError: there are more dead letters already.
+        LanguageError: there are more dead letters already, or the machine has not so much memory, or the
+            queries need more.
         StoreError: it cannot be written; nothing has changed then.
     """
     option, value = statement.option, statement.value
     policy.check_change(f"SET {option.value}", statement.position)
     with core.lock:
         _check_dead_letters(core, statement)
-        text = f"SET {option.value} = {value}"
+        _check_memory(core, statement)
+        text = f"SET {option.value} = " + (f"'{value}'" if isinstance(value, str) else f"{value}")
         key = key_of(SETTING, option.value)
         if value is None:
             core.set(with_option(core.settings, option, None), key, None)
@@ -52,7 +58,9 @@ def set_option(core: Core, statement: SetOption, policy: Policy) -> None:
 
 
 def _check_dead_letters(core: Core, statement: SetOption) -> None:
-    if statement.option is not Option.MAX_DEAD_LETTERS or statement.value is None or not core.running:
+    if statement.option is not Option.MAX_DEAD_LETTERS or not isinstance(statement.value, int):
+        return
+    if not core.running:
         return
     known = core.started.run.totals.dead_letters
     if known > statement.value:
@@ -63,15 +71,31 @@ def _check_dead_letters(core: Core, statement: SetOption) -> None:
         )
 
 
-def with_option(settings: Settings, option: Option, value: int | None) -> Settings:
+def _check_memory(core: Core, statement: SetOption) -> None:
+    """See that the machine has as much memory as a limit allows, and that this is enough for the queries."""
+    if statement.option is not Option.MEMORY_LIMIT or not isinstance(statement.value, int):
+        return
+    try:
+        if not core.is_making:
+            check_machine(statement.value, core.settings.machine)
+        if core.execution is not None and core.settings.run.manager is not Managing.OFF:
+            core.execution.check_limit(statement.value)
+    except UserError as error:
+        raise LanguageError(error.message, position=statement.position, hint=error.hint) from None
+
+
+def with_option(settings: Settings, option: Option, value: int | str | None) -> Settings:
     """Settings in which one of them is another.
 
     Args:
         settings: all of them.
         option: which one.
-        value: the number; None for what holds if nothing is said.
+        value: the number, or the word; None for what holds if nothing is said.
     """
     run = settings.run
+    if option is Option.MANAGER:
+        return replace(settings, run=replace(run, manager=None if value is None else Managing(value)))
+    assert not isinstance(value, str)
     match option:
         case Option.EPOCH_ROWS:
             return replace(settings, run=replace(run, epoch_rows=value))
@@ -85,6 +109,8 @@ def with_option(settings: Settings, option: Option, value: int | None) -> Settin
             return replace(settings, run=replace(run, reoptimize_every=value))
         case Option.EPOCH_TIMEOUT:
             return replace(settings, run=replace(run, epoch_timeout=value))
+        case Option.MEMORY_LIMIT:
+            return replace(settings, run=replace(run, memory_limit=value))
         case _:
             assert_never(option)
 
@@ -96,6 +122,8 @@ def setting_rows(core: Core) -> list[tuple[str, ...]]:
     for option in Option:
         value = _value(core.settings, option)
         shown = _UNSAID[option] if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+        if option is Option.MEMORY_LIMIT and value is not None:
+            shown = format_bytes(float(value))
         if option.value in core.settings.given:
             said = "connect"
         else:
@@ -104,7 +132,7 @@ def setting_rows(core: Core) -> list[tuple[str, ...]]:
     return rows
 
 
-def _value(settings: Settings, option: Option) -> float | None:
+def _value(settings: Settings, option: Option) -> float | str | None:
     match option:
         case Option.EPOCH_ROWS:
             return settings.run.epoch_rows
@@ -118,5 +146,9 @@ def _value(settings: Settings, option: Option) -> float | None:
             return settings.run.reoptimize_every
         case Option.EPOCH_TIMEOUT:
             return settings.run.timeout
+        case Option.MEMORY_LIMIT:
+            return settings.run.memory_limit
+        case Option.MANAGER:
+            return None if settings.run.manager is None else settings.run.manager.value
         case _:
             assert_never(option)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import Final, assert_never
 
 import pyarrow as pa
@@ -12,11 +13,12 @@ from headrace.algebra.bounds import bounded_by, has_unbounded_state
 from headrace.algebra.changes import Changes
 from headrace.algebra.events import Events
 from headrace.algebra.properties import names_read
+from headrace.algebra.tunings.tunings import Tunings
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.catalog.listed_sinks import listed_sinks
 from headrace.engine.shown.status import Status, instant_text, lag_text
 from headrace.engine.statements.skews import skew_rows
-from headrace.engine.statements.tunings import tuning_rows
+from headrace.engine.statements.tunings import manager_rows, tuning_rows
 from headrace.expressions.aggregates.aggregates import AGGREGATES, COMPOSED
 from headrace.expressions.functions.functions import FUNCTIONS
 from headrace.expressions.user import UserFunction
@@ -42,15 +44,21 @@ _QUERY_NEWS: Final = ("heartbeat", "lag", "late", "held_by")
 _SINKS: Final = ("name", "query", "to", "place", "epoch", "behind", "problem")
 _SKEWS: Final = ("from", "to", "wait", "behind")
 _TUNINGS: Final = ("windows_of", "min", "max", "size", "since", "queries")
+_MANAGER: Final = ("what", "min", "max", "now", "would_be", "why")
 _FUNCTIONS: Final = ("name", "kind", "defined", "arguments", "returns")
 
 
 def show(
-    what: Shown, definitions: Definitions, functions: Functions, status: Status | None, settings: TextRows
+    what: Shown,
+    definitions: Definitions,
+    functions: Functions,
+    status: Status | None,
+    settings: TextRows,
+    tunings: Tunings,
 ) -> str:
     """The answer to a SHOW statement, as text; see `listing`."""
     text = io.StringIO()
-    write_table(listing(what, definitions, functions, status, settings), "table", text)
+    write_table(listing(what, definitions, functions, status, settings, tunings), "table", text)
     return text.getvalue().rstrip("\n")
 
 
@@ -60,6 +68,7 @@ def listing(
     functions: Functions,
     status: Status | None,
     settings: Sequence[tuple[str, ...]] = (),
+    tunings: Tunings = MappingProxyType({}),
 ) -> pa.Table:
     """What a database knows of one kind, in the order in which it was defined; functions by name.
 
@@ -70,6 +79,7 @@ def listing(
         status: of a run that goes on or is over, which adds columns for streams and queries; None if nothing
             has been run.
         settings: how runs go on, as rows.
+        tunings: the sizes of windows within bounds that have changed.
     """
     match what:
         case Shown.STREAMS:
@@ -83,7 +93,9 @@ def listing(
         case Shown.SKEWS:
             return _table(_SKEWS, skew_rows(definitions, status))
         case Shown.TUNINGS:
-            return _table(_TUNINGS, tuning_rows(definitions, {} if status is None else status.tunings))
+            return _table(_TUNINGS, tuning_rows(definitions, tunings))
+        case Shown.MANAGER:
+            return _table(_MANAGER, manager_rows(status))
         case Shown.FUNCTIONS:
             return _table(_FUNCTIONS, _functions(functions))
         case Shown.SETTINGS:

@@ -34,6 +34,7 @@ from headrace.engine.statements.replay import replayed
 from headrace.engine.statements.set import setting_rows
 from headrace.engine.statements.show import show
 from headrace.engine.statements.sink import create_sink, drop_sink
+from headrace.engine.statements.tunings import known_tunings
 from headrace.errors import LanguageError, Position, UserError
 from headrace.language.binding.binder import derive
 from headrace.language.parsing.pieces import Piece
@@ -388,7 +389,14 @@ def _text(
             policy.check_change("WHY", position)
             return PlanText(str(core.why_of(name.text, name.position)))
         case Show(what=what):
-            return show(what, core.definitions, catalog.functions, core.known_status, setting_rows(core))
+            return show(
+                what,
+                core.definitions,
+                catalog.functions,
+                core.known_status,
+                setting_rows(core),
+                known_tunings(core),
+            )
         case _:
             assert_never(statement)
 

@@ -1,11 +1,20 @@
-"""The windows whose size may change, as SHOW TUNINGS lists them."""
+"""The windows whose size may change, as SHOW TUNINGS lists them, and SHOW MANAGER."""
 
 from __future__ import annotations
 
 from headrace.algebra.tunings.tunings import Tuning, Tunings, size_of, tunings_in
+from headrace.byte_sizes import format_bytes
 from headrace.engine.catalog.definitions import Definitions
-from headrace.engine.shown.status import instant_text
+from headrace.engine.query.choices import stored_tunings
+from headrace.engine.run.core import Core
+from headrace.engine.shown.status import Status, instant_text
 from headrace.time import TimeDomain, format_length
+
+
+def known_tunings(core: Core) -> Tunings:
+    """The sizes that have changed, of the run that goes on or is over; before one those of the store."""
+    status = core.known_status
+    return stored_tunings(core.settings.storage) if status is None else status.tunings
 
 
 def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, ...]]:
@@ -13,7 +22,7 @@ def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, .
 
     Args:
         definitions: the streams and queries.
-        tunings: the sizes that have changed, of a run that goes on or is over; none if nothing has been run.
+        tunings: the sizes that have changed.
     """
     users: dict[Tuning, list[str]] = {}
     domains: dict[Tuning, TimeDomain] = {}
@@ -28,4 +37,25 @@ def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, .
         since = instant_text(steps[-1].begin, domain) if steps else ""
         texts = [format_length(length, domain) for length in lengths]
         rows.append((", ".join(tuning.streams), *texts, since, ", ".join(names)))
+    return rows
+
+
+def manager_rows(status: Status | None) -> list[tuple[str, ...]]:
+    """What the manager of memory has found: first the state, then each of the windows that it may change.
+
+    Args:
+        status: of a run that goes on or is over; None if nothing has been run.
+    """
+    if status is None:
+        return []
+    managed = status.managed
+    if managed is None:
+        used = format_bytes(sum(part.state_bytes for part in status.operators))
+        return [("state", "", "", used, "", "there is no memory_limit that the manager looks at")]
+    sizes = managed.least, managed.most, managed.used, managed.expected
+    rows = [("state", *map(format_bytes, sizes), managed.text)]
+    for window in managed.windows:
+        lengths = window.smallest, window.largest, window.size, window.wanted
+        texts = (format_length(length, window.domain) for length in lengths)
+        rows.append((f"window of {', '.join(window.streams)}", *texts, window.why))
     return rows

@@ -25,6 +25,10 @@ class Option(Enum):
     """How often plans are looked at that others may be better than (seconds)."""
     EPOCH_TIMEOUT = "epoch_timeout"
     """So long an operator of a query may work in an epoch (seconds)."""
+    MEMORY_LIMIT = "memory_limit"
+    """How many bytes of state there may be."""
+    MANAGER = "manager"
+    """What is done about that: `advise`, `act` or `off`."""
 
 
 class CatalogKind(Enum):
@@ -162,10 +166,10 @@ class SetOption:
 
     Attributes:
         option: what is said.
-        value: the number; None for what holds if nothing is said.
+        value: the number, or a word; None for what holds if nothing is said.
         position: where the statement starts.
     """
 
     option: Option
-    value: int | None
+    value: int | str | None
     position: Position

@@ -351,6 +351,8 @@ class Shown(Enum):
     """Bounds between streams."""
     TUNINGS = "TUNINGS"
     """Windows whose size may change, with their bounds and what they are now."""
+    MANAGER = "MANAGER"
+    """What is kept, what may be kept, and which sizes windows are to have for that."""
     FUNCTIONS = "FUNCTIONS"
     """Functions and aggregates, built in and users' own."""
     SETTINGS = "SETTINGS"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final
 
 from headrace.lowering.sharing.weighing import Look, shows_nothing
@@ -15,6 +16,17 @@ DEFAULT_EPOCH_TIMEOUT: Final = 600.0
 """So many seconds an operator may work in an epoch: what large files take is far from it."""
 SERVED_EPOCH_TIMEOUT: Final = 30.0
 """The same of a server, where others wait."""
+
+
+class Managing(Enum):
+    """What is done about a limit of memory."""
+
+    ADVISE = "advise"
+    """What would be done is said."""
+    ACT = "act"
+    """Windows within bounds get other sizes, and queries for which there is no room are refused."""
+    OFF = "off"
+    """Nothing."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +45,8 @@ class RunSettings:
         usual_timeout: the same where nobody has said anything.
         reoptimize_every: how often plans are looked at that others may be better than (seconds of wall-clock
             time, at least); never if None.
+        memory_limit: how many bytes of state there may be in an endless run; any number if None.
+        manager: what is done about that; `managing` if None.
     """
 
     epoch_rows: int | None = None
@@ -45,8 +59,17 @@ class RunSettings:
     reoptimize_every: float | None = None
     epoch_timeout: float | None = None
     usual_timeout: float = DEFAULT_EPOCH_TIMEOUT
+    memory_limit: int | None = None
+    manager: Managing | None = None
 
     @property
     def timeout(self) -> float:
         """So long an operator may work in an epoch (seconds)."""
         return self.usual_timeout if self.epoch_timeout is None else self.epoch_timeout
+
+    @property
+    def managing(self) -> Managing:
+        """What is done about the limit of memory: a limit is kept unless somebody has said otherwise."""
+        if self.manager is not None:
+            return self.manager
+        return Managing.ADVISE if self.memory_limit is None else Managing.ACT

@@ -12,7 +12,12 @@ from headrace.steps import Step
 def packed_tunings(tunings: Tunings) -> list[dict[str, Any]]:
     """Sizes as JSON has them."""
     return [
-        {**tuning._asdict(), "steps": [*map(list, tuned.steps)], "queries": list(tuned.queries)}
+        {
+            **tuning._asdict(),
+            "steps": [*map(list, tuned.steps)],
+            "queries": list(tuned.queries),
+            **({"why": tuned.why} if tuned.why else {}),
+        }
         for tuning, tuned in tunings.items()
     ]
 
@@ -27,5 +32,5 @@ def unpacked_tunings(content: Sequence[dict[str, Any]]) -> dict[Tuning, Tuned]:
     for part in content:
         tuning = Tuning(tuple(part["streams"]), part["smallest"], part["largest"], part["slide"])
         steps = tuple(Step(begin, value) for begin, value in part["steps"])
-        found[tuning] = Tuned(steps, tuple(part["queries"]))
+        found[tuning] = Tuned(steps, tuple(part["queries"]), part.get("why", ""))
     return found

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import headrace as hr
 from headrace.errors import LanguageError
+from headrace.steps import value_at
 from headrace.time import BEGINNING
 
 STREAMS = """
@@ -286,3 +288,44 @@ def test_a_size_counts_when_it_was_told(tmp_path: Path) -> None:
         assert killed("before") == 8
         db.execute("ALTER QUERY q SET (WINDOW 3)")
         assert killed("after") == 3
+
+
+def test_a_store_that_has_not_been_started_shows_the_sizes_in_force(tmp_path: Path) -> None:
+    with database(tmp_path) as db:
+        db.execute(f"{STREAMS}CREATE QUERY q AS {COUNTED}")
+        assert ["s", "3", "8", "8", "q"] in [line.split() for line in told(db, "SHOW TUNINGS").splitlines()]
+        db.start()
+        push(db, *range(10))
+        db.execute("ALTER QUERY q SET (WINDOW 5)")
+        shown = told(db, "SHOW TUNINGS")
+        assert "10" in shown
+        db.stop()
+    with database(tmp_path) as db:
+        assert told(db, "SHOW TUNINGS") == shown
+
+
+@pytest.mark.parametrize(
+    ("retain", "options", "most"),
+    [("", {"retain_epochs": 2}, 8), ("", {}, 40), ("RETAIN ALL", {"retain_epochs": 2}, 40)],
+)
+def test_sizes_are_forgotten_that_no_answer_and_no_row_can_name(
+    retain: str, options: dict[str, Any], most: int
+) -> None:
+    with hr.connect(runner="inline", buckets=2, **options) as db:
+        db.execute(f"CREATE STREAM s (k BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 2 {retain}")
+        db.execute(f"CREATE QUERY q AS {COUNTED}")
+        db.start()
+        sizes, found = [8] * 4, 0
+        for step in range(40):
+            push(db, *range(4 * step, 4 * step + 4))
+            db.execute(f"ALTER QUERY q SET (WINDOW {3 + step % 5})")
+            sizes += [3 + step % 5] * 4
+            (known,) = db.status.tunings.values()
+            found = max(found, len(known.steps))
+            # Of all rows in the answers that are kept the sizes are known.
+            kept = db["q"].history().to_pylist()
+            first = min((row["valid_from"] for row in kept), default=0) - 8
+            for instant in range(max(0, first), 4 * step + 4):
+                assert value_at(8, known.steps, instant) == sizes[instant], (step, instant)
+        assert found <= most
+        assert most < 40 or found == 40

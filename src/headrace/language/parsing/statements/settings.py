@@ -6,6 +6,7 @@ from typing import Final
 
 from sqlglot.tokens import TokenType
 
+from headrace.byte_sizes import bytes_of
 from headrace.errors import Position
 from headrace.language.defaults import INITIAL, Defaults
 from headrace.language.parsing.tokens.cursor import Cursor
@@ -23,6 +24,8 @@ _FOREIGN: Final = {
 
 OPTIONS: Final = ("dialect", *(option.value for option in Option))
 """The options of SET."""
+MANAGER_WAYS: Final = ("advise", "act", "off")
+"""What `manager` may be."""
 _RUN: Final = "options of a stream go into its OPTIONS (...), all others of a run onto the command line"
 
 _SYNONYMS: Final = {
@@ -32,6 +35,7 @@ _SYNONYMS: Final = {
     **dict.fromkeys(("max_errors", "max_rejected", "error_limit"), Option.MAX_DEAD_LETTERS),
     **dict.fromkeys(("reoptimize", "adaptive"), Option.REOPTIMIZE_EVERY),
     **dict.fromkeys(("timeout", "statement_timeout", "query_timeout"), Option.EPOCH_TIMEOUT),
+    **dict.fromkeys(("max_memory", "memory", "memory_budget"), Option.MEMORY_LIMIT),
 }
 """What other systems call it."""
 
@@ -47,7 +51,7 @@ _FIXED: Final = {
 
 
 def parse_set(cursor: Cursor, position: Position) -> SetDialect | SetOption:
-    """Read what follows SET: `dialect = 'cql'`, or a number such as `epoch_rows = 1000`.
+    """Read what follows SET: `dialect = 'cql'`, `memory_limit = '2 GB'`, or a number: `epoch_rows = 1000`.
 
     Raises:
         LanguageError: there is no such option, or it has no such value.
@@ -65,7 +69,15 @@ def parse_set(cursor: Cursor, position: Position) -> SetDialect | SetOption:
             f"there is no option {name}", meant or f"the options are {', '.join(OPTIONS)}; {_RUN}"
         )
     cursor.expect("=", f"after SET {name}")
-    return _dialect(cursor, position) if option is None else _number(cursor, option, position)
+    match option:
+        case None:
+            return _dialect(cursor, position)
+        case Option.MEMORY_LIMIT:
+            return _size(cursor, position)
+        case Option.MANAGER:
+            return _manager(cursor, position)
+        case _:
+            return _number(cursor, option, position)
 
 
 def _dialect(cursor: Cursor, position: Position) -> SetDialect:
@@ -80,6 +92,39 @@ def _dialect(cursor: Cursor, position: Position) -> SetDialect:
         raise cursor.error(f"there is no dialect {cursor.shown()}", did_you_mean(text, known) or written)
     cursor.index += 1
     return SetDialect(known[text], position, text == DIALECT)
+
+
+def _size(cursor: Cursor, position: Position) -> SetOption:
+    """Read a size of memory: `'2 GB'`, or a number of bytes."""
+    if cursor.accept("DEFAULT"):
+        return SetOption(Option.MEMORY_LIMIT, None, position)
+    token = cursor.peek()
+    text = "" if token is None else str(token.text)
+    is_number = token is not None and token.token_type == TokenType.NUMBER and text.isdigit()
+    size = (int(text) or None) if is_number else bytes_of(text)
+    if token is None or size is None:
+        raise cursor.error(
+            f"{cursor.shown()} is not a size of memory",
+            "write SET memory_limit = '2 GB', with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB; or = DEFAULT",
+        )
+    cursor.index += 1
+    return SetOption(Option.MEMORY_LIMIT, size, position)
+
+
+def _manager(cursor: Cursor, position: Position) -> SetOption:
+    """Read what is done about a limit of memory."""
+    if cursor.accept("DEFAULT"):
+        return SetOption(Option.MANAGER, None, position)
+    cursor.offer(*(f"'{way}'" for way in MANAGER_WAYS))
+    token = cursor.peek()
+    text = "" if token is None else str(token.text).lower()
+    if text not in MANAGER_WAYS:
+        raise cursor.error(
+            f"the manager cannot be {cursor.shown()}",
+            did_you_mean(text, MANAGER_WAYS) or "write SET manager = 'advise', 'act' or 'off', or = DEFAULT",
+        )
+    cursor.index += 1
+    return SetOption(Option.MANAGER, text, position)
 
 
 def _number(cursor: Cursor, option: Option, position: Position) -> SetOption:

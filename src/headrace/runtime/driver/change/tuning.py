@@ -4,17 +4,21 @@ A row stays in a window for as long as the size says at the row's own instant. T
 size lies above all rows that have come of the window's streams, and no lower than their heartbeats: so
 nothing that was said changes, and rows that come late have the size that they would have had in time. It is
 chosen once and committed, so that a restart and whoever reads the rows again go by the same.
+
+Sizes are forgotten that only rows had which nobody can ask for: none such can come or be read again, and all
+answers that are kept are about later instants.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headrace.algebra.tunings.tunings import Tuned
+from headrace.algebra.tunings.tunings import Tuned, Tuning
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.wanted import Tune
+from headrace.runtime.intake.streams import LiveStream
 from headrace.runtime.journal.records import StreamPoint
-from headrace.steps import with_step
+from headrace.steps import steps_from, with_step
 from headrace.time import BEGINNING, INFINITY
 
 
@@ -30,9 +34,24 @@ def tuned(present: Present, change: Tune) -> Turn:
     for tuning, size in change.sizes.items():
         known = found.get(tuning)
         begin = _next_instant(map(present.point, tuning.streams))
-        steps = with_step(() if known is None else known.steps, begin, size)
-        found[tuning] = Tuned(steps, tuple(change.queries[tuning]))
+        known_steps = () if known is None else steps_from(known.steps, _first_asked(present, change, tuning))
+        steps = with_step(known_steps, begin, size)
+        found[tuning] = Tuned(steps, tuple(change.queries[tuning]), change.why.get(tuning, ""))
     return present.turn(queries.with_tunings(found))
+
+
+def _first_asked(present: Present, change: Tune, tuning: Tuning) -> int:
+    """The first instant of which rows may come or be read again, or be part of an answer that is kept."""
+    streams = [(present.declared.get(name), present.point(name)) for name in tuning.streams]
+    if any(not isinstance(stream, LiveStream) or point.retained is not None for stream, point in streams):
+        return BEGINNING
+    first = min(point.heartbeat for _, point in streams)
+    results = present.known.results
+    if present.settings.keep_results:
+        carried = results[-1].carried if results else {}
+        said = (carried[name].boundary if name in carried else BEGINNING for name in change.queries[tuning])
+        first = min((first, *said))
+    return BEGINNING if first == BEGINNING else first - tuning.largest - tuning.slide
 
 
 def _next_instant(points: Iterable[StreamPoint]) -> int:

@@ -110,10 +110,12 @@ class Tune:
         sizes: by what says which size windows have (instants).
         queries: the identities of those that have the windows, paused ones included, whose plans a run does
             not know.
+        why: why they get it, of those for which nobody has asked for it.
     """
 
     sizes: Mapping[Tuning, int]
     queries: Mapping[Tuning, Sequence[str]]
+    why: Mapping[Tuning, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

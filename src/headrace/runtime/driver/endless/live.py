@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.system_streams import system_stream
-from headrace.errors import EndedError, HeadraceError, UserError, as_ours, told
+from headrace.errors import EndedError, HeadraceError, StoreError, UserError, as_ours, told
 from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
 from headrace.runtime.driver.beside.joining import Creation, Starts, beginning_of, begun_empty, catch_up_of
 from headrace.runtime.driver.beside.refill import refill_of, refilled
@@ -36,10 +36,12 @@ from headrace.runtime.driver.endless.withdrawal import check_wanted, withdrawing
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.facts.progress import Progress
 from headrace.runtime.driver.facts.published import PublishedRun
-from headrace.runtime.driver.facts.reports import LOG
+from headrace.runtime.driver.facts.reports import LOG, log_passed_over
 from headrace.runtime.driver.facts.self_report import Epoch, describe
 from headrace.runtime.driver.kept.replay import Choose, Replayed, carried_out
-from headrace.runtime.driver.settings import RunSettings
+from headrace.runtime.driver.manager.managed import Managed
+from headrace.runtime.driver.manager.manager import NOBODY, Manager, Users
+from headrace.runtime.driver.settings import Managing, RunSettings
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.streams import Intake, LiveStream, ReadAgain, Streams
 from headrace.runtime.intake.system_feed import SystemFeed
@@ -115,6 +117,7 @@ class LiveRun:
         run: what commits the epochs; the thread is its only user while it runs.
         changed: notified after every commit and at the end.
         progress: called after every epoch, or None.
+        users: says who has windows whose sizes may change.
 
     Attributes:
         error: what ended the run, or None.
@@ -128,8 +131,10 @@ class LiveRun:
         run: Run,
         changed: threading.Condition,
         progress: Callable[[Progress], None] | None = None,
+        users: Users = lambda: NOBODY,
     ) -> None:
         self._run = run
+        self._manager = Manager(users)
         self._progress = progress
         self._changed = changed
         self._feeds: Mapping[str, Feed] = {}
@@ -235,13 +240,33 @@ class LiveRun:
         """Forget a query that was to be brought to the present."""
         self._between_epochs(lambda: self._ahead.give_up(ahead))
 
+    @property
+    def managed(self) -> Managed | None:
+        """What the manager of memory has found after the last commit; None where there is no limit."""
+        return self._manager.found
+
+    def check_limit(self, limit: int) -> None:
+        """Refuse a limit of memory below what the run needs with the smallest windows.
+
+        Raises:
+            UserError: it is, or the run has ended.
+        """
+        self._between_epochs(lambda: self._manager.check_limit(self._run.reading, limit))
+
     def settle(self, settings: RunSettings, max_dead_letters: int | None) -> None:
         """Go on in another way from the next epoch on; see `Settle`.
 
         Raises:
             UserError: the run has ended.
         """
-        self._between_epochs(lambda: self._run.change(Settle(settings, max_dead_letters)))
+
+        def settled() -> None:
+            known = self._run.present.settings
+            self._run.change(Settle(settings, max_dead_letters))
+            if (settings.memory_limit, settings.manager) != (known.memory_limit, known.manager):
+                self._manage()
+
+        self._between_epochs(settled)
 
     def reoptimize(self, query: str) -> PlanExchange | None:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`."""
@@ -414,6 +439,7 @@ class LiveRun:
         self._run.merge()
         if self._run.totals.epochs > epochs:
             self._note(intakes, before)
+            self._manage()
         blamed = {name: error for name, error in self._blamed.items() if name not in intakes}
         self._blamed = {**blamed, **failed}
         self._settle(failed)
@@ -424,6 +450,19 @@ class LiveRun:
         self.wake()
         if self._progress is not None:
             self._progress(self._run.progress())
+
+    def _manage(self) -> None:
+        """Give windows the sizes that are to be in force by the manager."""
+        settings = self._run.present.settings
+        try:
+            change = self._manager.after(self._run.reading, settings)
+            if change is not None:
+                self._run.change(change)
+                self._manager.after(self._run.reading, settings)
+        except (StoreError, OSError):
+            raise
+        except Exception as error:
+            log_passed_over("to look whether state is within its limit", error)
 
     def _note(self, intakes: Mapping[str, Intake], before: PublishedRun) -> None:
         """Let whoever reads the streams about the run hear of an epoch, unless nothing else was in it."""
@@ -571,6 +610,7 @@ class LiveRun:
         started: dict[str, Feed] = {}
         wanted, wider = asked.wanted, self._wider(asked.wanted.streams)
         columns = self._run.columns_for(wanted)
+        self._check_room(asked)
         try:
             for name in columns:
                 if isinstance(wanted.streams.get(name), LiveStream) and name not in self._feeds:
@@ -585,7 +625,18 @@ class LiveRun:
         self._feeds = {**self._feeds, **started}
         self._widen_feeds(wider, asked, columns)
         self._read_columns()
-        return self._run.totals.epochs
+        changed = self._run.totals.epochs
+        self._manage()
+        return changed
+
+    def _check_room(self, asked: Asked) -> None:
+        """Refuse queries for which there is no memory even with the smallest windows."""
+        present, wanted = self._run.present, asked.wanted
+        limit, known = present.settings.memory_limit, present.known.queries
+        new = [name for name in wanted.plans if name not in known.plans or name == asked.another]
+        if limit is not None and present.settings.managing is Managing.ACT and new:
+            other = known.changed(wanted.plans, present.epoch, present.settings.look, holds=wanted.holds)
+            self._manager.check_room(self._run.reading, other.called(wanted.names or known.names), new, limit)
 
     def _wider(self, streams: Streams) -> dict[str, LiveStream]:
         """The streams with feeds that have further columns from now on."""

@@ -20,6 +20,7 @@ class WindowStatus:
         smallest, largest: its bounds (instants).
         size: what it is for rows that come now (instants).
         since: the first instant at which it has that size; BEGINNING if it has had no other one.
+        why: why it has that size, where nobody has asked for it; else empty.
     """
 
     streams: tuple[str, ...]
@@ -27,6 +28,7 @@ class WindowStatus:
     largest: int
     size: int
     since: int
+    why: str = ""
 
 
 def window_statuses(plan: Plan, tunings: Tunings) -> tuple[WindowStatus, ...]:
@@ -41,7 +43,8 @@ def window_statuses(plan: Plan, tunings: Tunings) -> tuple[WindowStatus, ...]:
         steps = tunings[tuning].steps if tuning in tunings else ()
         since = steps[-1].begin if steps else BEGINNING
         size = size_of(tuning, tunings)
-        found.append(WindowStatus(tuning.streams, tuning.smallest, tuning.largest, size, since))
+        why = tunings[tuning].why if tuning in tunings else ""
+        found.append(WindowStatus(tuning.streams, tuning.smallest, tuning.largest, size, since, why))
     return tuple(found)
 
 

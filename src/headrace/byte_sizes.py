@@ -1,0 +1,42 @@
+"""Sizes of memory as people write them: `2 GB`, `512 MiB`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+UNITS: Final = {
+    **{unit: 1000**power for power, unit in enumerate(("B", "KB", "MB", "GB", "TB"))},
+    **{unit: 1024**power for power, unit in enumerate(("KIB", "MIB", "GIB", "TIB"), start=1)},
+}
+"""How many bytes a unit has, by its name in capitals."""
+
+_WRITTEN: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
+
+
+def bytes_of(text: str) -> int | None:
+    """How many bytes a size has; None where the text is no size, or less than a byte.
+
+    Args:
+        text: a number and a unit: B, kB, MB, GB and TB count in thousands, KiB, MiB, GiB and TiB in 1,024s.
+
+    Example:
+        >>> bytes_of("1.5 GB"), bytes_of("2 KiB"), bytes_of("much")
+        (1500000000, 2048, None)
+    """
+    found = _WRITTEN.fullmatch(text)
+    if found is None or (unit := UNITS.get(found[2].upper())) is None:
+        return None
+    return int(float(found[1]) * unit) or None
+
+
+def format_bytes(size: float) -> str:
+    """A number of bytes for people, in thousands and with three digits.
+
+    Example:
+        >>> format_bytes(1_536_000), format_bytes(999), format_bytes(20e9), format_bytes(999_999)
+        ('1.54 MB', '999 B', '20 GB', '1 MB')
+    """
+    size, names = round(size), ("B", "kB", "MB", "GB", "TB")
+    power = max((power for power in range(5) if size >= 999.5 * 1000 ** (power - 1) and power), default=0)
+    return f"{size} B" if not power else f"{float(f'{size / 1000**power:.3g}'):g} {names[power]}"

@@ -1,0 +1,33 @@
+"""The memory of the machine."""
+
+from __future__ import annotations
+
+import os
+
+from headrace.byte_sizes import format_bytes
+from headrace.errors import UserError
+
+
+def machine_memory() -> int | None:
+    """How many bytes of memory the machine has; None where it does not say."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def check_machine(limit: int, memory: int | None) -> None:
+    """Refuse a limit of memory that is above what there is.
+
+    Args:
+        limit: how many bytes of state there may be.
+        memory: how many bytes there are; any number if None.
+
+    Raises:
+        UserError: it is.
+    """
+    if memory is not None and limit > memory:
+        raise UserError(
+            f"memory_limit is {format_bytes(limit)}, and the machine has {format_bytes(memory)}",
+            hint=f"write at most '{memory // 10**6} MB'; what an epoch reads needs a part of that as well",
+        )

@@ -1,0 +1,172 @@
+"""What is known of the rows that come and of the bytes that operators keep, as a `Load`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from headrace.algebra.tunings.tunings import Tunings
+from headrace.elements import Float64Array
+from headrace.heartbeats.bounded import Arrivals
+from headrace.lowering.graph import Graph
+from headrace.runtime.driver.facts.published import PublishedRun
+from headrace.runtime.driver.manager.below import SizedRows, WindowsBelow, sized_rows, windows_below
+from headrace.runtime.driver.manager.load import Load
+from headrace.runtime.driver.manager.rows_by_time import RowsByTime
+from headrace.runtime.journal.held_state import held
+from headrace.runtime.tasks.messages import Manifest, StateKey
+from headrace.time import BEGINNING
+
+ENOUGH_ROWS: Final = 200
+"""With fewer rows in the windows below an operator its bytes for a row are partly those known before."""
+FEW_COMMITS: Final = 5
+"""What an operator keeps for a row is averaged over the last commits, about so many."""
+_PARTS_OF_A_WINDOW: Final = 8
+"""Rows are taken to come as they have in this part of the smallest size that a window of theirs may have."""
+
+
+class Forecast:
+    """Follows a run, and says what it keeps as a function of the sizes of its windows."""
+
+    def __init__(self) -> None:
+        self._arrived: defaultdict[str, RowsByTime] = defaultdict(RowsByTime)
+        self._sizes: dict[StateKey, tuple[Manifest, int]] = {}
+        self._per_row: dict[str, tuple[float, int]] = {}
+        self._born: dict[tuple[str, str], int] = {}
+        self._graph: Graph | None = None
+        self._below = windows_below(Graph((), ()))
+        self._begun = False
+        self._sized: tuple[WindowsBelow, Tunings, dict[str, SizedRows]] | None = None
+
+    def follow(self, run: PublishedRun) -> None:
+        """Take in what a commit has brought."""
+        for name in run.streams:
+            point, seen = run.points[name], run.totals.arrivals.get(name, Arrivals())
+            self._arrived[name].note(seen, point.heartbeat)
+        if run.queries.graph is not self._graph:
+            self._graph, before = run.queries.graph, self._below
+            self._below = windows_below(run.queries.graph)
+            self._note_new(run, before)
+
+    def _note_new(self, run: PublishedRun, before: WindowsBelow) -> None:
+        """Remember of operators that begin without state which rows they have not seen."""
+        names = frozenset(self._below.operators)
+        if self._begun:
+            new = names.difference(before.operators, (identity for identity, _ in run.state))
+            streams = {window.stream for window in self._below.windows}
+            totals = {stream: self._arrived[stream].total for stream in streams}
+            born = {(name, stream): total for name in new for stream, total in totals.items()}
+            self._born = {key: rows for key, rows in self._born.items() if key[0] in names} | born
+            self._per_row = {name: size for name, size in self._per_row.items() if name in names}
+        self._begun = True
+
+    @property
+    def below(self) -> WindowsBelow:
+        """The windows below the operators of the run."""
+        return self._below
+
+    def reached(self, stream: str) -> tuple[int, int]:
+        """Up to which instant rows of a stream have come, and its heartbeat; BEGINNING before the first."""
+        known = self._arrived[stream]
+        return known.now, known.now - known.lag if known.now != BEGINNING else BEGINNING
+
+    def load(self, run: PublishedRun) -> Load:
+        """What the run keeps, as it was followed last; sizes are in the order of the tunings of `below`."""
+        return self._load(run, self._below)
+
+    def least(self, run: PublishedRun, other: Graph | None = None) -> float:
+        """What is expected with the smallest windows (bytes).
+
+        Args:
+            run: the run, as it was followed last.
+            other: what would answer its queries instead; if None, what does.
+        """
+        below = self._below if other is None else windows_below(other)
+        return self._load(run, below).bytes_at(below.bounds[0])
+
+    def _load(self, run: PublishedRun, below: WindowsBelow) -> Load:
+        kept = self._kept(run.state)
+        sizes = np.array([kept.get(name, 0) for name in below.operators], dtype=np.float64)
+        rates, rows, lags = self._rows(below, run.queries.tunings)
+        present = self._seen(below, rows)
+        if below is not self._below:
+            # What is not there yet has seen none.
+            known = frozenset(self._below.operators)
+            present[[name not in known and name not in kept for name in below.operators]] = 0.0
+        return Load(
+            fixed=max(0.0, held(run.state).sizes.size - float(sizes.sum())),
+            per_row=self._bytes_per_row(below, sizes, present),
+            rows=np.maximum(present, 1.0),
+            degrees=below.degrees,
+            owners=below.owners,
+            rates=rates[below.below],
+            lags=lags[below.below],
+            knobs=below.knobs,
+            lengths=below.lengths,
+        )
+
+    def _kept(self, state: Mapping[StateKey, Manifest]) -> dict[str, int]:
+        """The bytes that each operator keeps; of what has not changed they are known."""
+        known, found, sizes = self._sizes, {}, dict[str, int]()
+        for key, manifest in state.items():
+            one = known.get(key)
+            if one is None or one[0] is not manifest:
+                one = manifest, sum(run.part.length for area in manifest.values() for run in area)
+            found[key] = one
+            sizes[key[0]] = sizes.get(key[0], 0) + one[1]
+        self._sizes = found
+        return sizes
+
+    def _rows(self, below: WindowsBelow, tunings: Tunings) -> tuple[Float64Array, Float64Array, Float64Array]:
+        """Three float64[w]: of each window the rows that come per instant, those in it, and their lag."""
+        if self._sized is None or self._sized[0] is not below or self._sized[1] is not tunings:
+            self._sized = below, tunings, sized_rows(below, tunings)
+        rates, rows, lags = np.zeros((3, len(below.windows)))
+        for stream, sized in self._sized[2].items():
+            numbers, arrived = below.of_stream[stream], self._arrived[stream]
+            lags[numbers] = arrived.lag
+            rates[numbers] = arrived.rate(max(1, below.shortest[stream] // _PARTS_OF_A_WINDOW))
+            first = np.maximum(sized.begins - 1, arrived.now - arrived.lag - sized.sizes)
+            last = np.minimum(sized.ends - 1, arrived.now)
+            inside = np.maximum(arrived.until(last) - arrived.until(first), 0.0)
+            rows += np.bincount(sized.owners, inside, len(rows))
+        return rates, rows, lags
+
+    def _seen(self, below: WindowsBelow, rows: Float64Array) -> Float64Array:
+        """float64[n]: the rows in the windows below each operator that it has seen."""
+        if not self._born:
+            return _added(below, rows[below.below])
+        seen = np.array(
+            [
+                self._arrived[stream].total - self._born.get((below.operators[owner], stream), 0)
+                for owner, number in zip(below.owners.tolist(), below.below.tolist(), strict=True)
+                for stream in (below.windows[number].stream,)
+            ]
+        )
+        return _added(below, np.minimum(rows[below.below], seen))
+
+    def _bytes_per_row(self, below: WindowsBelow, sizes: Float64Array, rows: Float64Array) -> Float64Array:
+        """float64[n]: what each operator keeps for a row in the windows below it."""
+        known = [self._per_row.get(name) for name in below.operators]
+        means = np.array([np.nan if one is None else one[0] for one in known])
+        looks = np.array([0 if one is None else one[1] for one in known])
+        before = np.where(looks > 0, means, below.guesses)
+        missing = np.maximum(ENOUGH_ROWS - rows, 0.0)
+        found: Float64Array = (sizes + missing * before) / np.maximum(rows + missing, 1.0)
+        # What is kept has more or less of rows that have left, until it is put together the next time.
+        weights = np.maximum(1 / (looks + 1), 1 / FEW_COMMITS)
+        smooth: Float64Array = np.where(
+            (looks > 0) & (missing == 0), before + weights * (found - before), found
+        )
+        for number in np.flatnonzero(missing == 0).tolist():
+            self._per_row[below.operators[number]] = float(smooth[number]), int(looks[number]) + 1
+        return smooth
+
+
+def _added(below: WindowsBelow, rows: Float64Array) -> Float64Array:
+    """float64[n]: for each operator the rows of all windows below it, of which float64[m] are given."""
+    found: Float64Array = np.bincount(below.owners, rows, len(below.operators)).astype(np.float64)
+    return found

@@ -1,0 +1,105 @@
+"""What the manager of a run's memory has found, for whoever looks at the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from headrace.byte_sizes import format_bytes
+from headrace.runtime.driver.manager.policy import PARTS, USED
+from headrace.runtime.driver.settings import Managing
+from headrace.time import BEGINNING, TimeDomain
+
+
+@dataclass(frozen=True)
+class ManagedWindow:
+    """Windows of one size, which may change within bounds.
+
+    Attributes:
+        streams: the names of the streams whose rows they have.
+        domain: what instants count.
+        smallest, largest: the bounds (instants).
+        size: what it is for rows that come now (instants).
+        wanted: what it would be by the manager (instants).
+        since: the first instant at which it has its size; BEGINNING if it has had no other one.
+        why: why it has that size, where nobody has asked for it; else empty.
+    """
+
+    streams: tuple[str, ...]
+    domain: TimeDomain
+    smallest: int
+    largest: int
+    size: int
+    wanted: int
+    since: int
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class Managed:
+    """What the manager has found after a commit.
+
+    Attributes:
+        limit: how many bytes of state there may be.
+        managing: what is done about it.
+        used: the bytes of state that there are.
+        expected: those that are expected with the sizes in force, when all windows are full and rows come
+            as they come now.
+        fraction: how far from the smallest sizes to the largest all windows could be.
+        least, most: what is expected with the smallest, and with the largest sizes (bytes).
+        missing: by how many bytes the limit, without its reserve, is too small for the smallest sizes; 0 if
+            it is not.
+        find_windows: says what `windows` says, when somebody asks.
+    """
+
+    limit: int
+    managing: Managing
+    used: int
+    expected: float
+    fraction: float
+    least: float
+    most: float
+    missing: float
+    find_windows: Callable[[], tuple[ManagedWindow, ...]] = field(repr=False)
+
+    @cached_property
+    def windows(self) -> tuple[ManagedWindow, ...]:
+        """The windows whose sizes may change."""
+        return self.find_windows()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same for JSON: sizes and limits in bytes, lengths in instants or microseconds."""
+        return {
+            "limit": self.limit,
+            "managing": self.managing.value,
+            "used": self.used,
+            "expected": round(self.expected),
+            "fraction": self.fraction,
+            "least": round(self.least),
+            "most": round(self.most),
+            "missing": round(self.missing),
+            "windows": [_plain(window) for window in self.windows],
+        }
+
+    @property
+    def text(self) -> str:
+        """How it is, in a few words."""
+        reserve = f"of which {round(100 * (1 - USED))} % are kept free"
+        found = f"memory_limit is {format_bytes(self.limit)}, {reserve}"
+        if self.missing:
+            return f"{found}: {format_bytes(self.missing)} too few for the smallest windows"
+        return f"{found}: windows can be {round(PARTS * self.fraction)} % of the way from MIN to MAX"
+
+
+def _plain(window: ManagedWindow) -> Mapping[str, Any]:
+    return {
+        "streams": list(window.streams),
+        "smallest": window.smallest,
+        "largest": window.largest,
+        "size": window.size,
+        "wanted": window.wanted,
+        "since": None if window.since == BEGINNING else window.since,
+        "why": window.why,
+    }

@@ -1,0 +1,205 @@
+"""The manager of a run's memory: after a commit it looks whether the sizes of windows still do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from headrace.algebra.by_object import REMEMBERED, ByObject
+from headrace.algebra.tunings.tunings import Tuning, Tunings, tunings_in
+from headrace.byte_sizes import format_bytes
+from headrace.errors import UserError
+from headrace.runtime.driver.change.wanted import Tune
+from headrace.runtime.driver.facts.published import PublishedRun
+from headrace.runtime.driver.facts.reports import LOG
+from headrace.runtime.driver.manager.forecast import FEW_COMMITS, Forecast
+from headrace.runtime.driver.manager.managed import Managed, ManagedWindow
+from headrace.runtime.driver.manager.policy import PARTS, USED, Decision, Knobs, decided
+from headrace.runtime.driver.query_set import QuerySet
+from headrace.runtime.driver.settings import Managing, RunSettings
+from headrace.runtime.journal.held_state import held
+from headrace.steps import StepFunction
+from headrace.time import BEGINNING, TimeDomain, format_length
+
+Users = Callable[[], Mapping[Tuning, Sequence[str]]]
+"""The identities of the queries that have windows whose sizes may change, paused ones included."""
+
+NOBODY: Final[Mapping[Tuning, Sequence[str]]] = {}
+
+
+_tunings_in: Final = ByObject(tunings_in, REMEMBERED)
+
+
+class Manager:
+    """Keeps the state of a run within its limit, by the sizes of windows within bounds.
+
+    Args:
+        users: says who has such windows.
+
+    Attributes:
+        found: what was found after the last commit; None without a limit, or before the first commit.
+    """
+
+    def __init__(self, users: Users = lambda: NOBODY) -> None:
+        self._users = users
+        self._forecast = Forecast()
+        self._lacks = False
+        self._commits = 0
+        self.found: Managed | None = None
+
+    def after(self, run: PublishedRun, how: RunSettings) -> Tune | None:
+        """Look at a run after a commit.
+
+        Args:
+            run: what is to be seen of it.
+            how: its settings.
+
+        Returns:
+            The change of sizes that is to follow; None where there is none.
+        """
+        self._forecast.follow(run)
+        self._commits += 1
+        limit, managing = how.memory_limit, how.managing
+        if limit is None or managing is Managing.OFF:
+            self.found = None
+            return None
+        knobs = self._knobs(run)
+        decision = decided(self._forecast.load(run), knobs, limit)
+        self.found = self._managed(run, knobs, decision, limit, managing)
+        self._tell(self.found)
+        if managing is not Managing.ACT or (decision.sizes == knobs.sizes).all():
+            return None
+        if self._commits < FEW_COMMITS:
+            # After a restart the first measurements alone are no reason to change what was found good.
+            return None
+        return self._change(run, knobs, decision, limit)
+
+    def check_limit(self, run: PublishedRun, limit: int) -> None:
+        """Refuse a limit below what a run needs with the smallest windows.
+
+        Args:
+            run: what is to be seen of it.
+            limit: how many bytes of state there may be.
+
+        Raises:
+            UserError: it is, with the numbers.
+        """
+        self._forecast.follow(run)
+        least = self._forecast.least(run)
+        if least > USED * limit:
+            raise UserError(
+                f"the queries that run need about {format_bytes(least)} with their smallest windows, and of "
+                f"{format_bytes(limit)} only {format_bytes(USED * limit)} are for state",
+                hint=_ways_on(least),
+            )
+
+    def check_room(self, run: PublishedRun, other: QuerySet, queries: Sequence[str], limit: int) -> None:
+        """Refuse queries for which there is no room even with the smallest windows.
+
+        Args:
+            run: the run before them.
+            other: all queries with them.
+            queries: the identities of those that are new.
+            limit: how many bytes of state there may be.
+
+        Raises:
+            UserError: there is none, with the numbers.
+        """
+        self._forecast.follow(run)
+        before, after = self._forecast.least(run), self._forecast.least(run, other.graph)
+        if after > USED * limit and after > before:
+            names = ", ".join(map(other.name_of, queries))
+            raise UserError(
+                f"{names} would need about {format_bytes(after - before)} of memory with the smallest "
+                f"windows, and {format_bytes(before)} are needed already: of memory_limit, "
+                f"{format_bytes(limit)}, only {format_bytes(USED * limit)} are for state",
+                hint=_ways_on(after),
+            )
+
+    def _knobs(self, run: PublishedRun) -> Knobs:
+        below, known = self._forecast.below, run.queries.tunings
+        smallest, largest = below.bounds
+        sizes, settled = largest.copy(), np.ones(len(largest), dtype=np.bool_)
+        for number, (tuning, _) in enumerate(below.tunings if known else ()):
+            if (found := known.get(tuning)) is not None and found.steps:
+                sizes[number] = found.steps[-1].value
+                settled[number] = self._is_settled(tuning, found.steps)
+        return Knobs(smallest, largest, sizes, settled)
+
+    def _is_settled(self, tuning: Tuning, steps: StepFunction) -> bool:
+        """Whether no row is in windows any more from before their last change, or none yet from after it."""
+        reached = [self._forecast.reached(stream) for stream in tuning.streams]
+        if max(now for now, _ in reached) < steps[-1].begin:
+            return True
+        before = (tuning.largest, *(step.value for step in steps))
+        gone = max(step.begin + size for step, size in zip(steps, before, strict=False))
+        return min(heartbeat for _, heartbeat in reached) >= max(gone, steps[-1].begin + steps[-1].value)
+
+    def _change(self, run: PublishedRun, knobs: Knobs, decision: Decision, limit: int) -> Tune:
+        tunings, asked = self._forecast.below.tunings, self._users()
+        here: dict[Tuning, list[str]] = {}
+        for name, plan in run.queries.plans.items():
+            for tuning in _tunings_in(plan):
+                here.setdefault(tuning, []).append(name)
+        sizes, queries, why = {}, {}, {}
+        for number in np.flatnonzero(decision.sizes != knobs.sizes).tolist():
+            (tuning, domain), size = tunings[number], int(decision.sizes[number])
+            before = int(knobs.sizes[number])
+            sizes[tuning], why[tuning] = size, _why(before, size, domain, decision, limit)
+            paused = [name for name in asked.get(tuning, ()) if name in run.queries.paused]
+            queries[tuning] = list(dict.fromkeys((*here.get(tuning, ()), *paused)))
+            LOG.info("the window of %s is %s", " and ".join(tuning.streams), why[tuning])
+        return Tune(sizes, queries, why)
+
+    def _managed(
+        self, run: PublishedRun, knobs: Knobs, decision: Decision, limit: int, managing: Managing
+    ) -> Managed:
+        tunings = self._forecast.below.tunings
+        return Managed(
+            limit,
+            managing,
+            held(run.state).sizes.size,
+            decision.now,
+            decision.part / PARTS,
+            decision.least,
+            decision.most,
+            decision.missing,
+            lambda: _windows(tunings, run.queries.tunings, knobs, decision),
+        )
+
+    def _tell(self, found: Managed) -> None:
+        """Log that there is too little memory, once until there is enough."""
+        if found.missing and not self._lacks:
+            LOG.warning("%s", found.text)
+        self._lacks = bool(found.missing)
+
+
+def _windows(
+    tunings: Sequence[tuple[Tuning, TimeDomain]], known: Tunings, knobs: Knobs, decision: Decision
+) -> tuple[ManagedWindow, ...]:
+    found = []
+    for number, (tuning, domain) in enumerate(tunings):
+        steps = known[tuning].steps if tuning in known else ()
+        since = steps[-1].begin if steps else BEGINNING
+        why = known[tuning].why if tuning in known else ""
+        bounds = tuning.smallest, tuning.largest, int(knobs.sizes[number]), int(decision.sizes[number])
+        found.append(ManagedWindow(tuning.streams, domain, *bounds, since, why))
+    return tuple(found)
+
+
+def _why(before: int, size: int, domain: TimeDomain, decision: Decision, limit: int) -> str:
+    """Why windows get another size, as people are told."""
+    what = "shrunk" if size < before else "enlarged"
+    return (
+        f"{what} from {format_length(before, domain)} to {format_length(size, domain)} by the manager, since "
+        f"{format_bytes(decision.now)} of state were expected, and memory_limit is {format_bytes(limit)}"
+    )
+
+
+def _ways_on(least: float) -> str:
+    """What somebody can do who lacks memory: a limit that would do, in whole kilobytes."""
+    enough = -(-least // (USED * 1000))
+    more = f"write SET memory_limit = '{enough:.0f} kB', or more"
+    return f"{more}; or drop queries, or let windows have a smaller MIN"

@@ -1,0 +1,242 @@
+"""SET memory_limit, SET manager and SHOW MANAGER: windows that become shorter where memory does not do."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import headrace as hr
+from headrace.errors import LanguageError, UserError
+from headrace.runtime.driver.manager.managed import Managed
+from headrace.runtime.driver.manager.policy import TOO_MUCH
+
+STREAM = "CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 2"
+KINDS = "SELECT DISTINCT v FROM s WINDOW(RANGE MIN 100, MAX 1000)"
+COUNTED = "SELECT k, COUNT(*) AS n FROM s WINDOW(RANGE MIN 200, MAX 2000) GROUP BY k"
+
+
+def database(storage: Path | None = None, **options: Any) -> hr.Database:
+    return hr.connect(runner="inline", buckets=2, storage=storage, **options)
+
+
+@pytest.fixture
+def db() -> Iterator[hr.Database]:
+    with database() as made:
+        made.execute(f"{STREAM}; CREATE QUERY q AS {KINDS}")
+        made.start()
+        yield made
+
+
+def push(db: hr.Database, begin: int, end: int, rate: int = 1, step: int = 100) -> None:
+    for first in range(begin, end, step):
+        times = range(first * rate, (first + step) * rate)
+        assert db.push("s", [{"k": at % 5, "v": at, "ts": at // rate} for at in times])
+
+
+def managed(db: hr.Database) -> Managed:
+    found = db.status.managed
+    assert found is not None
+    return found
+
+
+def size(db: hr.Database, query: str = "q") -> int:
+    (window,) = db.status.query(query).windows
+    return window.size
+
+
+def told(db: hr.Database, text: str) -> str:
+    return str(db.execute(text)[0])
+
+
+def refused(db: hr.Database, text: str) -> tuple[str, str | None]:
+    with pytest.raises(UserError) as found:
+        db.execute(text)
+    return found.value.message, found.value.hint
+
+
+def test_windows_are_shorter_while_more_rows_come_and_long_again(db: hr.Database) -> None:
+    push(db, 0, 2000)
+    limit = round(managed_after(db, "SET memory_limit = '100 MB'").expected * 1.6)
+    db.execute(f"SET memory_limit = {limit}")
+    push(db, 2000, 3000)
+    assert size(db) == 1000
+    push(db, 3000, 5500, rate=5)
+    shorter = size(db)
+    assert 100 < shorter < 400
+    assert managed(db).used <= limit
+    (window,) = managed(db).windows
+    assert "by the manager" in window.why
+    assert window.why in told(db, "DESCRIBE QUERY q")
+    push(db, 5500, 7000)
+    assert size(db) == 1000
+    assert managed(db).windows[0].why.startswith("enlarged from ")
+
+
+def managed_after(db: hr.Database, text: str) -> Managed:
+    db.execute(text)
+    return managed(db)
+
+
+def test_on_a_constant_load_sizes_settle(db: hr.Database) -> None:
+    db.execute(f"CREATE QUERY c AS {COUNTED}")
+    push(db, 0, 3000)
+    db.execute(f"SET memory_limit = {round(managed_after(db, 'SET memory_limit = 100000000').expected / 2)}")
+    push(db, 3000, 6000)
+    settled = {tuning: known.steps for tuning, known in db.status.tunings.items()}
+    push(db, 6000, 12_000)
+    assert {tuning: known.steps for tuning, known in db.status.tunings.items()} == settled
+    found = managed(db)
+    assert found.used <= found.limit
+    assert found.expected <= TOO_MUCH * found.limit
+
+
+def test_windows_are_longer_when_queries_go(db: hr.Database) -> None:
+    db.execute("CREATE QUERY fixed AS SELECT v, COUNT(*) AS n FROM s [RANGE 1000] GROUP BY v")
+    push(db, 0, 3000)
+    found = managed_after(db, "SET memory_limit = 100000000")
+    db.execute(f"SET memory_limit = {round(found.expected)}")
+    push(db, 3000, 6000)
+    assert size(db) < 1000
+    db.execute("DROP QUERY fixed")
+    assert size(db) == 1000
+
+
+def test_who_only_wants_advice_gets_it(db: hr.Database) -> None:
+    push(db, 0, 3000)
+    db.execute("SET manager = 'advise'")
+    found = managed_after(db, "SET memory_limit = 100000000")
+    found = managed_after(db, f"SET memory_limit = {round(found.expected / 2)}")
+    (window,) = found.windows
+    assert window.wanted < window.size == size(db) == 1000
+    push(db, 3000, 3500)
+    assert size(db) == 1000
+    assert f"{managed(db).windows[0].wanted}" in told(db, "SHOW MANAGER")
+    db.execute("SET manager = 'off'")
+    assert db.status.managed is None
+    db.execute("SET manager = DEFAULT")
+    assert size(db) < 1000
+
+
+def test_a_query_for_which_there_is_no_room_is_refused_with_the_numbers(db: hr.Database) -> None:
+    push(db, 0, 3000)
+    db.execute("SET memory_limit = '60 kB'")
+    text = "CREATE QUERY more AS SELECT DISTINCT v FROM s [RANGE 5000]"
+    message, hint = refused(db, text)
+    assert message.startswith("more would need about 160 kB of memory with the smallest windows, and ")
+    assert message.endswith(" are needed already: of memory_limit, 60 kB, only 48 kB are for state")
+    assert hint is not None
+    assert [query.name for query in db.status.queries] == ["q"]
+    # What the hint says does.
+    db.execute(hint.partition("write ")[2].partition(", or")[0])
+    db.execute(text)
+    # One that is there is no reason to refuse what needs nothing.
+    db.execute("CREATE QUERY no_state AS SELECT v FROM s [NOW]")
+
+
+def test_windows_within_bounds_count_with_their_smallest_size(db: hr.Database) -> None:
+    push(db, 0, 3000)
+    db.execute("SET memory_limit = '60 kB'")
+    db.execute("CREATE QUERY more AS SELECT DISTINCT k, v FROM s [RANGE MIN 200, MAX 5000]")
+    push(db, 3000, 12_000)
+    assert size(db, "more") < 5000
+    assert managed(db).used <= 60_000
+
+
+def test_a_limit_below_what_the_smallest_windows_need_is_refused(db: hr.Database) -> None:
+    push(db, 0, 3000)
+    message, hint = refused(db, "SET memory_limit = '2 kB'")
+    assert message.startswith("the queries that run need about ")
+    assert message.endswith(" with their smallest windows, and of 2 kB only 1.6 kB are for state")
+    assert hint is not None
+    db.execute(hint.partition("write ")[2].partition(", or")[0])
+
+
+def test_too_little_memory_is_said_once_and_windows_have_their_smallest_sizes(
+    db: hr.Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    db.execute("SET memory_limit = '10 kB'")
+    with caplog.at_level(logging.WARNING, logger="headrace"):
+        push(db, 0, 1000, rate=50, step=50)
+    assert size(db) == 100
+    assert managed(db).missing > 0
+    assert "too few for the smallest windows" in told(db, "SHOW MANAGER")
+    assert sum("too few" in record.message for record in caplog.records) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SET memory_limit = 'much'", "is not a size of memory"),
+        ("SET memory_limit = 0", "is not a size of memory"),
+        ("SET memory_limit = '2 G'", "is not a size of memory"),
+        ("SET memory_limit = '9000 TB'", "memory_limit is 9000 TB, and the machine has "),
+        ("SET manager = 'on'", "the manager cannot be "),
+        ("SET manager = 5", "the manager cannot be "),
+    ],
+)
+def test_what_is_no_limit_is_refused(db: hr.Database, text: str, message: str) -> None:
+    found, hint = refused(db, text)
+    assert message in found
+    assert hint
+
+
+@pytest.mark.parametrize(
+    "options", [{"memory_limit": "x"}, {"memory_limit": 0}, {"memory_limit": "9000 TB"}, {"manager": "on"}]
+)
+def test_connect_refuses_the_same(options: dict[str, Any]) -> None:
+    with pytest.raises(UserError):
+        hr.connect(runner="inline", **options)
+
+
+def test_a_restart_goes_on_with_the_limit_and_the_sizes(tmp_path: Path) -> None:
+    with database(tmp_path / "store") as db:
+        db.execute(f"{STREAM}; CREATE QUERY q AS {KINDS}")
+        db.start()
+        push(db, 0, 3000)
+        expected = managed_after(db, "SET memory_limit = 100000000").expected
+        db.execute(f"SET memory_limit = {round(expected)}; SET manager = 'act'")
+        push(db, 3000, 6000)
+        before = size(db)
+        assert before < 1000
+        why = managed(db).windows[0].why
+        db.stop()
+    with database(tmp_path / "store") as db:
+        assert "act" in told(db, "SHOW SETTINGS")
+        db.start()
+        push(db, 6000, 9000)
+        assert size(db) == before
+        assert managed(db).windows[0].why == why
+        assert json.loads(json.dumps(db.status.to_dict()))["managed"]["windows"][0]["size"] == before
+        db.execute("SET memory_limit = DEFAULT")
+        # Nobody changes it then.
+        push(db, 9000, 9500)
+        assert size(db) == before
+        assert "no memory_limit" in told(db, "SHOW MANAGER")
+    with database(tmp_path / "store", memory_limit="100 MB") as db:
+        db.start()
+        push(db, 9500, 10_100)
+        assert size(db) == 1000
+
+
+def test_a_paused_query_keeps_the_size_that_the_manager_gave_its_windows(db: hr.Database) -> None:
+    db.execute(f"CREATE QUERY other AS {KINDS}")
+    push(db, 0, 3000)
+    db.execute("ALTER QUERY other PAUSE")
+    db.execute(f"SET memory_limit = {round(managed_after(db, 'SET memory_limit = 100000000').expected)}")
+    push(db, 3000, 4000)
+    before = size(db)
+    assert before < 1000
+    db.execute("SET manager = 'off'; DROP QUERY q; ALTER QUERY other RESUME")
+    assert size(db, "other") == before
+
+
+def test_before_a_run_there_is_nothing_to_show() -> None:
+    with database() as db:
+        assert told(db, "SHOW MANAGER").endswith("(0 rows)")
+        with pytest.raises(LanguageError):
+            db.execute("SHOW MANAGERS")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from headrace.algebra.nodes import Plan
-from headrace.algebra.tunings.tunings import Tuning, size_of, tunings_in
+from headrace.algebra.tunings.tunings import Tuning, size_of, tunings_in, windows_in
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
 from headrace.engine.shown.status import instant_text
@@ -57,7 +57,7 @@ def resized(core: Core, statement: SetWindow) -> str:
 
 def _windows(query: Query, plan: Plan, stream: Name | None, position: Position) -> list[Tuning]:
     """The windows of a query whose size may change, those of a stream if one is named."""
-    found = list(tunings_in(plan))
+    found = list(windows_in(plan))
     if not found:
         raise LanguageError(
             f"{query.name} has no window whose size may change",

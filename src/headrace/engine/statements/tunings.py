@@ -1,15 +1,18 @@
-"""The windows whose size may change, as SHOW TUNINGS lists them."""
+"""The windows whose size may change, and the shares of rows kept, as SHOW TUNINGS lists them."""
 
 from __future__ import annotations
 
 from headrace.algebra.tunings.tunings import Tuning, Tunings, size_of, tunings_in
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.shown.status import instant_text
+from headrace.steps import share_text
 from headrace.time import TimeDomain, format_length
 
 
 def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, ...]]:
     """The streams of each window, its bounds, its size, since when, and the queries that have it.
+
+    A share has 0 and 1 for bounds, and what may be lost behind its streams.
 
     Args:
         definitions: the streams and queries.
@@ -26,6 +29,10 @@ def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, .
         steps, domain = tunings[tuning].steps if tuning in tunings else (), domains[tuning]
         lengths = (tuning.smallest, tuning.largest, size_of(tuning, tunings))
         since = instant_text(steps[-1].begin, domain) if steps else ""
-        texts = [format_length(length, domain) for length in lengths]
-        rows.append((", ".join(tuning.streams), *texts, since, ", ".join(names)))
+        if tuning.loss:
+            texts = ["0", "1", share_text(lengths[-1])]
+        else:
+            texts = [format_length(length, domain) for length in lengths]
+        of = " ".join(filter(None, [", ".join(tuning.streams), tuning.loss]))
+        rows.append((of, *texts, since, ", ".join(names)))
     return rows

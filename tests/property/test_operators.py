@@ -621,11 +621,14 @@ SHED = Shed(LEFT, ("l",), "LOSS TOLERANT", STEPS)
 ALL_KEPT = Shed(LEFT, ("l",), "LOSS TOLERANT")
 
 
-def weighed(size: int, slide: int = 1, offset: int = 0) -> LargestWeight:
+def weighed(size: int, slide: int = 1, offset: int = 0, since: int = 2) -> LargestWeight:
     """Groups of a window over some rows, with the largest weight of it."""
-    lengths = Duration(size), Duration(slide), Duration(offset)
-    groups = Aggregate(TimeWindow(SHED, *lengths), (("k", K),), EXACT, settled=True)
-    return LargestWeight(groups, SHED.streams, SHED.loss, STEPS, *lengths)
+    lengths, steps = (
+        (Duration(size), Duration(slide), Duration(offset)),
+        (Step(since, WHOLE // 2), *STEPS[1:]),
+    )
+    groups = Aggregate(TimeWindow(replace(SHED, steps=steps), *lengths), (("k", K),), EXACT, settled=True)
+    return LargestWeight(groups, SHED.streams, SHED.loss, steps, *lengths)
 
 
 BY_INSTANT: dict[str, Plan] = {
@@ -636,6 +639,7 @@ BY_INSTANT: dict[str, Plan] = {
     "the largest weight of an instant": weighed(1),
     "the largest weight of a window that slides": weighed(7, 3, 1),
     "the largest weight of all": weighed(INFINITY),
+    "the largest weight since ever": weighed(4, 2, 1, BEGINNING),
 }
 
 OVER_CHRONONS = [

@@ -138,8 +138,10 @@ def describe(plan: Plan) -> str:
 
 
 def _share(plan: Weighing) -> str:
-    last = plan.steps[-1:]
-    now = "".join(f", now {share_text(share)} since {format_instant(at, plan.domain)}" for at, share in last)
+    now = ""
+    for begin, share in plan.steps[-1:]:
+        since = "" if begin == BEGINNING else f" since {format_instant(begin, plan.domain)}"
+        now = f", now {share_text(share)}{since}"
     what = "Shed" if isinstance(plan, Shed) else "LargestWeight of"
     return f"{what} {', '.join(plan.streams)} {plan.loss}{now}"
 

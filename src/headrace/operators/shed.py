@@ -10,7 +10,7 @@ from headrace.elements import Batch, BoolArray, Float64Array, Int64Array, record
 from headrace.kernels.rows.sampling import SALT, folded
 from headrace.operators.state.keys import hash_rows, normalise
 from headrace.steps import WHOLE, values_at
-from headrace.time import INFINITY
+from headrace.time import INFINITY, MIN_INSTANT
 
 
 def shed(node: Shed, batch: Batch) -> Batch:
@@ -62,15 +62,15 @@ def with_largest_weight(node: LargestWeight, batch: Batch) -> Batch:
 def _weights(node: LargestWeight) -> tuple[Int64Array, Float64Array]:
     """int64[k]: where the largest weight may change (instants); float64[k + 1]: before, between and after."""
     slide, offset, size = node.slide.length, node.offset.length, node.size.length
-    steps = np.array([step.begin for step in node.steps], dtype=np.int64)
+    steps = np.array([max(step.begin, MIN_INSTANT) for step in node.steps], dtype=np.int64)
     # A step comes into the window when that ends at it or later, and leaves when it begins there or later.
     leaving = steps[:0] if size == INFINITY else steps + size - 1
     ends = np.concatenate([steps, leaving])
     begins: Int64Array = np.unique(-(-(ends + 1 - offset) // slide) * slide + offset - 1)
     weights = [1.0]
     for last in begins.tolist():
-        first = -INFINITY if size == INFINITY else last - size + 1
+        first = MIN_INSTANT if size == INFINITY else max(last - size + 1, MIN_INSTANT)
         inside = steps[(steps > first) & (steps <= last)]
-        shares = values_at(WHOLE, node.steps, np.concatenate([[first], inside]).astype(np.int64))
+        shares = values_at(WHOLE, node.steps, np.append(inside, first))
         weights.append(WHOLE / int(shares.min()))
     return begins, np.array(weights)

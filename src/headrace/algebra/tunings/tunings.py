@@ -78,6 +78,11 @@ def windows_in(plan: Plan) -> tuple[Tuning, ...]:
     return tuple(tuning for tuning in tunings_in(plan) if not tuning.loss)
 
 
+def shares_in(plan: Plan) -> tuple[Tuning, ...]:
+    """That of the share of its rows which is kept, if it bears loss."""
+    return tuple(tuning for tuning in tunings_in(plan) if tuning.loss)
+
+
 def tuned(plan: Plan, tunings: Tunings) -> Plan:
     """A node with the numbers that it has had, if one has changed; itself otherwise."""
     if not isinstance(plan, _Tuned) or (tuning := tuning_of(plan)) is None or tuning not in tunings:

@@ -8,6 +8,7 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
+from headrace.algebra.tunings.tunings import shares_in, size_of
 from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.catalog.read_queries import readers_of
@@ -22,6 +23,7 @@ from headrace.runtime.driver.facts.sizes import WindowStatus
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.writing.tables import write_table
 from headrace.schema import STRING, Schema, sql_type
+from headrace.steps import share_text
 from headrace.suggestions import did_you_mean
 from headrace.time import BEGINNING, TimeDomain, format_length
 
@@ -150,6 +152,7 @@ def _answer(
             yield f"final below {instant_text(query.heartbeat, query.domain)}"
             yield from (f"it says {gap.text(query.domain)}" for gap in query.gaps)
             yield from (_sized(window, query.domain) for window in query.windows)
+            yield from _shares(definitions, query.id, status)
     if readers := readers_of(definitions, record.name):
         yield f"read by {', '.join(readers)}"
     if sinks := definitions.sinks_of(record.name):
@@ -163,6 +166,18 @@ def _sized(window: WindowStatus, domain: TimeDomain) -> str:
     )
     since = "" if window.since == BEGINNING else f" for rows from {instant_text(window.since, domain)} on"
     return f"its window of {', '.join(window.streams)} is {size}{since}, from MIN {smallest} to MAX {largest}"
+
+
+def _shares(definitions: Definitions, identity: str, status: Status | None) -> Iterator[str]:
+    """The share of its rows that a query keeps, if it bears loss."""
+    known = definitions.queries.get(identity)
+    if known is None or status is None:
+        return
+    for tuning in shares_in(known.plan):
+        steps = status.tunings[tuning].steps if tuning in status.tunings else ()
+        since = steps[-1].begin if steps else BEGINNING
+        rows = "" if since == BEGINNING else f" from {instant_text(since, known.plan.domain)} on"
+        yield f"{share_text(size_of(tuning, status.tunings))} of its rows is kept{rows}"
 
 
 def _delivered(record: Definition, status: Status | None, shows: bool) -> Iterator[str]:

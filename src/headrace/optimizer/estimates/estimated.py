@@ -12,11 +12,15 @@ from headrace.algebra.nodes import (
     Aggregate,
     Filter,
     Istream,
+    Join,
     LargestWeight,
+    Lifetime,
     Plan,
     Project,
     Rstream,
     Source,
+    TimeWindow,
+    Union,
     WindowBounds,
     column,
     with_inputs,
@@ -25,12 +29,14 @@ from headrace.algebra.properties import sources_of
 from headrace.expressions.functions.functions import literal, make_case, make_cast, resolve
 from headrace.expressions.tree import Column, Expression, columns_of, transform_columns
 from headrace.optimizer.estimates.deviations import ONE, Dual, dual_of, times
-from headrace.optimizer.estimates.monotone import refused, refused_call, refused_node
+from headrace.optimizer.estimates.monotone import CHANGES, refused, refused_call, refused_node
 from headrace.optimizer.estimates.totals import Totals, parts_of
 from headrace.optimizer.estimates.weighed import Span, Weigher
 from headrace.schema import BIGINT, DOUBLE, unique_names
 
 _ARITHMETIC: Final = "bounds are known of +, -, *, / and casts of estimates alone"
+_ROWS: Final = "its answer is the rows themselves"
+_SAMPLE: Final = "leave out LOSS TOLERANT; for a part of the rows write FROM s SAMPLE(10)"
 _ON_ESTIMATES: Final = "a condition may be true of an estimate, and not of the answer"
 
 
@@ -134,8 +140,10 @@ def _read(plan: Plan, loss: Loss) -> _Answer:
         case Istream() | Rstream():
             below = _read(plan.input, loss)
             if isinstance(plan, Istream) and not _shows_windows(below):
-                raise refused_node(plan, loss.position)
+                raise refused("ISTREAM", CHANGES, loss.position)
             return below.under(plan)
+        case Source() | TimeWindow() | Lifetime() | Join() | Union():
+            raise refused("a query without COUNT, SUM or AVG", _ROWS, loss.position, _SAMPLE)
         case _:
             raise refused_node(plan, loss.position)
 

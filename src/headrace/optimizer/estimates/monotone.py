@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from headrace.algebra.nodes import Plan
+from headrace.algebra.properties import walk
 from headrace.errors import LanguageError, Position
 from headrace.expressions.tree import AggregateCall
 
@@ -19,7 +20,7 @@ _ROWS = "a window of rows has others where some are missing"
 _DIFFERENT = "how many different rows there are cannot be told from how often those came that are kept"
 _MISSING = "a row that is missing on its other side would add rows to the answer"
 _SESSIONS = "a session ends where rows are missing"
-_CHANGES = "the changes of an estimate are not estimates of the changes"
+CHANGES: Final = "the changes of an estimate are not estimates of the changes"
 _LASTING = "rows that last, or are taken back, are not left out"
 _ALONE = "it is not among what is estimated"
 
@@ -40,7 +41,7 @@ NODES: Final[Mapping[str, str | None]] = {
     "SetOperation": _MISSING,
     "OuterJoin": _MISSING,
     "SemiJoin": _MISSING,
-    "Dstream": _CHANGES,
+    "Dstream": CHANGES,
 }
 """By the name of a node why nothing is estimated of it; None where something is."""
 
@@ -72,9 +73,15 @@ def refused(what: str, why: str, position: Position | None, hint: str = HINT) ->
 
 
 def refused_node(plan: Plan, position: Position | None) -> LanguageError:
-    """The error of a node that is not monotone under loss, or not where it stands."""
-    name = type(plan).__name__
+    """The error of a node that is not monotone under loss, or has one below it; or is not where it stands."""
+    names = [_name(node) for node in walk(plan)]
+    name = next((name for name in names if NODES[name] is not None), names[0])
     return refused(_NAMES.get(name, name), NODES[name] or _ALONE, position)
+
+
+def _name(plan: Plan) -> str:
+    """The name by which a node is known here: its own, or that of what it is a kind of."""
+    return next(kind.__name__ for kind in type(plan).__mro__ if kind.__name__ in NODES)
 
 
 def refused_call(call: AggregateCall, position: Position | None) -> LanguageError | None:

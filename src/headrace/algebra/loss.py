@@ -8,7 +8,7 @@ from statistics import NormalDist
 from typing import Final
 
 from headrace.errors import Position
-from headrace.steps import share_text
+from headrace.steps import WHOLE, share_text
 
 CONFIDENCE: Final = Decimal(95)
 """In so many windows of a hundred bounds hold if nothing else is said."""
@@ -36,6 +36,20 @@ class Loss:
         points = ", ".join(f"{share_text(share)}: {utility:f}" for share, utility in self.graph)
         sure = "" if self.confidence == CONFIDENCE else f" CONFIDENCE {self.confidence:f}"
         return f"LOSS TOLERANT{f' ({points})' if points else ''}{sure}"
+
+    def utility(self, share: int) -> float:
+        """What an answer is worth of which a share of the rows is kept: from 0 to 1.
+
+        Args:
+            share: the share (millionths).
+        """
+        last = () if self.graph and self.graph[-1][0] == WHOLE else ((WHOLE, Decimal(1)),)
+        begin, low = 0, Decimal(0)
+        for end, high in (*self.graph, *last):
+            if share <= end:
+                return float(low + (high - low) * (share - begin) / (end - begin))
+            begin, low = end, high
+        return float(low)
 
     @property
     def deviations(self) -> float:

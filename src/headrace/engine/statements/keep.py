@@ -5,10 +5,11 @@ from __future__ import annotations
 from headrace.algebra.tunings.tunings import shares_in, size_of
 from headrace.engine.run.core import Core
 from headrace.engine.shown.status import instant_text
+from headrace.engine.statements.describe import worth_of
 from headrace.engine.statements.resize import check_going_on, users_of
 from headrace.engine.statements.running import running_query
 from headrace.errors import LanguageError
-from headrace.language.statements.catalog import SetKeep
+from headrace.language.statements.catalog import CatalogKind, SetKeep
 from headrace.runtime.driver.change.wanted import Tune
 from headrace.steps import share_text
 from headrace.time import BEGINNING
@@ -24,7 +25,7 @@ def kept(core: Core, statement: SetKeep) -> str:
         statement: which share.
 
     Returns:
-        Since when it is kept, and of which other queries.
+        Since when it is kept, what the answer is worth by the query's loss graph, and of which other queries.
 
     Raises:
         LanguageError: there is no such query, it is not running, bears no loss, or no further rows come.
@@ -50,4 +51,5 @@ def kept(core: Core, statement: SetKeep) -> str:
     when = "" if since == BEGINNING else f" from {instant_text(since, query.plan.domain)} on"
     others = [one.name for one in users if one is not query]
     also = f"; so it is of {', '.join(others)}, which bear the same loss" if others else ""
-    return f"{share} of the rows is kept{when}{also}"
+    record = core.definitions.record_of(CatalogKind.QUERY, query.name)
+    return f"{share} of the rows is kept{when}{worth_of(record, statement.share)}{also}"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 import headrace as hr
+from headrace.algebra.loss import Loss
 from headrace.errors import LanguageError
+from headrace.steps import WHOLE
 
 STREAM = "CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts;"
 COUNTED = "SELECT COUNT(*) AS n, SUM(v) AS s, AVG(v) AS a FROM s [RANGE 100]"
@@ -97,7 +100,8 @@ def test_a_share_goes_on_after_a_restart(tmp_path: Path) -> None:
         db.execute(f"{STREAM} CREATE QUERY q LOSS TOLERANT (0.2: 0.5, 0.5: 0.8) CONFIDENCE 90 AS {COUNTED}")
         db.start()
         push(db, 0, 300)
-        told(db, "ALTER QUERY q SET (KEEP 0.5)")
+        said = told(db, "ALTER QUERY q SET (KEEP 0.5)")
+        assert said == "0.5 of the rows is kept from 300 on, and the answer is worth 0.8"
         push(db, 300, 600)
     with database(tmp_path) as db:
         db.start()
@@ -106,7 +110,16 @@ def test_a_share_goes_on_after_a_restart(tmp_path: Path) -> None:
         text = "CREATE QUERY q LOSS TOLERANT (0.2: 0.5, 0.5: 0.8) CONFIDENCE 90 AS "
         assert told(db, "SHOW CREATE QUERY q").startswith(text)
         assert row(db, "q", 650)["n_low"] < 100 < row(db, "q", 650)["n_high"]
-        assert "0.5" in told(db, "DESCRIBE q")
+        line = "0.5 of its rows is kept from 300 on, and the answer is worth 0.8"
+        assert line in told(db, "DESCRIBE q").splitlines()
+
+
+def test_the_utility_of_a_share_is_on_the_lines_of_its_graph() -> None:
+    graph = ((200_000, Decimal("0.5")), (500_000, Decimal("0.8")))
+    found = [Loss(graph).utility(share) for share in (0, 100_000, 200_000, 350_000, 500_000, 750_000, WHOLE)]
+    assert found == pytest.approx([0, 0.25, 0.5, 0.65, 0.8, 0.9, 1])
+    assert Loss(((WHOLE, Decimal("0.5")),)).utility(WHOLE) == 0.5
+    assert Loss().utility(300_000) == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize(

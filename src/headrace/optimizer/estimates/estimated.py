@@ -28,7 +28,7 @@ from headrace.algebra.nodes import (
 from headrace.algebra.properties import sources_of
 from headrace.expressions.functions.functions import literal, make_case, make_cast, resolve
 from headrace.expressions.tree import Column, Expression, columns_of, transform_columns
-from headrace.optimizer.estimates.deviations import ONE, Dual, dual_of, times
+from headrace.optimizer.estimates.deviations import ONE, ZERO, Dual, dual_of, times
 from headrace.optimizer.estimates.monotone import CHANGES, refused, refused_call, refused_node
 from headrace.optimizer.estimates.totals import Totals, parts_of
 from headrace.optimizer.estimates.weighed import Span, Weigher
@@ -186,14 +186,18 @@ class _Writing:
         return self.weigher.loss
 
     def plan(self) -> Plan:
-        """The plan, with bounds beside estimates."""
-        items: list[tuple[str, Expression]] = []
+        """The plan, with bounds beside estimates.
+
+        Estimates and how far their bounds are away are computed first, since both bounds need them.
+        """
+        inner: list[tuple[str, Expression]] = []
+        bounded: list[bool] = []
         for name, expression in self.answer.items:
             value = self._of_totals(expression)
-            items.append((name, value))
-            if self.answer.is_estimate(expression):
-                low, high = self._bounds(expression, value)
-                items += [(f"{name}_low", low), (f"{name}_high", high)]
+            inner.append((name, value))
+            bounded.append(self.answer.is_estimate(expression))
+            if bounded[-1]:
+                inner += zip((f"{name}_at", f"{name}_width"), self._spread(expression, value), strict=True)
         groups = replace(self.groups, aggregates=self.totals.named())
         streams, text = self.weigher.streams, self.loss.text
         base: Plan = LargestWeight(groups, streams, text, (), *self.span)
@@ -203,9 +207,11 @@ class _Writing:
                 base = Filter(base, _placed(self._of_totals(node.predicate), width))
             else:
                 base = with_inputs(node, (base,))
-        names = unique_names([name for name, _ in items])
-        found = (_placed(part, width) for _, part in items)
-        return Project(base, tuple(zip(names, found, strict=True)))
+        names = unique_names([name for name, _ in inner])
+        values = Project(
+            base, tuple((name, _placed(part, width)) for name, (_, part) in zip(names, inner, strict=True))
+        )
+        return _with_bounds(values, [name for name, _ in self.answer.items], bounded)
 
     def _of_totals(self, expression: Expression) -> Expression:
         """What is computed of the groups, computed of keys and sums."""
@@ -220,21 +226,19 @@ class _Writing:
         _, call = self.answer.groups.aggregates[part.index - keys]
         return self.totals.typed(parts_of(call), call.type)
 
-    def _bounds(self, expression: Expression, value: Expression) -> tuple[Expression, Expression]:
-        """The bounds of an estimate: itself where no row is left out, and NULL where too few are kept."""
+    def _spread(self, expression: Expression, value: Expression) -> tuple[Expression, Expression]:
+        """An estimate before it is rounded, and how far its bounds are away (DOUBLEs).
+
+        That is 0 where no row is left out, and NULL where too few are kept.
+        """
         dual = dual_of(expression, self._dual)
         if dual is None or not (value.type in (BIGINT, DOUBLE) or pa.types.is_decimal(value.type)):
             raise refused("what is computed of an estimate", _ARITHMETIC, self.loss.position)
         variance = times(self.totals.variance(dual), self.totals.unseen(dual, _LARGEST))
         width = times(literal(self.loss.deviations), resolve("SQRT", (variance,)))
-        low, high = (resolve(sign, (dual.value, width)) for sign in "-+")
-        if value.type == BIGINT:
-            low, high = resolve("FLOOR", (low,)), resolve("CEIL", (high,))
         exact, enough = resolve("=", (_LARGEST, ONE)), self.totals.enough(dual)
-        first, second = (
-            make_case(((exact, value), (enough, make_cast(bound, value.type))), None) for bound in (low, high)
-        )
-        return first, second
+        known = resolve("OR", (exact, enough))
+        return make_case(((known, dual.value),), None), make_case(((exact, ZERO), (enough, width)), None)
 
     def _dual(self, place: int) -> Dual | None:
         keys = len(self.groups.keys)
@@ -242,6 +246,29 @@ class _Writing:
             return None
         parts = parts_of(self.answer.groups.aggregates[place - keys][1])
         return self.totals.mean(parts) if len(parts) > 1 else self.totals.whole(parts[0])
+
+
+def _with_bounds(values: Plan, names: list[str], bounded: list[bool]) -> Plan:
+    """The answer's columns, each that has bounds with them behind it, of values and widths."""
+    items: list[tuple[str, Expression]] = []
+    place = 0
+    for name, has_bounds in zip(names, bounded, strict=True):
+        value = column(values, place)
+        items.append((name, value))
+        place += 1
+        if has_bounds:
+            at, width = column(values, place), column(values, place + 1)
+            low, high = (resolve(sign, (at, width)) for sign in "-+")
+            if value.type == BIGINT:
+                low, high = resolve("FLOOR", (low,)), resolve("CEIL", (high,))
+            exact = resolve("=", (width, ZERO)), value
+            items += [
+                (f"{name}_{side}", make_case((exact,), make_cast(bound, value.type)))
+                for side, bound in (("low", low), ("high", high))
+            ]
+            place += 2
+    chosen = unique_names([name for name, _ in items])
+    return Project(values, tuple(zip(chosen, (part for _, part in items), strict=True)))
 
 
 _LARGEST: Final = Column(-1, "largest_weight", DOUBLE)

@@ -52,7 +52,7 @@ class Kept(NamedTuple):
 
     row: Row
     weight: float
-    count: int
+    times: int
 
 
 Shares = Sequence[tuple[int, float]]
@@ -79,20 +79,20 @@ class Sum:
     def __init__(self, kept: Sequence[Kept], value: Callable[[Row], int | None]) -> None:
         self.kept = [(one, given) for one in kept if (given := value(one.row)) is not None]
         self.rows = sum(one.weight > 1 for one, _ in self.kept)
-        self.exact = sum(one.count * given for one, given in self.kept)
-        self.missing = total((one.weight - 1) * float(one.count * given) for one, given in self.kept)
+        self.exact = sum(one.times * given for one, given in self.kept)
+        self.missing = total((one.weight - 1) * float(one.times * given) for one, given in self.kept)
         self.whole = self.exact + self.missing
 
     def times(self, other: Sum) -> float:
         mine = dict(self.kept)
         both = [(one, mine[one], given) for one, given in other.kept if one in mine]
-        return total(w_w1(one) * (one.count * one.count * a * b) for one, a, b in both)
+        return total(w_w1(one) * (one.times * one.times * a * b) for one, a, b in both)
 
     def unseen(self, largest: float, is_count: bool) -> float:
         variance, more = self.times(self), UNSEEN * (largest * (largest - 1))
         if is_count:
             return more / max(variance, 1e-300)
-        fourth = total(w_w1(one) * float(one.count * given) ** 4 for one, given in self.kept)
+        fourth = total(w_w1(one) * float(one.times * given) ** 4 for one, given in self.kept)
         return more * (fourth / max(variance * variance, 1e-300))
 
 

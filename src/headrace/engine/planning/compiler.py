@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
 
-from headrace.algebra.loss import Loss
 from headrace.algebra.nodes import Plan
+from headrace.algebra.tunings.loss import Loss
 from headrace.engine.planning.forms import ParameterForm
 from headrace.errors import LanguageError
 from headrace.expressions.parameters import Parameter

@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from headrace.algebra.loss import Loss
 from headrace.algebra.nodes import Plan
+from headrace.algebra.tunings.loss import Loss
 from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.cascade import without, without_unclaimed
 from headrace.engine.catalog.claims import is_stored, with_input, with_query

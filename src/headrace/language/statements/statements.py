@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final
 
 from headrace.algebra.arrival import Unit
-from headrace.algebra.loss import Loss
+from headrace.algebra.tunings.loss import Loss
 from headrace.errors import Position
 from headrace.language.defaults import Defaults
 from headrace.language.statements.catalog import (

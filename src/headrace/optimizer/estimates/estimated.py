@@ -7,7 +7,6 @@ from typing import Final
 
 import pyarrow as pa
 
-from headrace.algebra.loss import Loss
 from headrace.algebra.nodes import (
     Aggregate,
     Filter,
@@ -26,12 +25,13 @@ from headrace.algebra.nodes import (
     with_inputs,
 )
 from headrace.algebra.properties import sources_of
+from headrace.algebra.tunings.loss import Loss
 from headrace.expressions.functions.functions import literal, make_case, make_cast, resolve
 from headrace.expressions.tree import Column, Expression, columns_of, transform_columns
 from headrace.optimizer.estimates.deviations import ONE, ZERO, Dual, dual_of, times
 from headrace.optimizer.estimates.monotone import CHANGES, refused, refused_call, refused_node
-from headrace.optimizer.estimates.totals import Totals, parts_of
-from headrace.optimizer.estimates.weighed import Span, Weigher
+from headrace.optimizer.estimates.totals import EstimateSums, parts_of
+from headrace.optimizer.estimates.weighed import KeptSpan, Weigher
 from headrace.schema import BIGINT, DOUBLE, unique_names
 
 _ARITHMETIC: Final = "bounds are known of +, -, *, / and casts of estimates alone"
@@ -170,15 +170,15 @@ class _Writing:
     answer: _Answer
     weigher: Weigher
     groups: Aggregate
-    span: Span
-    totals: Totals
+    span: KeptSpan
+    totals: EstimateSums
 
     @staticmethod
     def of(answer: _Answer, weigher: Weigher) -> _Writing:
         """An answer, with weights to its rows."""
         rows = weigher.weighed(answer.groups.input)
         groups = replace(answer.groups, input=rows.plan, aggregates=(), settled=True)
-        return _Writing(answer, weigher, groups, rows.span, Totals(rows.plan, len(groups.keys)))
+        return _Writing(answer, weigher, groups, rows.span, EstimateSums(rows.plan, len(groups.keys)))
 
     @property
     def loss(self) -> Loss:

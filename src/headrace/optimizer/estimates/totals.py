@@ -54,7 +54,7 @@ def parts_of(call: AggregateCall) -> tuple[Part, ...]:
 
 
 @dataclass
-class Totals:
+class EstimateSums:
     """Collects the aggregates that are needed, each once.
 
     Attributes:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from headrace.algebra.loss import Loss
 from headrace.algebra.nodes import (
     Aggregate,
     Filter,
@@ -24,6 +23,7 @@ from headrace.algebra.nodes import (
     with_inputs,
 )
 from headrace.algebra.properties import has_one_row, sources_of, walk
+from headrace.algebra.tunings.loss import Loss
 from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.expressions.tree import Column, transform_columns
 from headrace.optimizer.estimates.monotone import refused, refused_node
@@ -31,7 +31,7 @@ from headrace.schema import unique_names
 from headrace.time import INFINITY, Duration
 
 
-class Span(NamedTuple):
+class KeptSpan(NamedTuple):
     """The window of the rows: as of `LargestWeight`."""
 
     size: Duration
@@ -40,7 +40,7 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Weighed:
+class WeighedRows:
     """Rows with their weights.
 
     Attributes:
@@ -50,7 +50,7 @@ class Weighed:
     """
 
     plan: Plan
-    span: Span
+    span: KeptSpan
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Weigher:
         """The names of the streams, in order."""
         return tuple(sorted(self.sources))
 
-    def weighed(self, plan: Plan) -> Weighed:
+    def weighed(self, plan: Plan) -> WeighedRows:
         """A part of a plan that has windows, with weights.
 
         Raises:
@@ -79,21 +79,23 @@ class Weigher:
         """
         match plan:
             case TimeWindow(size=size, slide=slide, offset=offset):
-                return Weighed(with_inputs(plan, (self._numbered(plan.input),)), Span(size, slide, offset))
+                return WeighedRows(
+                    with_inputs(plan, (self._numbered(plan.input),)), KeptSpan(size, slide, offset)
+                )
             case Lifetime():
                 return self._living(plan)
             case Filter():
                 below = self.weighed(plan.input)
-                return Weighed(with_inputs(plan, (below.plan,)), below.span)
+                return WeighedRows(with_inputs(plan, (below.plan,)), below.span)
             case Project():
                 below = self.weighed(plan.input)
-                return Weighed(_projected(plan, below.plan), below.span)
+                return WeighedRows(_projected(plan, below.plan), below.span)
             case Union(inputs=inputs):
                 parts = [self.weighed(part) for part in inputs]
                 if len({part.span for part in parts}) > 1:
                     why = "its parts have different windows"
                     raise refused("this UNION ALL", why, self.loss.position)
-                return Weighed(with_inputs(plan, tuple(part.plan for part in parts)), parts[0].span)
+                return WeighedRows(with_inputs(plan, tuple(part.plan for part in parts)), parts[0].span)
             case Join():
                 return self._joined(plan)
             case Source():
@@ -102,16 +104,16 @@ class Weigher:
             case _:
                 raise refused_node(plan, self.loss.position)
 
-    def _living(self, plan: Lifetime) -> Weighed:
+    def _living(self, plan: Lifetime) -> WeighedRows:
         """Rows that are valid for as long as they say, from their own instants on."""
         if plan.shift or plan.granule.length > 1:
             why = "rows begin at other instants than their own"
             raise refused("this LIFETIME", why, self.loss.position)
         size = Duration(INFINITY if plan.fixed is None else plan.fixed)
-        span = Span(size, Duration(1), Duration(0))
-        return Weighed(with_inputs(plan, (self._numbered(plan.input),)), span)
+        span = KeptSpan(size, Duration(1), Duration(0))
+        return WeighedRows(with_inputs(plan, (self._numbered(plan.input),)), span)
 
-    def _joined(self, plan: Join) -> Weighed:
+    def _joined(self, plan: Join) -> WeighedRows:
         """A join with a relation, of which a row meets one row at most."""
         streams = [bool(sources_of(side)) for side in inputs_of(plan)]
         if all(streams):
@@ -131,7 +133,7 @@ class Weigher:
         last = len(joined.schema)
         places = [*range(width), *range(width + 2, last), width, width + 1]
         items = tuple((joined.schema[place].name, column(joined, place)) for place in places)
-        return Weighed(project(joined, items), below.span)
+        return WeighedRows(project(joined, items), below.span)
 
     def _check_relation(self, plan: Join, port: int) -> None:
         other = inputs_of(plan)[port]

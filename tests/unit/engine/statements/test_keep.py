@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import headrace as hr
-from headrace.algebra.loss import Loss
+from headrace.algebra.tunings.loss import Loss
 from headrace.errors import LanguageError
 from headrace.steps import WHOLE
 

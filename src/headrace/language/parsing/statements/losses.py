@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlglot.tokens import TokenType
 
-from headrace.algebra.loss import CONFIDENCE, Loss
+from headrace.algebra.tunings.loss import CONFIDENCE, Loss
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.steps import WHOLE
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,9 @@ class Step(NamedTuple):
 StepFunction = tuple[Step, ...]
 """The changes of a number, each of a later instant than those before it."""
 
+WHOLE: Final = 1_000_000
+"""A share is a number of millionths: this is all."""
+
 
 def value_at(first: int, steps: StepFunction, instant: int) -> int:
     """The number at an instant.
@@ -34,6 +37,11 @@ def value_at(first: int, steps: StepFunction, instant: int) -> int:
         instant: the instant.
     """
     return next((step.value for step in reversed(steps) if step.begin <= instant), first)
+
+
+def share_text(share: int) -> str:
+    """A share as it is written: 0.3 for 300,000 millionths."""
+    return f"{share / WHOLE:.6f}".rstrip("0").rstrip(".")
 
 
 def values_at(first: int, steps: StepFunction, instants: Int64Array) -> Int64Array:

@@ -27,6 +27,7 @@ from headrace.algebra.nodes import (
     Dstream,
     Istream,
     Join,
+    LargestWeight,
     Lifetime,
     LiveRow,
     NestedAggregate,
@@ -38,6 +39,7 @@ from headrace.algebra.nodes import (
     SessionAggregate,
     SessionWindow,
     SetOperation,
+    Shed,
     Source,
     TimeWindow,
     TopK,
@@ -62,6 +64,7 @@ from headrace.reference.contents import Element, Stream
 from headrace.reference.operators import evaluate
 from headrace.runtime.results.carried import held_from
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Field, Schema
+from headrace.steps import WHOLE, Step
 from headrace.time import BEGINNING, INFINITY, Duration, TimeDomain
 from how_many import examples
 
@@ -613,7 +616,31 @@ def check_settled(name: str, arrivals: list[Arrival], slack: int, *, insert_only
 
 
 FIRST_ROWS = [name for name, plan in UNARY.items() if isinstance(plan, TopK) and plan.limit is not None]
-BY_INSTANT: dict[str, Plan] = {"sample by instant": Sample(LEFT, Decimal(60), timed=True)}
+STEPS = (Step(2, WHOLE // 2), Step(5, WHOLE // 5), Step(6, WHOLE), Step(11, 3 * WHOLE // 4))
+SHED = Shed(LEFT, ("l",), "LOSS TOLERANT", STEPS)
+ALL_KEPT = Shed(LEFT, ("l",), "LOSS TOLERANT")
+
+
+def weighed(size: int, slide: int = 1, offset: int = 0, since: int = 2) -> LargestWeight:
+    """Groups of a window over some rows, with the largest weight of it."""
+    lengths, steps = (
+        (Duration(size), Duration(slide), Duration(offset)),
+        (Step(since, WHOLE // 2), *STEPS[1:]),
+    )
+    groups = Aggregate(TimeWindow(replace(SHED, steps=steps), *lengths), (("k", K),), EXACT, settled=True)
+    return LargestWeight(groups, SHED.streams, SHED.loss, steps, *lengths)
+
+
+BY_INSTANT: dict[str, Plan] = {
+    "sample by instant": Sample(LEFT, Decimal(60), timed=True),
+    "some shed": SHED,
+    "none shed": ALL_KEPT,
+    "the largest weight of a window": weighed(4),
+    "the largest weight of an instant": weighed(1),
+    "the largest weight of a window that slides": weighed(7, 3, 1),
+    "the largest weight of all": weighed(INFINITY),
+    "the largest weight since ever": weighed(4, 2, 1, BEGINNING),
+}
 
 OVER_CHRONONS = [
     *(name for name, plan in UNARY.items() if isinstance(plan, TopK)),

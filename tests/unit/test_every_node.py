@@ -25,6 +25,7 @@ from headrace.algebra.nodes import (
     Coalesce,
     Early,
     Join,
+    LargestWeight,
     Leaf,
     Match,
     NestedAggregate,
@@ -34,6 +35,7 @@ from headrace.algebra.nodes import (
     SemiJoin,
     SessionAggregate,
     SetOperation,
+    Shed,
     TimeWindow,
     TopK,
     column,
@@ -85,10 +87,14 @@ TEXTS = {
 }
 """A query for each node that has a syntax, or that the binder puts where the syntax asks for it."""
 
+LOSS = ("tick",), "LOSS TOLERANT"
+
 WITHOUT_TEXT: dict[str, Callable[[Plan], Plan]] = {
     "Coalesce": Coalesce,
     "Clip": lambda below: Clip(below, 2, 6),
     "Early": lambda below: Early(below, Horizon(("tick",), 0)),
+    "Shed": lambda below: Shed(next(part for part in walk(below) if part.is_chronon), *LOSS),
+    "LargestWeight": lambda below: LargestWeight(below, *LOSS, size=Duration(3)),
     "Remember": lambda below: remembering(below, [Memory("tick", 2)]),
     "Match": lambda below: Match(below, ((0, _over(below, 1)), (1, _over(below, 2))), "query"),
     "NestedAggregate": lambda below: _nested(
@@ -102,11 +108,12 @@ Coalesce changes no content; neither do the Clips of a migration, together. Nest
 and Match print as what they are short for.
 """
 
-UNWRITTEN = {Clip, Early, Match, NestedAggregate, Remember}
+UNWRITTEN = {Clip, Early, LargestWeight, Match, NestedAggregate, Remember, Shed}
 """Nodes that no plan has as written, and so no golden file.
 
 `test_migrations.py` has Clip, `test_early_answers.py` Early, `test_selected_rows.py` Match,
-`test_shared_operators.py` NestedAggregate, and `test_remember.py` Remember.
+`test_shared_operators.py` NestedAggregate, `test_remember.py` Remember, and `test_shedding.py` Shed and
+LargestWeight.
 """
 
 REWRITTEN = (OuterJoin, SemiJoin)
@@ -164,7 +171,7 @@ def test_text_to_plan_to_text(name: str) -> None:
     plan = example(name)
     again = plan_of(to_sql(plan))
     match plan:
-        case Coalesce() | Clip() | Early():
+        case Coalesce() | Clip() | Early() | Shed() | LargestWeight():
             assert again == plan.input
         case TimeWindow(input=Remember(input=below)):
             assert again == replace(plan, input=below)

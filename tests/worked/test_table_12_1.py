@@ -38,6 +38,7 @@ from headrace.algebra.nodes import (
     Granularity,
     Istream,
     Join,
+    LargestWeight,
     Leaf,
     Lifetime,
     Match,
@@ -54,6 +55,7 @@ from headrace.algebra.nodes import (
     SessionAggregate,
     SessionWindow,
     SetOperation,
+    Shed,
     Source,
     Split,
     TimeWindow,
@@ -182,6 +184,10 @@ TABLE: dict[str, Line] = {
         always,
     ),
     "sample": Line(lambda one, two: Sample(one, Decimal(99)), first, Ends.DESTROYED, first),
+    "a share": Line(lambda one, two: Shed(Split(one), ("S1",), "LOSS"), always, Ends.ENFORCED, always),
+    "largest weight": Line(
+        lambda one, two: LargestWeight(one, ("S1",), "LOSS"), first, Ends.RETAINED, always
+    ),
     "unnest": Line(
         lambda one, two: Unnest(one, resolve("ARRAY", (column(one, 0),)), (0,), ("v",)),
         first,

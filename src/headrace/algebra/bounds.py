@@ -42,6 +42,7 @@ from headrace.algebra.nodes import (
     TopK,
     Union,
     Unnest,
+    Weighing,
     WindowBounds,
     inputs_of,
 )
@@ -133,6 +134,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             | Match()
             | Project()
             | Sample()
+            | Weighing()
             | Unnest()
             | Clip()
             | Union()

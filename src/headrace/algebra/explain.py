@@ -44,12 +44,14 @@ from headrace.algebra.nodes import (
     SessionAggregate,
     SessionWindow,
     SetOperation,
+    Shed,
     Source,
     Split,
     TimeWindow,
     TopK,
     Union,
     Unnest,
+    Weighing,
     WindowBounds,
     inputs_of,
     pair_schema,
@@ -58,6 +60,7 @@ from headrace.algebra.properties import is_insert_only
 from headrace.expressions.render import render, render_call, render_sort_key
 from headrace.expressions.tree import AggregateCall, Column, Expression, columns_of, shift_columns
 from headrace.schema import Schema, quote
+from headrace.steps import share_text
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant, format_length
 
 
@@ -101,7 +104,7 @@ def describe(plan: Plan) -> str:
             return _leaf(plan)
         case Filter() | Match():
             return _filter(plan)
-        case Project() | Unnest():
+        case Project() | Unnest() | Weighing():
             return _mapping(plan)
         case (
             TimeWindow()
@@ -132,6 +135,15 @@ def describe(plan: Plan) -> str:
             return type(plan).__name__
         case _:
             assert_never(plan)
+
+
+def _share(plan: Weighing) -> str:
+    now = ""
+    for begin, share in plan.steps[-1:]:
+        since = "" if begin == BEGINNING else f" since {format_instant(begin, plan.domain)}"
+        now = f", now {share_text(share)}{since}"
+    what = "Shed" if isinstance(plan, Shed) else "LargestWeight of"
+    return f"{what} {', '.join(plan.streams)} {plan.loss}{now}"
 
 
 def _filter(plan: Filter | Match) -> str:
@@ -177,7 +189,9 @@ def _frame(frame: Frame) -> str:
             assert_never(frame)
 
 
-def _mapping(plan: Project | Unnest) -> str:
+def _mapping(plan: Project | Unnest | Weighing) -> str:
+    if isinstance(plan, Weighing):
+        return _share(plan)
     if isinstance(plan, Project):
         return (
             f"Project {', '.join(_item(name, part, plan.input.schema) for name, part in plan.items)}".rstrip()

@@ -42,8 +42,8 @@ from headrace.expressions.tree import (
     walk,
 )
 from headrace.nested import is_sequence, part_types
-from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, sql_type, unique_names
-from headrace.steps import StepFunction
+from headrace.schema import BIGINT, DOUBLE, TIMESTAMP, Field, Schema, sql_type, unique_names
+from headrace.steps import WHOLE, StepFunction
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, Duration, TimeDomain
 
 EVERY_INSTANT: Final = Duration(1)
@@ -295,6 +295,52 @@ class Sample(Unary):
             raise PlanError("SAMPLE takes a percentage above 0 and up to 100")
         if self.timed and not self.input.is_chronon:
             raise PlanError("rows that are sampled by their instant are of one")
+
+
+@dataclass(frozen=True)
+class Weighing(Unary):
+    """A node that knows which share of some streams' rows is kept at each instant.
+
+    The share is a step function p of application time, and a row that is kept weighs 1 / p.
+
+    Attributes:
+        streams: the streams of which rows are left out together, in order.
+        loss: what its query says that may be lost; with the streams it says whose share this is.
+        steps: the shares after the first, which is all, with the instants from which on (millionths). They
+            are data of the operator and no part of its identity.
+    """
+
+    streams: tuple[str, ...]
+    loss: str
+    steps: StepFunction = ()
+
+    def __post_init__(self) -> None:
+        if any(not 1 <= step.value <= WHOLE for step in self.steps):
+            raise PlanError("a share is above 0 and up to 1")
+
+
+@dataclass(frozen=True)
+class Shed(Weighing):
+    """Of `M(t)` the share that is kept at t, chosen by hash, each row with what it stands for.
+
+    A payload is kept at t, as often as it is there, where the hash of the payload, of t and of 0
+    (`headrace.reference.sampling`) is below p(t) of 2^64: of a smaller share a subset. Two columns more say
+    what a kept row stands for: `draw`, the hash, by which rows of an instant that were kept for each other's
+    sake are told from others; and `weight`, 1 / p(t).
+
+    Equal rows of an instant are kept together, so that each row is decided on alone and none is waited for.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_chronon(self.input, "shedding")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's columns, then the draw and the weight."""
+        names = unique_names([*self.input.schema.names, "draw", "weight"])
+        types = (*(field.type for field in self.input.schema), BIGINT, DOUBLE)
+        return Schema(tuple(map(Field, names, types)))
 
 
 @dataclass(frozen=True)
@@ -674,6 +720,36 @@ class WindowBounds(Unary):
     def is_chronon(self) -> bool:
         """Whether all elements are valid for one instant: also where a window ends at every instant."""
         return self.slide.length == 1 or self.input.is_chronon
+
+
+@dataclass(frozen=True)
+class LargestWeight(Weighing):
+    """`M(t)`, every row with the largest weight that a kept row of t's window may have, as one column more.
+
+    It is the window of a `TimeWindow` of the same size, slide and offset over rows that are `Shed`, and the
+    weight is 1 / p for the smallest share p at an instant of it: 1 where none is left out. Of windows that
+    nothing leaves size is INFINITY.
+
+    Its input says nothing of instants that lie ahead of its heartbeat, since those may get another share.
+
+    Attributes:
+        size, slide, offset: as of the window.
+    """
+
+    size: Duration = EVERY_INSTANT
+    slide: Duration = EVERY_INSTANT
+    offset: Duration = NO_OFFSET
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_offset(self.slide, self.offset)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's columns, then the largest weight."""
+        names = unique_names([*self.input.schema.names, "largest_weight"])
+        types = (*(field.type for field in self.input.schema), DOUBLE)
+        return Schema(tuple(map(Field, names, types)))
 
 
 @dataclass(frozen=True)
@@ -1222,6 +1298,8 @@ Stateless = (
     | Rstream
     | Early
     | Remember
+    | Shed
+    | LargestWeight
 )
 """Nodes whose operators handle each element alone and keep nothing."""
 

@@ -38,6 +38,7 @@ from headrace.algebra.nodes import (
     SessionAggregate,
     SessionWindow,
     SetOperation,
+    Shed,
     Source,
     Split,
     Stateful,
@@ -46,6 +47,7 @@ from headrace.algebra.nodes import (
     TopK,
     Union,
     Unnest,
+    Weighing,
     WindowBounds,
     inputs_of,
 )
@@ -163,6 +165,7 @@ def is_insert_only(plan: Plan) -> bool:
             | Join()
             | Rstream()
             | Remember()
+            | Weighing()
         ):
             return all(is_insert_only(below) for below in inputs_of(plan))
         case OuterJoin():
@@ -204,7 +207,7 @@ def is_monotonic(plan: Plan) -> bool:
             return plan.fixed == INFINITY
         case Relation():
             return plan.is_constant
-        case Filter() | Match() | Project() | Sample() | Unnest() | Granularity():
+        case Filter() | Match() | Project() | Sample() | Shed() | Unnest() | Granularity():
             return is_monotonic(plan.input)
         case Coalesce() | Distinct() | Union() | Join():
             return all(map(is_monotonic, inputs_of(plan)))

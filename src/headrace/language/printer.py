@@ -52,6 +52,7 @@ from headrace.algebra.nodes import (
     TopK,
     Union,
     Unnest,
+    Weighing,
     WindowBounds,
     column,
     instant_type,
@@ -97,6 +98,7 @@ def _query(plan: Plan) -> str:
             | Clip(input=below)
             | Early(input=below)
             | Remember(input=below)
+            | Weighing(input=below)
         ):
             # They have no text: only the optimizer puts them there.
             return _query(below)
@@ -292,6 +294,7 @@ def _leaf(plan: Plan) -> str:
             | Clip(input=below)
             | Early(input=below)
             | Remember(input=below)
+            | Weighing(input=below)
         ):
             # The binder puts a Split there again: it is below windows only.
             return _leaf(below)

@@ -8,10 +8,12 @@ from collections.abc import Iterable, Sequence
 from headrace.algebra.arrival import Unit
 from headrace.algebra.nodes import (
     ApproximateAggregate,
+    LargestWeight,
     Match,
     Plan,
     Remember,
     SessionWindow,
+    Shed,
     TimeWindow,
     inputs_of,
 )
@@ -92,7 +94,7 @@ def named_by(plan: Plan) -> tuple[object, ...]:
     What approximate aggregates may be off is named beside them, whose names are those of exact ones.
     A memory that is a length of time is named as it was when there were no others, a session of any length as
     when there was none of a longest length, and a window of one size as when none had bounds. Of a window
-    within bounds these name it, and the sizes that it has had are data.
+    within bounds these name it, and the sizes that it has had are data; so are shares that are kept.
     """
     match plan:
         case Match(number=number):
@@ -105,6 +107,10 @@ def named_by(plan: Plan) -> tuple[object, ...]:
             return size, slide, offset
         case TimeWindow(size=size, slide=slide, offset=offset, smallest=smallest):
             return size, slide, offset, smallest
+        case Shed(streams=streams, loss=loss):
+            return streams, loss
+        case LargestWeight(size=size, slide=slide, offset=offset, streams=streams, loss=loss):
+            return size, slide, offset, streams, loss
         case ApproximateAggregate(aggregates=aggregates):
             return (*parameters_of(plan), tuple(call.within for _, call in aggregates))
         case _:

@@ -47,6 +47,7 @@ from headrace.algebra.nodes import (
     TopK,
     Union,
     Unnest,
+    Weighing,
     WindowBounds,
     column,
     inputs_of,
@@ -364,7 +365,7 @@ class _Lowering:
                 return _mapped(below[0], [expression for _, expression in plan.keys])
             return frozenset([_places(plan, plan.keys)])
         match plan:
-            case Source() | Relation():
+            case Source() | Relation() | Union():
                 return frozenset()
             case (
                 Filter()
@@ -379,12 +380,11 @@ class _Lowering:
                 | Rstream()
                 | Early()
                 | Remember()
+                | Weighing()
             ):
                 return below[0]
             case Project(items=items):
                 return _mapped(below[0], [expression for _, expression in items])
-            case Union():
-                return frozenset()
             case Join(left=left, equalities=equalities):
                 own = _join_partitioning(len(left.schema), equalities)
                 return own.union(*(self._kept_by_join(plan, port, producers) for port in range(2)))

@@ -15,11 +15,13 @@ from headrace.algebra.nodes import (
     Project,
     Remember,
     Rstream,
+    Shed,
     Split,
     Stateless,
     TimeWindow,
     Union,
     Unnest,
+    Weighing,
     WindowBounds,
     instant_type,
 )
@@ -27,6 +29,7 @@ from headrace.elements import Batch, Int64Array, integers, record_batch, take_ro
 from headrace.kernels.instants.windows import cut_by_window
 from headrace.operators.contract import Report, evaluate_all, evaluate_predicate
 from headrace.operators.match import matched
+from headrace.operators.shed import shed, with_largest_weight
 from headrace.operators.unnest import unnested
 from headrace.steps import values_at
 from headrace.time import INFINITY, MIN_INSTANT
@@ -61,6 +64,8 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
             return _clip(batch, begin, end)
         case Union():
             return batch.with_payload(record_batch(batch.payload.columns, node.schema, len(batch)))
+        case Weighing():
+            return shed(node, batch) if isinstance(node, Shed) else with_largest_weight(node, batch)
         case Rstream() | Early() | Remember():
             return batch
 

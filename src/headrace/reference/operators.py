@@ -7,7 +7,7 @@ slow and keeps nothing but answers it gave before; operators are tested against 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import assert_never
@@ -29,6 +29,7 @@ from headrace.algebra.nodes import (
     Granularity,
     Istream,
     Join,
+    LargestWeight,
     Lifetime,
     Match,
     NestedAggregate,
@@ -51,6 +52,7 @@ from headrace.algebra.nodes import (
     TopK,
     Union,
     Unnest,
+    Weighing,
     WindowBounds,
     inputs_of,
 )
@@ -66,7 +68,7 @@ from headrace.reference.contents import (
     history_of,
     payload,
 )
-from headrace.reference.sampling import sampled
+from headrace.reference.sampling import sampled, shares_kept, weight_changes
 from headrace.reference.scalars import RowError, equal, value
 from headrace.reference.summaries import approximate
 from headrace.reference.top_k import first_rows
@@ -152,8 +154,8 @@ class _Evaluation:
                 return {end for *ends, _ in self._lifetimes(plan) for end in ends}
             case SessionWindow():
                 return {change for instant in below for change in session_changes(plan, instant)}
-            case WindowBounds():
-                return below.union(*(bound_changes(plan, *ends) for ends in self._filled(plan.input)))
+            case WindowBounds() | LargestWeight() | Split():
+                return below.union(*self._cuts(plan))
             case NestedAggregate() | SessionAggregate() | Match():
                 return set(self.instants(plan.written_out))
             case Istream() | Dstream():
@@ -162,11 +164,17 @@ class _Evaluation:
                 return {-(-instant // granule.length) * granule.length for instant in below}
             case Clip(begin=begin, end=end):
                 return {instant for instant in below if begin <= instant < end} | {begin, end} - {BEGINNING}
-            case Split():
-                # A stream of chronons changes at every instant at which it holds rows; windows look there.
-                return below.union(*(range(*ends) for ends in self._filled(plan.input)))
             case _:
                 return below
+
+    def _cuts(self, plan: WindowBounds | LargestWeight | Split) -> Iterator[Iterable[int]]:
+        """The instants at which a node may cut the elements of its input."""
+        if isinstance(plan, LargestWeight):
+            return iter([weight_changes(plan)])
+        if isinstance(plan, WindowBounds):
+            return (bound_changes(plan, *ends) for ends in self._filled(plan.input))
+        # A stream of chronons changes at every instant at which it holds rows; windows look there.
+        return (range(*ends) for ends in self._filled(plan.input))
 
     def _filled(self, plan: Plan) -> Iterator[tuple[int, int]]:
         """The intervals in which the content does not change and is not empty."""
@@ -181,7 +189,7 @@ class _Evaluation:
                 return self._filter(plan, self.content(plan.input, instant))
             case Project() | Unnest():
                 return self._mapped(plan, self.content(plan.input, instant))
-            case TimeWindow() | Lifetime() | WindowBounds():
+            case TimeWindow() | Lifetime() | WindowBounds() | Weighing():
                 return self._window(plan, instant)
             case RowWindow() | SessionWindow() | Over():
                 return self._looking_back(plan, instant)
@@ -268,7 +276,9 @@ class _Evaluation:
                 content[(*kept, *parts, place)[: len(plan.schema)]] += count
         return content
 
-    def _window(self, plan: TimeWindow | Lifetime | WindowBounds, instant: int) -> Content:
+    def _window(self, plan: TimeWindow | Lifetime | WindowBounds | Weighing, instant: int) -> Content:
+        if isinstance(plan, Weighing):
+            return shares_kept(plan, instant, self.content(plan.input, instant))
         if isinstance(plan, Lifetime):
             living = (rows for begin, end, rows in self._lifetimes(plan) if begin <= instant < end)
             return sum(living, Counter())

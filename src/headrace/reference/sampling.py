@@ -1,5 +1,7 @@
 """Which of some equal rows are in a sample: a hash of each decides, and of its number among them.
 
+Of a stream of which a share is kept, the hash of the first of equal rows decides on all of them.
+
 A sample takes each row apart (CQL, section 2.1). Equal rows of an instant cannot be told from each other, so
 they are numbered from 0, and those are in the sample for which the hash of the row and its number, and of the
 instant where rows are of one, is below the sampled part of 2^64. So the sample is a function of the content.
@@ -16,17 +18,20 @@ a NULL in it an empty one. A STRUCT is the word of the hash of a row of its fiel
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pyarrow as pa
 
-from headrace.algebra.nodes import Sample
+from headrace.algebra.nodes import LargestWeight, Sample, Weighing
 from headrace.nested import part_types
 from headrace.reference.casts import EXACT
-from headrace.reference.contents import Payload
+from headrace.reference.contents import Content, Payload
 from headrace.schema import STRING
+from headrace.steps import WHOLE, value_at
+from headrace.time import INFINITY
 
 _MASK = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -43,6 +48,37 @@ def in_sample(plan: Sample, row: Payload, number: int, instant: int) -> bool:
     """Whether a row is in the sample that is the n-th, from 0, of those that are equal at an instant."""
     words = (instant, number) if plan.timed else (number,)
     return drawn(row, (field.type for field in plan.schema), *words) < int(plan.percent * 2**64 / 100)
+
+
+def shares_kept(plan: Weighing, instant: int, below: Content) -> Content:
+    """What a node of shares makes of its input's content at an instant."""
+    if isinstance(plan, LargestWeight):
+        return Counter({(*row, largest_weight(plan, instant)): count for row, count in below.items()})
+    share = value_at(WHOLE, plan.steps, instant)
+    kept: Content = Counter()
+    for row, count in below.items():
+        draw = drawn(row, (field.type for field in plan.input.schema), instant, 0)
+        if draw * WHOLE < share * 2**64 - share * 2**64 % WHOLE:
+            signed = draw - 2**64 if draw >= 2**63 else draw
+            kept[(*row, signed, WHOLE / share)] = count
+    return kept
+
+
+def largest_weight(plan: LargestWeight, instant: int) -> float:
+    """1 / p for the smallest share p at an instant of the window that an instant shows."""
+    slide, offset = plan.slide.length, plan.offset.length
+    last = (instant + 1 - offset) // slide * slide + offset - 1
+    first = -INFINITY if plan.size.length == INFINITY else last - plan.size.length + 1
+    inside = [step.begin for step in plan.steps if first <= step.begin <= last]
+    return WHOLE / min(value_at(WHOLE, plan.steps, when) for when in (first, *inside))
+
+
+def weight_changes(plan: LargestWeight) -> Iterator[int]:
+    """The instants at which the largest weight may change: a step comes into the window, or leaves it."""
+    slide, offset = plan.slide.length, plan.offset.length
+    for step in plan.steps:
+        for shown in (step.begin, step.begin + plan.size.length - 1):
+            yield min(-(-(shown + 1 - offset) // slide) * slide + offset - 1, INFINITY)
 
 
 def drawn(row: Payload, types: Iterable[pa.DataType], *words: int) -> int:

@@ -50,6 +50,8 @@ def text_of(statement: object) -> str:
     "text",
     [
         PUSHED,
+        "CREATE QUERY q LOSS TOLERANT AS SELECT COUNT(*) AS n FROM s",
+        "CREATE QUERY q LOSS TOLERANT (0.2: 0.5, 0.75: 0.8) CONFIDENCE 99.5 AS SELECT COUNT(*) AS n FROM s",
         "CREATE STREAM `a b` (`select` BIGINT, `x``y` DATE) FROM push OPTIONS (max_rows_per_epoch 5) "
         "TIMESTAMP BY `select`",
         "CREATE STREAM s FROM csv OPTIONS (path 'it''s \\\\ here.csv', header true) TIMESTAMP BY ts",
@@ -154,6 +156,7 @@ def test_every_part_of_a_statement_is_written() -> None:
     # How a query once started, by `warm`, or came to its name, by `replaces`, is not part of its definition.
     assert names[CreateQuery] == {
         *("name", "query", "position", "warm", "heartbeats", "consistency", "start", "text", "replaces"),
+        "loss",
     }
 
 

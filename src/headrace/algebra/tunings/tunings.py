@@ -1,4 +1,4 @@
-"""The windows of plans whose size may change within bounds, and the sizes that they have."""
+"""The numbers of plans that may change over time: sizes of windows within bounds, and shares of rows kept."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from headrace.algebra.nodes import Plan, TimeWindow
+from headrace.algebra.nodes import Plan, TimeWindow, Weighing
 from headrace.algebra.properties import sources_of, walk
 from headrace.errors import UserError
-from headrace.steps import StepFunction, value_at
+from headrace.steps import WHOLE, StepFunction, value_at
 from headrace.time import INFINITY
 
 
 class Tuning(NamedTuple):
     """Windows that have one size: all those of the same streams with the same bounds.
+
+    Or queries of which one share of the rows is kept: those of the same streams that bear the same loss. It
+    is a number of millionths, from 1 on.
 
     It does not depend on what is done to the rows below a window, which the optimizer and queries that are
     there besides may change.
@@ -24,12 +27,14 @@ class Tuning(NamedTuple):
         smallest: the smallest size (instants).
         largest: the largest (instants), which they have before the first change.
         slide: how far apart the instants are at which they move.
+        loss: what queries say that may be lost of their rows; empty for windows.
     """
 
     streams: tuple[str, ...]
     smallest: int
     largest: int
     slide: int
+    loss: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,23 +56,38 @@ Tunings = Mapping[Tuning, Tuned]
 """The windows whose size has changed."""
 
 
-def tuning_of(window: TimeWindow) -> Tuning | None:
-    """The tuning that a window belongs to; None where its size cannot change."""
-    if window.smallest is None:
+_Tuned = TimeWindow | Weighing
+
+
+def tuning_of(node: _Tuned) -> Tuning | None:
+    """The tuning that a window or a share belongs to; None where a window's size cannot change."""
+    if isinstance(node, Weighing):
+        return Tuning(node.streams, 1, WHOLE, 1, node.loss)
+    if node.smallest is None:
         return None
-    names = sorted({source.name for source in sources_of(window)})
-    return Tuning(tuple(names), window.smallest.length, window.size.length, window.slide.length)
+    names = sorted({source.name for source in sources_of(node)})
+    return Tuning(tuple(names), node.smallest.length, node.size.length, node.slide.length)
 
 
 def tunings_in(plan: Plan) -> tuple[Tuning, ...]:
-    """The tunings of a plan's windows, each once."""
-    windows = (node for node in walk(plan) if isinstance(node, TimeWindow) and node.smallest is not None)
-    return tuple(dict.fromkeys(found for window in windows if (found := tuning_of(window)) is not None))
+    """The tunings of a plan, each once."""
+    nodes = (node for node in walk(plan) if isinstance(node, _Tuned))
+    return tuple(dict.fromkeys(found for node in nodes if (found := tuning_of(node)) is not None))
+
+
+def windows_in(plan: Plan) -> tuple[Tuning, ...]:
+    """Those of its windows."""
+    return tuple(tuning for tuning in tunings_in(plan) if not tuning.loss)
+
+
+def shares_in(plan: Plan) -> tuple[Tuning, ...]:
+    """That of the share of its rows which is kept, if it bears loss."""
+    return tuple(tuning for tuning in tunings_in(plan) if tuning.loss)
 
 
 def tuned(plan: Plan, tunings: Tunings) -> Plan:
-    """A node with the sizes that it has had, if it is a window whose size has changed; itself otherwise."""
-    if not isinstance(plan, TimeWindow) or (tuning := tuning_of(plan)) is None or tuning not in tunings:
+    """A node with the numbers that it has had, if one has changed; itself otherwise."""
+    if not isinstance(plan, _Tuned) or (tuning := tuning_of(plan)) is None or tuning not in tunings:
         return plan
     return replace(plan, steps=tunings[tuning].steps)
 

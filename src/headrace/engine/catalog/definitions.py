@@ -13,6 +13,7 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.one_row import ONE_ROW
 from headrace.algebra.properties import sources_of
 from headrace.algebra.system_streams import SystemStream
+from headrace.algebra.tunings.tunings import shares_in
 from headrace.engine.catalog.consistency import at_level
 from headrace.engine.catalog.entries import Entries
 from headrace.engine.catalog.records import DefinitionTexts
@@ -444,6 +445,12 @@ class Definitions:
                 hint=f"drop {query.name}, and create it without HEARTBEATS",
             )
         known = self.queries[query.id]
+        if not consistency.is_strong and shares_in(known.plan):
+            raise LanguageError(
+                "a query cannot have this CONSISTENCY and LOSS TOLERANT",
+                position=consistency.position,
+                hint=f"leave it as it is, or replace {query.name} by a query without LOSS TOLERANT",
+            )
         plan = at_level(remembering_all(known.plan), consistency, self.inputs, warm=False, new=True)
         key = key_of(CatalogKind.QUERY.value, query.name)
         record = releveled(self.records.known[key], consistency)

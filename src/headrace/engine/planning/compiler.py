@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from headrace.algebra.nodes import Plan
+from headrace.algebra.tunings.loss import Loss
 from headrace.engine.planning.forms import ParameterForm
 from headrace.errors import LanguageError
 from headrace.expressions.parameters import Parameter
@@ -22,6 +23,7 @@ from headrace.language.statements.statements import CreateQuery, Select, Stateme
 from headrace.language.syntax import QuerySyntax
 from headrace.optimizer import optimize, optimize_by
 from headrace.optimizer.decisions import Decisions
+from headrace.optimizer.estimates.estimated import estimated
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
 """What some editors begin a text with."""
@@ -133,7 +135,11 @@ class Compiler:
         return found
 
     def compiled(
-        self, asked: QuerySyntax | Piece, catalog: Catalog, decide: Decide = lambda _: None
+        self,
+        asked: QuerySyntax | Piece,
+        catalog: Catalog,
+        decide: Decide = lambda _: None,
+        loss: Loss | None = None,
     ) -> Compiled:
         """What a query means.
 
@@ -142,10 +148,13 @@ class Compiler:
             catalog: the streams it may use.
             decide: asked once for texts that differ in constants alone, so that their queries can share their
                 operators.
+            loss: what is borne of rows that are left out, for a query that is estimated then.
 
         Raises:
             LanguageError: an unknown name, a wrong type, or a window where none is allowed.
         """
+        if loss is not None:
+            return _estimating(_query_of(asked) if isinstance(asked, Piece) else asked, catalog, loss)
         if not isinstance(asked, Piece):
             found = _compiled(asked, catalog)
             return found.decided(decide(found.optimized))
@@ -208,6 +217,12 @@ def _compiled(query: QuerySyntax, catalog: Catalog) -> Compiled:
     optimized = optimize(meant.plan)
     notes = notes_of(query, catalog, optimized)
     return Compiled(meant.plan, optimized, streams_named(query), notes, meant.is_stream)
+
+
+def _estimating(query: QuerySyntax, catalog: Catalog, loss: Loss) -> Compiled:
+    found = _compiled(query, catalog)
+    plan = estimated(found.plan, found.optimized, loss)
+    return replace(found, plan=plan, optimized=optimize(plan))
 
 
 def _query_of(piece: Piece) -> QuerySyntax:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from headrace.algebra.nodes import Plan
+from headrace.algebra.tunings.loss import Loss
 from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.cascade import without, without_unclaimed
 from headrace.engine.catalog.claims import is_stored, with_input, with_query
@@ -300,6 +301,7 @@ class Core:
         heartbeats: Heartbeats = Heartbeats.OPERATOR,
         consistency: Consistency = STRONG,
         start: StartClause | None = None,
+        loss: Loss | None = None,
         given: Callable[[str], Definition],
     ) -> Query:
         """Take in a query.
@@ -313,6 +315,7 @@ class Core:
             heartbeats: how far its operators run ahead of each other.
             consistency: how long its answer waits for rows that come late.
             start: since when it answers; from now on if None.
+            loss: what it bears of rows that are left out; None if none may be.
             given: how it is defined under a name.
 
         Raises:
@@ -329,7 +332,7 @@ class Core:
                         position=position,
                         hint="leave out WARM; all queries that a run begins with start together",
                     )
-                found = self.compiled(asked, policy, definition if stored or self._making else None)
+                found = self.compiled(asked, policy, definition if stored or self._making else None, loss)
                 identity = self._identity_of(definition)
                 known = self._stored_choices().get(identity)
                 if found.decisions is not None and known is not None:
@@ -389,7 +392,7 @@ class Core:
         Raises:
             LanguageError: it is wrong.
         """
-        found = self.compiled(made.query, policy)
+        found = self.compiled(made.query, policy, loss=made.loss)
         same = known is not None and known.plan == found.plan and known.heartbeats is made.heartbeats
         choices = known.choices if known is not None and same else {}
         if same and found.decisions is not None:
@@ -411,19 +414,26 @@ class Core:
         """The names of the sinks that are attached to a query."""
         return tuple(part.name for part in self.attachments if part.query == query)
 
-    def compiled(self, asked: Syntax | Piece, policy: Policy, given: Definition | None = None) -> Compiled:
+    def compiled(
+        self,
+        asked: Syntax | Piece,
+        policy: Policy,
+        given: Definition | None = None,
+        loss: Loss | None = None,
+    ) -> Compiled:
         """What a query means, and how it would run if it were new.
 
         Args:
             asked: the query.
             policy: what it may reach.
             given: how it is defined, if a store has it: columns that came after it are not meant in it.
+            loss: what it bears of rows that are left out; None if none may be.
 
         Raises:
             LanguageError: it is wrong.
         """
         decide = partial(decided, self.definitions)
-        return self.compiler.compiled(asked, policy.visible(self.catalog_of(given)), decide)
+        return self.compiler.compiled(asked, policy.visible(self.catalog_of(given)), decide, loss)
 
     def catalog_of(self, given: Definition | None = None) -> Catalog:
         """The catalog of all that FROM can name.

@@ -12,6 +12,7 @@ from headrace.engine.run.core import Core
 from headrace.engine.shown.display import PlanText
 from headrace.engine.shown.status import instant_text
 from headrace.engine.statements.describe import found, schema_of
+from headrace.engine.statements.keep import kept
 from headrace.engine.statements.replace import rows_text
 from headrace.engine.statements.resize import resized
 from headrace.engine.statements.set import set_option
@@ -22,6 +23,7 @@ from headrace.language.statements.catalog import (
     PauseQuery,
     RenameQuery,
     ResumeQuery,
+    SetKeep,
     SetOption,
     SetWindow,
 )
@@ -33,7 +35,14 @@ from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
 
 def alter(
     core: Core,
-    statement: Comment | PauseQuery | RenameQuery | ResumeQuery | SetConsistency | SetOption | SetWindow,
+    statement: Comment
+    | PauseQuery
+    | RenameQuery
+    | ResumeQuery
+    | SetConsistency
+    | SetKeep
+    | SetOption
+    | SetWindow,
     policy: Policy,
 ) -> PlanText | None:
     """Carry out COMMENT ON, ALTER QUERY, or SET.
@@ -73,6 +82,9 @@ def alter(
         case SetWindow():
             policy.check_change("ALTER QUERY", statement.position)
             return PlanText(resized(core, statement))
+        case SetKeep():
+            policy.check_change("ALTER QUERY", statement.position)
+            return PlanText(kept(core, statement))
         case SetOption():
             set_option(core, statement, policy)
             return None

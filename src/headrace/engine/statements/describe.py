@@ -8,6 +8,7 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
+from headrace.algebra.tunings.tunings import shares_in, size_of
 from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.catalog.read_queries import readers_of
@@ -16,12 +17,15 @@ from headrace.engine.shown.status import Status, instant_text
 from headrace.errors import LanguageError
 from headrace.language.catalog import columns_of
 from headrace.language.defaults import INITIAL
+from headrace.language.parsing.parser import parse_one
 from headrace.language.statements.catalog import CatalogKind, Describe, ShowCreate
+from headrace.language.statements.statements import CreateQuery
 from headrace.language.syntax import Name
 from headrace.runtime.driver.facts.sizes import WindowStatus
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.writing.tables import write_table
 from headrace.schema import STRING, Schema, sql_type
+from headrace.steps import share_text
 from headrace.suggestions import did_you_mean
 from headrace.time import BEGINNING, TimeDomain, format_length
 
@@ -150,6 +154,7 @@ def _answer(
             yield f"final below {instant_text(query.heartbeat, query.domain)}"
             yield from (f"it says {gap.text(query.domain)}" for gap in query.gaps)
             yield from (_sized(window, query.domain) for window in query.windows)
+            yield from _shares(definitions, record, query.id, status)
     if readers := readers_of(definitions, record.name):
         yield f"read by {', '.join(readers)}"
     if sinks := definitions.sinks_of(record.name):
@@ -165,6 +170,29 @@ def _sized(window: WindowStatus, domain: TimeDomain) -> str:
     why = f": {window.why}" if window.why else ""
     bounds = f"from MIN {smallest} to MAX {largest}"
     return f"its window of {', '.join(window.streams)} is {size}{since}, {bounds}{why}"
+
+
+def worth_of(record: Definition | None, share: int) -> str:
+    """What the loss graph of a query says of a share (millionths), for a sentence; nothing without one."""
+    statement = None if record is None or record.text is None else parse_one(record.text)
+    if not isinstance(statement, CreateQuery) or statement.loss is None or not statement.loss.graph:
+        return ""
+    return f", and the answer is worth {statement.loss.utility(share):.3g}"
+
+
+def _shares(
+    definitions: Definitions, record: Definition, identity: str, status: Status | None
+) -> Iterator[str]:
+    """The share of its rows that a query keeps, if it bears loss, and what the answer is worth then."""
+    known = definitions.queries.get(identity)
+    if known is None or status is None:
+        return
+    for tuning in shares_in(known.plan):
+        steps = status.tunings[tuning].steps if tuning in status.tunings else ()
+        since = steps[-1].begin if steps else BEGINNING
+        rows = "" if since == BEGINNING else f" from {instant_text(since, known.plan.domain)} on"
+        share = size_of(tuning, status.tunings)
+        yield f"{share_text(share)} of its rows is kept{rows}{worth_of(record, share)}"
 
 
 def _delivered(record: Definition, status: Status | None, shows: bool) -> Iterator[str]:

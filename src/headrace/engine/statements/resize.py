@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from headrace.algebra.nodes import Plan
-from headrace.algebra.tunings.tunings import Tuning, size_of, tunings_in
+from headrace.algebra.tunings.tunings import Tuning, size_of, tunings_in, windows_in
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
 from headrace.engine.shown.status import instant_text
@@ -48,16 +48,16 @@ def resized(core: Core, statement: SetWindow) -> str:
         known = core.started.run.reading.queries.tunings
         size = statement.size.length
         changed = [tuning for tuning in windows if size_of(tuning, known) != size]
-        _check_going_on(core, changed, statement.position)
+        check_going_on(core, changed, statement.position)
         if changed:
-            users = {tuning: [one.id for one in _users(core, tuning)] for tuning in changed}
+            users = {tuning: [one.id for one in users_of(core, tuning)] for tuning in changed}
             core.started.tune(Tune(dict.fromkeys(changed, size), users))
         return "\n".join(_told(core, query, windows, changed))
 
 
 def _windows(query: Query, plan: Plan, stream: Name | None, position: Position) -> list[Tuning]:
     """The windows of a query whose size may change, those of a stream if one is named."""
-    found = list(tunings_in(plan))
+    found = list(windows_in(plan))
     if not found:
         raise LanguageError(
             f"{query.name} has no window whose size may change",
@@ -92,13 +92,17 @@ def _check(tuning: Tuning, size: Duration, domain: TimeDomain, position: Positio
     )
 
 
-def _check_going_on(core: Core, windows: Iterable[Tuning], position: Position) -> None:
-    """See that rows may come that could have another size."""
+def check_going_on(core: Core, windows: Iterable[Tuning], position: Position) -> None:
+    """See that rows may come that could have another size, or be left out.
+
+    Raises:
+        LanguageError: none can.
+    """
     run = core.started.run
     for tuning in windows:
         if all(run.point(name).heartbeat == INFINITY for name in tuning.streams):
             raise LanguageError(
-                f"{_of(tuning)} has ended, so that no row comes that could stay for another time",
+                f"{_of(tuning)} has ended, so that no row comes for which it could change",
                 position=position,
             )
 
@@ -113,13 +117,13 @@ def _told(core: Core, query: Query, windows: list[Tuning], changed: list[Tuning]
             continue
         since = known[tuning].steps[-1].begin
         rows = "all rows" if since == BEGINNING else f"rows from {instant_text(since, domain)} on"
-        others = [one.name for one in _users(core, tuning) if one is not query]
+        others = [one.name for one in users_of(core, tuning) if one is not query]
         yield f"the window of {_of(tuning)} is {size} for {rows}" + (
             f"; so it is in {', '.join(others)}, with the same bounds" if others else ""
         )
 
 
-def _users(core: Core, tuning: Tuning) -> list[Query]:
+def users_of(core: Core, tuning: Tuning) -> list[Query]:
     """The queries that have windows, paused ones included."""
     return [one.query for one in core.definitions.queries.values() if tuning in tunings_in(one.plan)]
 

@@ -45,6 +45,7 @@ from headrace.language.statements.catalog import (
     PauseQuery,
     RenameQuery,
     ResumeQuery,
+    SetKeep,
     SetOption,
     SetWindow,
     ShowCreate,
@@ -112,7 +113,7 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
             _alter_stream(core, statement, policy)
         case ShowCreate() | Describe() | ExplainReplace() | ExplainAlter():
             return PlanText(_told(core, statement, policy))
-        case PauseQuery() | ResumeQuery() | RenameQuery() | SetConsistency() | SetWindow():
+        case PauseQuery() | ResumeQuery() | RenameQuery() | SetConsistency() | SetKeep() | SetWindow():
             return alter(core, statement, policy)
         case Comment() | SetOption():
             return alter(core, statement, policy)
@@ -246,7 +247,7 @@ def register(core: Core, name: str, made: CreateQuery, policy: Policy) -> Query:
     return core.register(
         name, made.query, made.position, policy,
         warm=made.warm, heartbeats=made.heartbeats, consistency=made.consistency, start=made.start,
-        given=given,
+        loss=made.loss, given=given,
     )  # fmt: skip
 
 

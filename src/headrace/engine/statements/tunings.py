@@ -1,4 +1,4 @@
-"""The windows whose size may change, as SHOW TUNINGS lists them, and SHOW MANAGER."""
+"""The windows whose size may change, the shares of rows kept, and what a limit of memory makes of them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.query.choices import stored_tunings
 from headrace.engine.run.core import Core
 from headrace.engine.shown.status import Status, instant_text
+from headrace.steps import share_text
 from headrace.time import TimeDomain, format_length
 
 
@@ -19,6 +20,8 @@ def known_tunings(core: Core) -> Tunings:
 
 def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, ...]]:
     """The streams of each window, its bounds, its size, since when, and the queries that have it.
+
+    A share has 0 and 1 for bounds, and what may be lost behind its streams.
 
     Args:
         definitions: the streams and queries.
@@ -35,8 +38,12 @@ def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, .
         steps, domain = tunings[tuning].steps if tuning in tunings else (), domains[tuning]
         lengths = (tuning.smallest, tuning.largest, size_of(tuning, tunings))
         since = instant_text(steps[-1].begin, domain) if steps else ""
-        texts = [format_length(length, domain) for length in lengths]
-        rows.append((", ".join(tuning.streams), *texts, since, ", ".join(names)))
+        if tuning.loss:
+            texts = ["0", "1", share_text(lengths[-1])]
+        else:
+            texts = [format_length(length, domain) for length in lengths]
+        of = " ".join(filter(None, [", ".join(tuning.streams), tuning.loss]))
+        rows.append((of, *texts, since, ", ".join(names)))
     return rows
 
 

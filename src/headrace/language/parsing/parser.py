@@ -16,6 +16,7 @@ from headrace.language.parsing.statements.definitions import (
     parse_describe,
     parse_show_create,
 )
+from headrace.language.parsing.statements.losses import parse_loss
 from headrace.language.parsing.statements.past_clauses import parse_start
 from headrace.language.parsing.statements.relations import parse_create_relation
 from headrace.language.parsing.statements.settings import parse_set, parse_show
@@ -238,6 +239,12 @@ def _not_created(cursor: Cursor, replaces: bool) -> LanguageError:
 def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
     """Read what follows CREATE QUERY, or EXPLAIN REPLACE."""
     name = cursor.name("the query's name")
+    loss = parse_loss(cursor)
+    if loss is not None and (cursor.at("CONSISTENCY") or cursor.at("HEARTBEATS") or cursor.at("WARM")):
+        raise cursor.error(
+            f"a query cannot have LOSS TOLERANT and {cursor.word()}",
+            "leave one of them out: which share of the rows is kept is known below the heartbeat alone",
+        )
     consistency = parse_consistency(cursor) if cursor.at("CONSISTENCY") else STRONG
     if not consistency.is_strong and cursor.at("HEARTBEATS"):
         raise cursor.error(
@@ -260,7 +267,7 @@ def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
     heartbeats = _heartbeats(cursor) if cursor.accept("HEARTBEATS") else Heartbeats.OPERATOR
     cursor.expect("AS", f"after CREATE QUERY {name.text}")
     query, text = _with_text(cursor)
-    return CreateQuery(name, query, position, warm, heartbeats, consistency, start, text)
+    return CreateQuery(name, query, position, warm, heartbeats, consistency, start, loss, text)
 
 
 def _with_text(cursor: Cursor) -> tuple[QuerySyntax, str]:

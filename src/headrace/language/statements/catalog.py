@@ -161,6 +161,21 @@ class SetWindow:
 
 
 @dataclass(frozen=True)
+class SetKeep:
+    """`ALTER QUERY name SET (KEEP 0.3)`: of the rows from now on this share is kept.
+
+    Attributes:
+        query: the query's name.
+        share: the share (millionths).
+        position: where the statement starts.
+    """
+
+    query: Name
+    share: int
+    position: Position
+
+
+@dataclass(frozen=True)
 class SetOption:
     """`SET epoch_rows = 1000`, or `SET epoch_rows = DEFAULT`: how runs go on from the next epoch on.
 

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Final
 
 from headrace.algebra.arrival import Unit
+from headrace.algebra.tunings.loss import Loss
 from headrace.errors import Position
 from headrace.language.defaults import Defaults
 from headrace.language.statements.catalog import (
@@ -16,6 +17,7 @@ from headrace.language.statements.catalog import (
     PauseQuery,
     RenameQuery,
     ResumeQuery,
+    SetKeep,
     SetOption,
     SetWindow,
     ShowCreate,
@@ -167,6 +169,8 @@ STRONG: Final = Consistency()
 class CreateQuery:
     """`CREATE [OR REPLACE] QUERY name [CONSISTENCY ...] [STARTING AT ...] [WARM] [HEARTBEATS ...] AS query`.
 
+    In the place of CONSISTENCY may be LOSS TOLERANT.
+
     Attributes:
         name: the query's.
         query: the query.
@@ -175,6 +179,7 @@ class CreateQuery:
         heartbeats: how far its operators run ahead of each other.
         consistency: how long its answer waits for rows that come late.
         start: since when it answers; from now on if None.
+        loss: what is borne of rows that are left out; None if none may be.
         text: the query as it is written.
         replaces: whether it takes the place of the query of that name, if there is one.
     """
@@ -186,6 +191,7 @@ class CreateQuery:
     heartbeats: Heartbeats = Heartbeats.OPERATOR
     consistency: Consistency = STRONG
     start: StartClause | None = None
+    loss: Loss | None = None
     text: str = field(default="", compare=False)
     replaces: bool = False
 
@@ -427,6 +433,7 @@ Statement = (
     | AlterStream
     | Reoptimize
     | SetConsistency
+    | SetKeep
     | SetWindow
     | Replay
     | CreateSkew

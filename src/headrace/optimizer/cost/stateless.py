@@ -17,15 +17,18 @@ from headrace.algebra.nodes import (
     Project,
     Remember,
     Rstream,
+    Shed,
     Split,
     Stateless,
     TimeWindow,
     Union,
     Unnest,
+    Weighing,
     WindowBounds,
+    column,
 )
 from headrace.expressions.evaluation.evaluate import evaluate
-from headrace.expressions.tree import Column
+from headrace.expressions.tree import Column, Literal
 from headrace.nested import offsets_of
 from headrace.optimizer.cost.flow import Flow, lasting
 from headrace.optimizer.cost.growth import Growth
@@ -74,10 +77,23 @@ def passed(plan: Stateless, inputs: Sequence[Flow], elapsed: float) -> Flow:
             return _cut(below, 1.0)
         case Clip():
             return replace(below, is_open=below.is_open and plan.end == INFINITY)
+        case Weighing():
+            return _weighed(plan, below)
         case Rstream() | Early() | Remember():
             return below
         case _:
             assert_never(plan)
+
+
+def _weighed(plan: Weighing, below: Flow) -> Flow:
+    """The rows with a column or two more: as many as there are, since a share is not known before."""
+    width = len(plan.input.schema)
+    kept = tuple((name, column(plan.input, place)) for place, name in enumerate(plan.input.schema.names))
+    added = tuple((field.name, Literal(None, field.type)) for field in plan.schema.fields[width:])
+    sample = None if below.sample is None else below.sample.projected((*kept, *added))
+    whole = below.growth([part for _, part in kept])
+    values = (*below.values, *((whole,) if isinstance(plan, Shed) else ()), below.growth([]))
+    return replace(below, values=values, sample=sample)
 
 
 def _projected(plan: Project, below: Flow) -> Flow:

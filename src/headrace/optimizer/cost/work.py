@@ -27,6 +27,7 @@ from headrace.algebra.nodes import (
     Granularity,
     Istream,
     Join,
+    LargestWeight,
     Lifetime,
     Match,
     NestedAggregate,
@@ -43,6 +44,7 @@ from headrace.algebra.nodes import (
     SessionAggregate,
     SessionWindow,
     SetOperation,
+    Shed,
     Source,
     Split,
     TimeWindow,
@@ -186,9 +188,9 @@ def work_of(plan: Plan, counts: NodeCounts) -> tuple[Work, ...]:
 def _kind_of(plan: Plan) -> WorkKind:
     """What an operator does that does one thing with all of its rows."""
     match plan:
-        case TimeWindow() | Union() | Clip() | Rstream() | Remember() | Early(corrects=False):
+        case TimeWindow() | Union() | Clip() | Rstream() | Remember() | Early(corrects=False) | Shed():
             return WorkKind.PASS
-        case WindowBounds() | Granularity() | Split() | Unnest():
+        case WindowBounds() | Granularity() | Split() | Unnest() | LargestWeight():
             return WorkKind.CUT
         case Join():
             return WorkKind.JOIN

@@ -23,6 +23,7 @@ from headrace.algebra.nodes import (
     Granularity,
     Istream,
     Join,
+    LargestWeight,
     Lifetime,
     LiveRow,
     Match,
@@ -41,6 +42,7 @@ from headrace.algebra.nodes import (
     SessionAggregate,
     SessionWindow,
     SetOperation,
+    Shed,
     Source,
     Split,
     TimeWindow,
@@ -97,6 +99,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
         case (
             RelationIndex()
             | Sample()
+            | Shed()
             | Match()
             | NestedAggregate()
             | SessionAggregate()
@@ -106,7 +109,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
             | Dstream()
         ):
             return with_inputs(plan, (_all(plan.input),)), _places(range(len(plan.schema)))
-        case TimeWindow() | Lifetime() | WindowBounds() | RowWindow() | SessionWindow():
+        case TimeWindow() | Lifetime() | WindowBounds() | RowWindow() | SessionWindow() | LargestWeight():
             return _window(plan, needed)
         case Union(inputs=inputs):
             narrowed = tuple(_exactly(below, needed) for below in inputs)
@@ -150,9 +153,14 @@ def _project(plan: Project, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
 
 
 def _window(
-    plan: TimeWindow | Lifetime | WindowBounds | RowWindow | SessionWindow, needed: frozenset[int]
+    plan: TimeWindow | Lifetime | WindowBounds | RowWindow | SessionWindow | LargestWeight,
+    needed: frozenset[int],
 ) -> tuple[Plan, PlacesLeft]:
     match plan:
+        case LargestWeight(input=below):
+            width = len(below.schema)
+            pruned, left = _prune(below, needed - {width})
+            return with_inputs(plan, (pruned,)), {**left, width: len(pruned.schema)}
         case TimeWindow(input=below):
             return with_inputs(plan, (_exactly(below, needed),)), _places(sorted(needed))
         case Lifetime(input=below, duration=duration):

@@ -9,6 +9,7 @@ from sqlglot.tokens import TokenType
 from headrace.errors import Position
 from headrace.language.parsing.clauses.window_clauses import parse_duration_at
 from headrace.language.parsing.statements.consistency import parse_consistency
+from headrace.language.parsing.statements.losses import parse_share
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.statements.catalog import (
     CatalogKind,
@@ -17,6 +18,7 @@ from headrace.language.statements.catalog import (
     PauseQuery,
     RenameQuery,
     ResumeQuery,
+    SetKeep,
     SetWindow,
     ShowCreate,
 )
@@ -110,12 +112,17 @@ def _keeps_input(cursor: Cursor) -> bool:
     return False
 
 
-def _query_setting(cursor: Cursor, name: Name, position: Position) -> SetConsistency | SetWindow:
+def _query_setting(cursor: Cursor, name: Name, position: Position) -> SetConsistency | SetKeep | SetWindow:
     """Read what follows SET: a query's level or the size of its windows, perhaps in parentheses."""
     opened = cursor.accept("(")
+    found: SetConsistency | SetKeep | SetWindow
+    if cursor.accept("KEEP"):
+        found = SetKeep(name, parse_share(cursor), position)
+        if opened:
+            cursor.expect(")", "to close SET")
+        return found
     if (reason := _FIXED.get(cursor.word())) is not None:
         raise cursor.error(f"{cursor.word()} of {name.text} cannot change: {reason}", _ANEW)
-    found: SetConsistency | SetWindow
     if cursor.accept("WINDOW"):
         stream = cursor.name("the stream after WINDOW OF") if cursor.accept("OF") else None
         place = cursor.position
@@ -137,7 +144,7 @@ _FIXED: Final = {
     "STARTING": "it says how a query begins",
     "FROM": "it says how a query begins",
     "RETAIN": "results are kept for all queries alike: SET retain_epochs = 100",
-    "KEEP": "results are kept for all queries alike: SET retain_epochs = 100",
+    "LOSS": "what is borne of loss is part of a query's answer, which has bounds or not",
 }
 """What a query has besides its text that ALTER QUERY does not change, and why."""
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from headrace.algebra.by_object import REMEMBERED, ByObject
 from headrace.algebra.nodes import Plan
-from headrace.algebra.tunings.tunings import Tunings, size_of, tunings_in
+from headrace.algebra.tunings.tunings import Tunings, size_of, windows_in
 from headrace.time import BEGINNING
 
 
@@ -39,7 +39,7 @@ def window_statuses(plan: Plan, tunings: Tunings) -> tuple[WindowStatus, ...]:
         tunings: the sizes that have changed.
     """
     found = []
-    for tuning in _tunings_in(plan):
+    for tuning in _windows_in(plan):
         steps = tunings[tuning].steps if tuning in tunings else ()
         since = steps[-1].begin if steps else BEGINNING
         size = size_of(tuning, tunings)
@@ -48,4 +48,4 @@ def window_statuses(plan: Plan, tunings: Tunings) -> tuple[WindowStatus, ...]:
     return tuple(found)
 
 
-_tunings_in: Final = ByObject(tunings_in, REMEMBERED)
+_windows_in: Final = ByObject(windows_in, REMEMBERED)

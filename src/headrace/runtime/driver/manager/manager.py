@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from headrace.algebra.by_object import REMEMBERED, ByObject
-from headrace.algebra.tunings.tunings import Tuning, Tunings, tunings_in
+from headrace.algebra.tunings.tunings import Tuning, Tunings, windows_in
 from headrace.byte_sizes import format_bytes
 from headrace.errors import UserError
 from headrace.runtime.driver.change.wanted import Tune
@@ -29,7 +29,7 @@ Users = Callable[[], Mapping[Tuning, Sequence[str]]]
 NOBODY: Final[Mapping[Tuning, Sequence[str]]] = {}
 
 
-_tunings_in: Final = ByObject(tunings_in, REMEMBERED)
+_windows_in: Final = ByObject(windows_in, REMEMBERED)
 
 
 class Manager:
@@ -141,7 +141,7 @@ class Manager:
         tunings, asked = self._forecast.below.tunings, self._users()
         here: dict[Tuning, list[str]] = {}
         for name, plan in run.queries.plans.items():
-            for tuning in _tunings_in(plan):
+            for tuning in _windows_in(plan):
                 here.setdefault(tuning, []).append(name)
         sizes, queries, why = {}, {}, {}
         for number in np.flatnonzero(decision.sizes != knobs.sizes).tolist():

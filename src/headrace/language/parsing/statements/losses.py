@@ -1,0 +1,81 @@
+"""The clause LOSS TOLERANT of a query, and the share of rows that is kept."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+from sqlglot.tokens import TokenType
+
+from headrace.algebra.tunings.loss import CONFIDENCE, Loss
+from headrace.language.parsing.tokens.cursor import Cursor
+from headrace.steps import WHOLE
+
+_GRAPH: Final = "write LOSS TOLERANT (0.2: 0.5, 0.5: 0.8): the share that is kept, and its utility"
+
+
+def parse_loss(cursor: Cursor) -> Loss | None:
+    """Read `LOSS TOLERANT [(share: utility, ...)] [CONFIDENCE percent]`, or None where it does not come next.
+
+    Raises:
+        LanguageError: a share or a utility is none, or utility falls where more is kept.
+    """
+    position = cursor.position
+    if not cursor.accept("LOSS"):
+        return None
+    cursor.expect("TOLERANT", "after LOSS")
+    graph = _graph(cursor) if cursor.accept("(") else ()
+    confidence = CONFIDENCE
+    if cursor.accept("CONFIDENCE"):
+        hint = "write CONFIDENCE 95: the bounds then hold in 95 windows of 100"
+        confidence = _number(cursor, "the confidence", hint)
+        if not 50 <= confidence <= Decimal("99.9"):
+            cursor.index -= 1
+            raise cursor.error(f"a confidence is from 50 to 99.9 percent, not {confidence:f}", hint)
+    return Loss(graph, confidence, position)
+
+
+def parse_share(cursor: Cursor) -> int:
+    """Read a share of the rows, above 0 and up to 1; in millionths.
+
+    Raises:
+        LanguageError: there is none.
+    """
+    hint = "write a number above 0 and up to 1, with at most six digits behind the point, such as 0.3"
+    number = _number(cursor, "the share of the rows that is kept", hint)
+    share = number * WHOLE
+    if not 0 < share <= WHOLE or share != int(share):
+        cursor.index -= 1
+        raise cursor.error(f"a share that is kept cannot be {number:f}", hint)
+    return int(share)
+
+
+def _graph(cursor: Cursor) -> tuple[tuple[int, Decimal], ...]:
+    points: list[tuple[int, Decimal]] = []
+    while not points or cursor.accept(","):
+        place = cursor.index
+        share = parse_share(cursor)
+        cursor.expect(":", "between a share that is kept and its utility")
+        utility = _number(cursor, "a utility", _GRAPH)
+        last, worth = points[-1] if points else (0, Decimal(0))
+        wrong = ""
+        if not 0 <= utility <= 1:
+            wrong = f"a utility is from 0 to 1, not {utility:f}"
+        elif share <= last:
+            wrong = "the shares of a loss graph rise"
+        elif utility < worth:
+            wrong = f"an answer of more rows cannot be worth less: {utility:f} comes after {worth:f}"
+        if wrong:
+            cursor.index = place
+            raise cursor.error(wrong, _GRAPH)
+        points.append((share, utility))
+    cursor.expect(")", "to close LOSS TOLERANT")
+    return tuple(points)
+
+
+def _number(cursor: Cursor, what: str, hint: str) -> Decimal:
+    token = cursor.peek()
+    if token is None or token.token_type != TokenType.NUMBER:
+        raise cursor.error(f"{what} is missing, before {cursor.shown()}", hint)
+    cursor.index += 1
+    return Decimal(str(token.text))

@@ -1,0 +1,196 @@
+"""The sums over kept rows of which estimates and their bounds are made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from itertools import combinations_with_replacement
+from typing import Final
+
+import pyarrow as pa
+
+from headrace.algebra.nodes import Plan, column
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
+from headrace.expressions.functions.functions import literal, make_case, make_cast, resolve
+from headrace.expressions.tree import AggregateCall, Column, Expression
+from headrace.optimizer.estimates.deviations import ONE, ZERO, Dual, plus, quotient, times
+from headrace.schema import BIGINT, DOUBLE
+
+LEAST_ROWS: Final = 10
+"""Of so many kept rows that stand for others there are bounds: a sum of fewer is not normally distributed."""
+TINY: Final = 1e-300
+"""A divisor in the place of 0."""
+UNSEEN: Final = 3.0
+"""A variance is reckoned with so many rows more, of the largest weight and as large as the larger ones are.
+
+Of a few rows that may be missing, where the share becomes smaller or values are not alike, none may be kept.
+"""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A COUNT or a SUM.
+
+    Attributes:
+        value: what a row adds; None for 1.
+        condition: which rows add something, or None for all.
+        type: the type of the answer.
+    """
+
+    value: Expression | None
+    condition: Expression | None
+    type: pa.DataType
+
+
+def parts_of(call: AggregateCall) -> tuple[Part, ...]:
+    """The one sum that an aggregate is; of AVG the sum and the count."""
+    condition, value = call.condition, call.argument
+    if value is not None:
+        given = resolve("IS NOT NULL", (value,))
+        condition = given if condition is None else resolve("AND", (condition, given))
+    count = Part(None, condition, BIGINT)
+    if call.function == "COUNT":
+        return (count,)
+    return (Part(value, condition, call.type), *([count] if call.function == "AVG" else []))
+
+
+@dataclass
+class EstimateSums:
+    """Collects the aggregates that are needed, each once.
+
+    Attributes:
+        rows: the weighed rows.
+        keys: how many columns of the groups come before those of the sums.
+        calls: the sums so far.
+    """
+
+    rows: Plan
+    keys: int
+    calls: dict[AggregateCall, int] = field(default_factory=dict)
+    parts: dict[Part, int] = field(default_factory=dict)
+
+    def named(self) -> tuple[tuple[str, AggregateCall], ...]:
+        """The aggregates with names."""
+        return tuple((f"total{place}", call) for call, place in self.calls.items())
+
+    def number(self, part: Part) -> int:
+        """The number of a sum."""
+        return self.parts.setdefault(part, len(self.parts))
+
+    @property
+    def weight(self) -> Expression:
+        """What a kept row stands for (a DOUBLE)."""
+        return column(self.rows, len(self.rows.schema) - 2)
+
+    @property
+    def count(self) -> Expression:
+        """How many equal rows of its instant it is (a BIGINT)."""
+        return column(self.rows, len(self.rows.schema) - 1)
+
+    @property
+    def more(self) -> Expression:
+        """How many others it stands for: w - 1."""
+        return resolve("-", (self.weight, ONE))
+
+    @property
+    def spread(self) -> Expression:
+        """What it adds to a variance: w (w - 1)."""
+        return times(self.weight, self.more)
+
+    def kept(self, part: Part) -> Expression:
+        """The sum over the rows that are kept, of the type that the answer has."""
+        total = self._sum(self._times(part, self.count), part.condition)
+        if part.value is None:
+            return resolve("COALESCE", (total, literal(0)))
+        return total if total.type == part.type else make_cast(total, part.type)
+
+    def missing(self, part: Part) -> Expression:
+        """The estimated sum over those that are not (a DOUBLE)."""
+        return self._double(times(self.more, self._amount(part)), part.condition)
+
+    def whole(self, part: Part) -> Dual:
+        """The estimated sum over all rows, with itself as its only derivative."""
+        value = plus(make_cast(self.kept(part), DOUBLE), self.missing(part))
+        return Dual(value, {self.number(part): ONE})
+
+    def mean(self, parts: tuple[Part, ...]) -> Dual:
+        """The quotient of a sum and a count."""
+        return quotient(*map(self.whole, parts))
+
+    def typed(self, parts: tuple[Part, ...], dtype: pa.DataType) -> Expression:
+        """An estimated aggregate, of the type that it has without loss; exact where nothing is missing."""
+        if len(parts) > 1:
+            some = resolve(">", (self.whole(parts[1]).value, ZERO))
+            return make_case(((some, make_cast(self.mean(parts).value, dtype)),), None)
+        (part,) = parts
+        missing = self.missing(part)
+        if dtype == BIGINT:
+            missing = resolve("ROUND", (missing,))
+        return make_cast(resolve("+", (self.kept(part), make_cast(missing, dtype))), dtype)
+
+    def variance(self, dual: Dual) -> Expression:
+        """The estimated variance of what is computed of estimates (a DOUBLE)."""
+        parts = {number: part for part, number in self.parts.items()}
+        total: Expression = ZERO
+        for one, other in combinations_with_replacement(sorted(dual.slopes), 2):
+            slopes = times(dual.slopes[one], dual.slopes[other])
+            both = times(slopes, self._covariance(parts[one], parts[other]))
+            total = plus(total, both if one == other else times(literal(2.0), both))
+        return resolve("GREATEST", (total, ZERO))
+
+    def enough(self, dual: Dual) -> Expression:
+        """Whether so many rows are kept that stand for others that there are bounds."""
+        several = resolve(">", (self.weight, ONE))
+        found: Expression = literal(True)
+        for part in self._of(dual):
+            condition = several if part.condition is None else resolve("AND", (part.condition, several))
+            rows = self._column(replace(resolve_aggregate("COUNT", None), condition=condition))
+            asked = resolve(">=", (rows, literal(LEAST_ROWS)))
+            found = asked if found == literal(True) else resolve("AND", (found, asked))
+        return found
+
+    def unseen(self, dual: Dual, largest: Expression) -> Expression:
+        """By what factor a variance is larger with some rows more of the largest weight (a DOUBLE)."""
+        more = times(literal(UNSEEN), times(largest, resolve("-", (largest, ONE))))
+        parts = {number: part for part, number in self.parts.items()}
+        factors = tuple(times(more, self._size(parts[number])) for number in sorted(dual.slopes))
+        return plus(ONE, factors[0] if len(factors) == 1 else resolve("GREATEST", factors))
+
+    def _size(self, part: Part) -> Expression:
+        """What the larger of the rows that are kept would add to a variance, as a part of it (a DOUBLE)."""
+        variance = self._covariance(part, part)
+        if part.value is None:
+            return resolve("/", (ONE, resolve("GREATEST", (variance, literal(TINY)))))
+        square = times(self._amount(part), self._amount(part))
+        fourth = self._double(times(self.spread, times(square, square)), part.condition)
+        return resolve("/", (fourth, resolve("GREATEST", (times(variance, variance), literal(TINY)))))
+
+    def _of(self, dual: Dual) -> list[Part]:
+        parts = {number: part for part, number in self.parts.items()}
+        different = {parts[number].condition: parts[number] for number in sorted(dual.slopes)}
+        return list(different.values())
+
+    def _covariance(self, one: Part, other: Part) -> Expression:
+        amount = times(self._amount(one), self._amount(other))
+        conditions = dict.fromkeys(part.condition for part in (one, other) if part.condition is not None)
+        both: Expression | None = None
+        for condition in conditions:
+            both = condition if both is None else resolve("AND", (both, condition))
+        return self._double(times(self.spread, amount), both)
+
+    def _times(self, part: Part, count: Expression) -> Expression:
+        return count if part.value is None else resolve("*", (count, part.value))
+
+    def _amount(self, part: Part) -> Expression:
+        """What a row adds with its equals (a DOUBLE)."""
+        return make_cast(self._times(part, self.count), DOUBLE)
+
+    def _sum(self, value: Expression, condition: Expression | None) -> Column:
+        return self._column(replace(resolve_aggregate("SUM", value), condition=condition))
+
+    def _double(self, value: Expression, condition: Expression | None) -> Expression:
+        """A sum of DOUBLEs; 0 where there is none."""
+        return resolve("COALESCE", (self._sum(value, condition), ZERO))
+
+    def _column(self, call: AggregateCall) -> Column:
+        place = self.calls.setdefault(call, len(self.calls))
+        return Column(self.keys + place, f"total{place}", call.type)

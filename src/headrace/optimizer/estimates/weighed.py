@@ -1,0 +1,189 @@
+"""The input of an aggregate with the weight of each row, and how many equal rows it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from headrace.algebra.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    Lifetime,
+    Plan,
+    Project,
+    Shed,
+    Source,
+    TimeWindow,
+    Union,
+    column,
+    inputs_of,
+    project,
+    with_inputs,
+)
+from headrace.algebra.properties import has_one_row, sources_of, walk
+from headrace.algebra.tunings.loss import Loss
+from headrace.expressions.aggregates.aggregates import resolve_aggregate
+from headrace.expressions.tree import Column, transform_columns
+from headrace.optimizer.estimates.monotone import refused, refused_node
+from headrace.schema import unique_names
+from headrace.time import INFINITY, Duration
+
+
+class KeptSpan(NamedTuple):
+    """The window of the rows: as of `LargestWeight`."""
+
+    size: Duration
+    slide: Duration
+    offset: Duration
+
+
+@dataclass(frozen=True)
+class WeighedRows:
+    """Rows with their weights.
+
+    Attributes:
+        plan: the rows; of its columns the last but one is the weight, and the last how many rows of its
+            instant a row stands for that were kept for each other's sake.
+        span: the window.
+    """
+
+    plan: Plan
+    span: KeptSpan
+
+
+@dataclass(frozen=True)
+class Weigher:
+    """Puts weights to the rows of plans.
+
+    Attributes:
+        sources: the streams that are read, each with all of its columns, by name. Their rows are drawn as a
+            whole, so that queries that read different columns keep the same ones.
+        loss: what the query says of loss.
+    """
+
+    sources: Mapping[str, Source]
+    loss: Loss
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The names of the streams, in order."""
+        return tuple(sorted(self.sources))
+
+    def weighed(self, plan: Plan) -> WeighedRows:
+        """A part of a plan that has windows, with weights.
+
+        Raises:
+            LanguageError: rows that are left out would change its content in other ways than by theirs.
+        """
+        match plan:
+            case TimeWindow(size=size, slide=slide, offset=offset):
+                return WeighedRows(
+                    with_inputs(plan, (self._numbered(plan.input),)), KeptSpan(size, slide, offset)
+                )
+            case Lifetime():
+                return self._living(plan)
+            case Filter():
+                below = self.weighed(plan.input)
+                return WeighedRows(with_inputs(plan, (below.plan,)), below.span)
+            case Project():
+                below = self.weighed(plan.input)
+                return WeighedRows(_projected(plan, below.plan), below.span)
+            case Union(inputs=inputs):
+                parts = [self.weighed(part) for part in inputs]
+                if len({part.span for part in parts}) > 1:
+                    why = "its parts have different windows"
+                    raise refused("this UNION ALL", why, self.loss.position)
+                return WeighedRows(with_inputs(plan, tuple(part.plan for part in parts)), parts[0].span)
+            case Join():
+                return self._joined(plan)
+            case Source():
+                why = "it is over the rows of each instant alone"
+                raise refused("a query without a window", why, self.loss.position, "write s [RANGE 1 HOUR]")
+            case _:
+                raise refused_node(plan, self.loss.position)
+
+    def _living(self, plan: Lifetime) -> WeighedRows:
+        """Rows that are valid for as long as they say, from their own instants on."""
+        if plan.shift or plan.granule.length > 1:
+            why = "rows begin at other instants than their own"
+            raise refused("this LIFETIME", why, self.loss.position)
+        size = Duration(INFINITY if plan.fixed is None else plan.fixed)
+        span = KeptSpan(size, Duration(1), Duration(0))
+        return WeighedRows(with_inputs(plan, (self._numbered(plan.input),)), span)
+
+    def _joined(self, plan: Join) -> WeighedRows:
+        """A join with a relation, of which a row meets one row at most."""
+        streams = [bool(sources_of(side)) for side in inputs_of(plan)]
+        if all(streams):
+            why = "a pair would be kept where both of its rows are, which is not estimated"
+            raise refused("a join of two streams", why, self.loss.position)
+        port = streams.index(True)
+        self._check_relation(plan, 1 - port)
+        below = self.weighed(inputs_of(plan)[port])
+        names = [*plan.names]
+        width = len(plan.left.schema) if port == 0 else len(names)
+        names[width:width] = below.plan.schema.names[-2:]
+        residual = plan.residual
+        if residual is not None and port == 0:
+            residual = transform_columns(residual, lambda part: _beyond(part, width))
+        sides = (below.plan, plan.right) if port == 0 else (plan.left, below.plan)
+        joined = Join(*sides, plan.equalities, residual, tuple(unique_names(names)))
+        last = len(joined.schema)
+        places = [*range(width), *range(width + 2, last), width, width + 1]
+        items = tuple((joined.schema[place].name, column(joined, place)) for place in places)
+        return WeighedRows(project(joined, items), below.span)
+
+    def _check_relation(self, plan: Join, port: int) -> None:
+        other = inputs_of(plan)[port]
+        asked = [pair[port] for pair in plan.equalities]
+        keys = frozenset(key.index for key in asked if isinstance(key, Column))
+        if not has_one_row(other, keys):
+            why = "a row may meet several rows of it, which are then kept or left out together"
+            hint = "join with one row for each key: (SELECT k, MAX(name) AS name FROM r GROUP BY k)"
+            raise refused("a join with this relation", why, self.loss.position, hint)
+        for node in walk(other):
+            if type(node).__name__ == "RefreshedRelation":
+                raise refused_node(node, self.loss.position)
+
+    def _numbered(self, plan: Plan) -> Plan:
+        """The rows of an instant, those that were kept together as one."""
+        drawn = self._drawn(plan)
+        width = len(drawn.schema)
+        *names, counted = unique_names([*drawn.schema.names, "rows"])
+        keys = tuple((name, column(drawn, place)) for place, name in enumerate(names))
+        groups = Aggregate(drawn, keys, ((counted, resolve_aggregate("COUNT", None)),))
+        left = [place for place in range(width + 1) if place != width - 2]
+        return Project(groups, tuple((groups.schema[place].name, column(groups, place)) for place in left))
+
+    def _drawn(self, plan: Plan) -> Plan:
+        """Rows of instants, those that are kept, with the draw and the weight in the last columns."""
+        match plan:
+            case Source(name=name) if type(plan) is Source:
+                shed = Shed(self.sources[name], self.streams, self.loss.text)
+                places = [shed.schema.names.index(name) for name in plan.schema.names]
+                places += range(len(shed.schema) - 2, len(shed.schema))
+                return project(shed, tuple((shed.schema[at].name, column(shed, at)) for at in places))
+            case Filter():
+                return with_inputs(plan, (self._drawn(plan.input),))
+            case Project():
+                return _projected(plan, self._drawn(plan.input))
+            case Union(inputs=inputs):
+                return with_inputs(plan, tuple(map(self._drawn, inputs)))
+            case _:
+                raise refused_node(plan, self.loss.position)
+
+
+def _beyond(part: Column, width: int) -> Column:
+    """A column where two are put in after some."""
+    return part if part.index < width else replace(part, index=part.index + 2)
+
+
+def _projected(plan: Project, below: Plan) -> Plan:
+    """A projection that keeps the last two columns."""
+    width = len(below.schema)
+    kept = tuple((below.schema[place].name, column(below, place)) for place in (width - 2, width - 1))
+    items = (*plan.items, *kept)
+    names = unique_names([name for name, _ in items])
+    return Project(below, tuple(zip(names, (part for _, part in items), strict=True)))

@@ -1,0 +1,22 @@
+"""Bounds of estimates hold about as often as they say, while the share of the rows that is kept changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from how_many import how_many
+from shedding import DATA, held
+
+WINDOWS = how_many(250, 1000)
+SHARES = (0.5, 0.25, 0.75, 0.4)
+
+
+@pytest.mark.slow("answers some hundred windows, twice")
+@pytest.mark.parametrize("name", ["uniform", "power law up to 20"])
+def test_bounds_hold_in_94_windows_of_100(name: str) -> None:
+    values = DATA[name](WINDOWS * 160, np.random.default_rng(7))
+    for call, (ok, bad, without) in held(values, 160, SHARES, ("n", "s")).items():
+        # What is open after the last row, and windows of which few rows are kept, have none.
+        assert without <= 2 + WINDOWS // 50, call
+        assert ok >= 0.94 * (ok + bad), (call, ok, bad)

@@ -1,0 +1,140 @@
+"""LOSS TOLERANT and ALTER QUERY name SET (KEEP share): of the rows from now on a part is kept."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import headrace as hr
+from headrace.algebra.tunings.loss import Loss
+from headrace.errors import LanguageError
+from headrace.steps import WHOLE
+
+STREAM = "CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts;"
+COUNTED = "SELECT COUNT(*) AS n, SUM(v) AS s, AVG(v) AS a FROM s [RANGE 100]"
+
+
+def database(storage: Path | None = None) -> hr.Database:
+    return hr.connect(runner="inline", storage=storage)
+
+
+def push(db: hr.Database, first: int, last: int) -> None:
+    assert db.push("s", [{"k": at % 3, "v": at % 7, "ts": at} for at in range(first, last)])
+
+
+def told(db: hr.Database, text: str) -> str:
+    return str(db.execute(text)[0])
+
+
+def row(db: hr.Database, name: str, at: int) -> dict[str, float]:
+    (found,) = db[name].snapshot(at).to_pylist()
+    return dict(found)
+
+
+def test_all_rows_are_kept_until_it_is_said_otherwise() -> None:
+    with database() as db:
+        db.execute(f"{STREAM} CREATE QUERY q LOSS TOLERANT AS {COUNTED}; CREATE QUERY exact AS {COUNTED}")
+        db.start()
+        push(db, 0, 500)
+        for at in (0, 50, 300, 498):
+            exact, found = row(db, "exact", at), row(db, "q", at)
+            for name, value in exact.items():
+                assert (found[name], found[f"{name}_low"], found[f"{name}_high"]) == (value, value, value)
+
+
+def test_estimates_have_bounds_while_rows_are_left_out_and_are_exact_again() -> None:
+    with database() as db:
+        db.execute(f"{STREAM} CREATE QUERY q LOSS TOLERANT AS {COUNTED}")
+        db.start()
+        push(db, 0, 500)
+        assert told(db, "ALTER QUERY q SET (KEEP 0.5)") == "0.5 of the rows is kept from 500 on"
+        assert told(db, "ALTER QUERY q SET (KEEP 0.5)") == "0.5 of the rows is kept already"
+        push(db, 500, 1000)
+        assert told(db, "ALTER QUERY q SET KEEP 1") == "1 of the rows is kept from 1000 on"
+        push(db, 1000, 1500)
+        assert row(db, "q", 499)["n_low"] == 100
+        # No row of 500 and few from then on may be among those that are kept.
+        assert row(db, "q", 503)["n_low"] is None
+        found = row(db, "q", 900)
+        assert found["n_low"] < found["n"] < found["n_high"]
+        assert found["n_low"] < 100 < found["n_high"]
+        assert row(db, "q", 1050)["n_low"] < row(db, "q", 1050)["n_high"]
+        assert (row(db, "q", 1099)["n_low"], row(db, "q", 1099)["n_high"]) == (100, 100)
+
+
+def test_a_smaller_share_keeps_a_part_of_what_a_larger_one_keeps_and_of_a_sample() -> None:
+    with database() as db:
+        kept = "SELECT k, ts, COUNT(*) AS n FROM s [RANGE UNBOUNDED] GROUP BY k, ts"
+        for number, graph in enumerate((" (0.5: 0.5)", " (0.5: 0.6)", " (0.5: 0.7)")):
+            db.execute(f"{STREAM * (number == 0)} CREATE QUERY q{number} LOSS TOLERANT{graph} AS {kept}")
+        db.execute("CREATE QUERY drawn AS SELECT k, ts FROM s SAMPLE(60) [RANGE UNBOUNDED]")
+        db.start()
+        for number, share in enumerate((0.1, 0.3, 0.6)):
+            told(db, f"ALTER QUERY q{number} SET (KEEP {share})")
+        push(db, 0, 400)
+        sets = [{part["ts"] for part in db[f"q{number}"].snapshot(398).to_pylist()} for number in range(3)]
+        assert sets[0] < sets[1] < sets[2]
+        assert sets[2] == {part["ts"] for part in db["drawn"].snapshot(398).to_pylist()}
+        assert 20 < len(sets[0]) < 60 < len(sets[1]) < 160 < len(sets[2]) < 300
+
+
+def test_queries_that_bear_the_same_loss_of_the_same_streams_are_shed_together() -> None:
+    with database() as db:
+        db.execute(
+            f"{STREAM} CREATE QUERY q LOSS TOLERANT AS {COUNTED}; CREATE QUERY t LOSS TOLERANT AS {COUNTED}"
+        )
+        db.execute(f"CREATE QUERY other LOSS TOLERANT CONFIDENCE 99 AS {COUNTED}")
+        db.start()
+        said = told(db, "ALTER QUERY q SET (KEEP 0.25)")
+        assert said == "0.25 of the rows is kept; so it is of t, which bear the same loss"
+        lines = [line.split("  ") for line in told(db, "SHOW TUNINGS").splitlines()]
+        rows = [[part.strip() for part in line if part.strip()] for line in lines]
+        assert ["s LOSS TOLERANT", "0", "1", "0.25", "q, t"] in rows
+        assert ["s LOSS TOLERANT CONFIDENCE 99", "0", "1", "1", "other"] in rows
+
+
+def test_a_share_goes_on_after_a_restart(tmp_path: Path) -> None:
+    with database(tmp_path) as db:
+        db.execute(f"{STREAM} CREATE QUERY q LOSS TOLERANT (0.2: 0.5, 0.5: 0.8) CONFIDENCE 90 AS {COUNTED}")
+        db.start()
+        push(db, 0, 300)
+        said = told(db, "ALTER QUERY q SET (KEEP 0.5)")
+        assert said == "0.5 of the rows is kept from 300 on, and the answer is worth 0.8"
+        push(db, 300, 600)
+    with database(tmp_path) as db:
+        db.start()
+        push(db, 600, 700)
+        assert "now 0.5 since 300" in told(db, "EXPLAIN ANALYZE q")
+        text = "CREATE QUERY q LOSS TOLERANT (0.2: 0.5, 0.5: 0.8) CONFIDENCE 90 AS "
+        assert told(db, "SHOW CREATE QUERY q").startswith(text)
+        assert row(db, "q", 650)["n_low"] < 100 < row(db, "q", 650)["n_high"]
+        line = "0.5 of its rows is kept from 300 on, and the answer is worth 0.8"
+        assert line in told(db, "DESCRIBE q").splitlines()
+
+
+def test_the_utility_of_a_share_is_on_the_lines_of_its_graph() -> None:
+    graph = ((200_000, Decimal("0.5")), (500_000, Decimal("0.8")))
+    found = [Loss(graph).utility(share) for share in (0, 100_000, 200_000, 350_000, 500_000, 750_000, WHOLE)]
+    assert found == pytest.approx([0, 0.25, 0.5, 0.65, 0.8, 0.9, 1])
+    assert Loss(((WHOLE, Decimal("0.5")),)).utility(WHOLE) == 0.5
+    assert Loss().utility(300_000) == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ALTER QUERY exact SET (KEEP 0.5)", "exact does not say that rows may be left out"),
+        ("ALTER QUERY q SET CONSISTENCY MIDDLE", "a query cannot have this CONSISTENCY and LOSS TOLERANT"),
+        ("ALTER QUERY q SET (WINDOW 5)", "q has no window whose size may change"),
+    ],
+)
+def test_what_cannot_be_said(text: str, message: str) -> None:
+    with database() as db:
+        db.execute(f"{STREAM} CREATE QUERY q LOSS TOLERANT AS {COUNTED}; CREATE QUERY exact AS {COUNTED}")
+        db.start()
+        with pytest.raises(LanguageError) as found:
+            db.execute(text)
+        assert found.value.message == message
+        assert found.value.hint

@@ -22,6 +22,7 @@ from headrace.language.statements.catalog import (
     PauseQuery,
     RenameQuery,
     ResumeQuery,
+    SetKeep,
     SetOption,
     SetWindow,
     ShowCreate,
@@ -176,7 +177,7 @@ def test_every_kind_of_statement_has_been_judged() -> None:
         DropRelation,
         DropQuery,
     }
-    changes |= {DropSink, SetWindow}
+    changes |= {DropSink, SetKeep, SetWindow}
     changes |= {SetConsistency, SetDialect, Replay, Comment, PauseQuery, RenameQuery, ResumeQuery, SetOption}
     asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show, ShowCreate, Describe}
     looks = {ExplainAlter, ExplainAnalyze, ExplainReplace, ExplainShared, AskWhy}

@@ -63,9 +63,10 @@ def test_a_query_like_one_that_runs_has_a_state_of_its_own(db: hr.Database) -> N
     old = db.queries[0]
     db.push("s", [row(18), row(20)])
     new = db.query(COUNTS)
+    (empty,) = db.execute(f"CREATE QUERY empty STARTING NOW AS {COUNTS}")
     db.push("s", [row(22), row(60)])
-    assert old.snapshot(23).to_pydict() == {"k": ["a"], "n": [3]}
-    assert new.snapshot(23).to_pydict() == {"k": ["a"], "n": [1]}
+    assert old.snapshot(23).to_pydict() == new.snapshot(23).to_pydict() == {"k": ["a"], "n": [3]}
+    assert empty.snapshot(23).to_pydict() == {"k": ["a"], "n": [1]}
 
 
 def test_a_subscription_begins_with_the_heartbeat_at_the_start(db: hr.Database) -> None:

@@ -224,7 +224,13 @@ def _sums_within(plan: Plan) -> tuple[_Sums, ...]:
     return tuple(sums for sums in map(_sums, parts.values()) if sums is not None)
 
 
+def _alone_within(plan: Plan) -> tuple[Plan, tuple[_Sums, ...]]:
+    carried = alone(plan)[0]
+    return carried, _sums_within(carried)
+
+
 _known_sums: Final = ByObject(_sums_within, REMEMBERED)
+_known_alone: Final = ByObject(_alone_within, REMEMBERED)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,8 +263,9 @@ def _running(before: Holding, alike: set[tuple[str, ...]]) -> list[_Running]:
 
     for name, plan in queries.live.items():
         record = queries.answered[name]
-        carried = record.carried_out or alone(plan)[0]
-        sums = [one for one in _known_sums(carried) if one.alike in alike]
+        other = record.carried_out
+        carried, within = _known_alone(plan) if other is None else (other, _known_sums(other))
+        sums = [one for one in within if one.alike in alike]
         if not sums or record.holds or name in queries.migrations or not is_strong(plan):
             continue
         if horizon_of(plan) is not None or not is_strong(carried):

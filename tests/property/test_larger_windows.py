@@ -182,3 +182,63 @@ def test_what_needs_more_begins_with_the_rows_to_come(text: str) -> None:
         pushed([db], [(0, 1, 0.5, 1, 0)] * 40, 0)
         (query,) = db.execute(f"CREATE QUERY c AS {text}")
         assert exact_of(query) != query.heartbeat
+
+
+TWO = (
+    "SELECT a.n AS n, b.n AS m FROM (SELECT COUNT(*) AS n FROM s [RANGE 10]) a, "
+    "(SELECT COUNT(*) AS n FROM t [RANGE 10]) b"
+)
+
+
+@pytest.mark.parametrize("retain", ["", "RETAIN ALL"])
+def test_a_stream_that_is_further_than_the_others(retain: str) -> None:
+    with opened(None, 1) as db:
+        db.execute("CREATE STREAM t (ts BIGINT) FROM push TIMESTAMP BY ts")
+        if retain:
+            db.execute(f"ALTER STREAM s {retain}; ALTER STREAM t {retain}")
+        db.execute("CREATE QUERY a AS SELECT COUNT(*) AS n FROM s [RANGE 20]")
+        db.execute("CREATE QUERY b AS SELECT COUNT(*) AS n FROM t [RANGE 20]")
+        db.execute(f"CREATE QUERY whole AS {TWO}")
+        db.start()
+        pushed([db], [(0, 1, 0.5, 1, 0)] * 40, 0)
+        db.push("t", [{"ts": ts} for ts in range(1, 21)])
+        (told,) = db.execute(f"EXPLAIN CREATE QUERY q AS {TWO}")
+        (query,) = db.execute(f"CREATE QUERY q AS {TWO}")
+        exact = exact_of(query)
+        assert exact is not None
+        assert (f"it is exact from {exact} on" in str(told)) == (not retain)
+        pushed([db], [(0, 1, 0.5, 1, 0)] * 20, 40)
+        db.push("t", [{"ts": ts} for ts in range(21, 60)])
+        for instant in range(exact, 50):
+            assert rows_at(query, instant) == rows_at(db["whole"], instant), instant
+
+
+@pytest.mark.parametrize("other", ["SUM(10 / v)", "COUNT(*) FILTER (WHERE 10 / v > 2)", "SUM(MOD(10, v))"])
+def test_a_larger_query_may_lack_rows_on_which_it_fails(other: str) -> None:
+    with opened(None, 1) as db:
+        db.execute(f"CREATE QUERY large AS SELECT COUNT(*) AS n, {other} AS x FROM s [RANGE 20]")
+        db.execute("CREATE QUERY whole CONSISTENCY MIDDLE AS SELECT COUNT(*) AS n FROM s [RANGE 10]")
+        db.start()
+        pushed([db], [(0, place % 3, 0.5, 1, 0) for place in range(40)], 0)
+        (query,) = db.execute("CREATE QUERY q AS SELECT COUNT(*) AS n FROM s [RANGE 10]")
+        exact = exact_of(query)
+        assert exact != query.heartbeat
+        pushed([db], [(0, 1, 0.5, 1, 0)] * 20, 40)
+        assert rows_at(query, exact or 0) == rows_at(db["whole"], exact or 0)
+
+
+def test_a_larger_query_may_have_rows_that_came_too_late() -> None:
+    with opened(None, 1) as db:
+        db.execute("ALTER STREAM s RETAIN ALL; ALTER STREAM s SET (DEAD LETTERS KEEP ALL)")
+        db.execute("CREATE QUERY whole CONSISTENCY MIDDLE AS SELECT COUNT(*) AS n FROM s [RANGE 10]")
+        db.start()
+        pushed([db], [(0, 1, 0.5, 1, 0)] * 40, 0)
+        db.push("s", {"k": 0, "v": 1, "f": 0.5, "ts": 30})
+        large = (
+            "CREATE QUERY large FROM BEGINNING WITH DEAD LETTERS AS SELECT COUNT(*) AS n FROM s [RANGE 20]"
+        )
+        db.execute(large)
+        (query,) = db.execute("CREATE QUERY q AS SELECT COUNT(*) AS n FROM s [RANGE 10]")
+        pushed([db], [(0, 1, 0.5, 1, 0)] * 20, 40)
+        for instant in range(exact_of(query) or 0, 50):
+            assert rows_at(query, instant) == rows_at(db["whole"], instant), instant

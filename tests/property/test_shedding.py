@@ -59,12 +59,12 @@ Shares = Sequence[tuple[int, float]]
 """The shares that are kept, with the instants from which on."""
 
 
-def kept_of(rows: Sequence[Row], shares: Shares) -> list[Kept]:
-    """The rows that are kept, equal ones as one."""
+def kept_of(rows: Sequence[Row], shares: Shares, number: int) -> list[Kept]:
+    """The rows that are kept of the stream of a number, equal ones as one."""
     found = []
     for row, count in Counter(rows).items():
         share = share_at(shares, row.ts)
-        if drawn(row, TYPES, row.ts, 0) < Fraction(str(share)) * 2**64:
+        if drawn(row, TYPES, row.ts, number) < Fraction(str(share)) * 2**64:
             found.append(Kept(row, 1_000_000 / round(share * 1_000_000), count))
     return found
 
@@ -324,8 +324,10 @@ class Life:
         for name, kind in self.queries.items():
             query, asked = self.db[name], QUERIES[kind]
             said = query.changes().to_pylist()
-            rows = [row for stream in asked.streams for row in self.rows[stream] if asked.where(row)]
-            kept = kept_of(rows, self.shares[asked.streams])
+            kept = []
+            for number, stream in enumerate(sorted(asked.streams)):
+                rows = [row for row in self.rows[stream] if asked.where(row)]
+                kept += kept_of(rows, self.shares[asked.streams], number)
             for instant in range(min(query.horizon, self._newest("sr") + 14)):
                 found: Counter[tuple[Any, ...]] = Counter()
                 for row in said:

@@ -323,13 +323,18 @@ class Weighing(Unary):
 class Shed(Weighing):
     """Of `M(t)` the share that is kept at t, chosen by hash, each row with what it stands for.
 
-    A payload is kept at t, as often as it is there, where the hash of the payload, of t and of 0
+    A payload is kept at t, as often as it is there, where the hash of the payload, of t and of a number
     (`headrace.reference.sampling`) is below p(t) of 2^64: of a smaller share a subset. Two columns more say
     what a kept row stands for: `draw`, the hash, by which rows of an instant that were kept for each other's
     sake are told from others; and `weight`, 1 / p(t).
 
     Equal rows of an instant are kept together, so that each row is decided on alone and none is waited for.
+
+    Attributes:
+        number: which of the streams it is of, from 0, so that equal rows of two streams are drawn apart.
     """
+
+    number: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -107,8 +107,8 @@ def named_by(plan: Plan) -> tuple[object, ...]:
             return size, slide, offset
         case TimeWindow(size=size, slide=slide, offset=offset, smallest=smallest):
             return size, slide, offset, smallest
-        case Shed(streams=streams, loss=loss):
-            return streams, loss
+        case Shed(streams=streams, loss=loss, number=number):
+            return streams, loss, number
         case LargestWeight(size=size, slide=slide, offset=offset, streams=streams, loss=loss):
             return size, slide, offset, streams, loss
         case ApproximateAggregate(aggregates=aggregates):

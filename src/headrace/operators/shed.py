@@ -24,7 +24,8 @@ def shed(node: Shed, batch: Batch) -> Batch:
     """
     count = len(batch)
     hashes = hash_rows([normalise(column) for column in batch.payload.columns], count)
-    for words in (np.full(count, SALT, dtype=np.int64), batch.ts, np.zeros(count, dtype=np.int64)):
+    salt, number = (np.full(count, word, dtype=np.int64) for word in (SALT, node.number))
+    for words in (salt, batch.ts, number):
         hashes = folded(hashes, words)
     shares = values_at(WHOLE, node.steps, batch.ts)
     added = [pa.array(hashes), pa.array(WHOLE / shares)]

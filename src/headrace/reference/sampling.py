@@ -25,7 +25,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from headrace.algebra.nodes import LargestWeight, Sample, Weighing
+from headrace.algebra.nodes import LargestWeight, Sample, Shed, Weighing
 from headrace.nested import part_types
 from headrace.reference.casts import EXACT
 from headrace.reference.contents import Content, Payload
@@ -54,10 +54,11 @@ def shares_kept(plan: Weighing, instant: int, below: Content) -> Content:
     """What a node of shares makes of its input's content at an instant."""
     if isinstance(plan, LargestWeight):
         return Counter({(*row, largest_weight(plan, instant)): count for row, count in below.items()})
+    assert isinstance(plan, Shed)
     share = value_at(WHOLE, plan.steps, instant)
     kept: Content = Counter()
     for row, count in below.items():
-        draw = drawn(row, (field.type for field in plan.input.schema), instant, 0)
+        draw = drawn(row, (field.type for field in plan.input.schema), instant, plan.number)
         if draw * WHOLE < share * 2**64 - share * 2**64 % WHOLE:
             signed = draw - 2**64 if draw >= 2**63 else draw
             kept[(*row, signed, WHOLE / share)] = count

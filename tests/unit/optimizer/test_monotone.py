@@ -45,6 +45,10 @@ REFUSED = {
     "SELECT COUNT(*) AS n FROM s [NOW]": "a query without a window",
     "SELECT SQRT(SUM(v)) AS n FROM s [RANGE 9]": "what is computed of an estimate: bounds are known",
     "SELECT COUNT(*) AS n FROM kinds": "a query without streams",
+    "SELECT COUNT(*) AS n FROM s WINDOW(RANGE MIN 5, MAX 9)": "a window within bounds: how many of its rows",
+    "SELECT COUNT(*) AS n FROM s WINDOW(LIFETIME (ts, v))": "this LIFETIME: for how long rows may be missing",
+    "SELECT COUNT(*) AS n FROM (SELECT k FROM s UNION ALL SELECT v FROM s) [RANGE 9]": "a row of s would be",
+    "SELECT COUNT(*) AS n FROM (SELECT k FROM s [RANGE 9] UNION ALL SELECT v FROM s [RANGE 9])": "row of s",
 }
 
 

@@ -33,8 +33,8 @@ class Loss:
     @property
     def text(self) -> str:
         """The clause from which the parser makes it again."""
-        points = ", ".join(f"{share_text(share)}: {utility:f}" for share, utility in self.graph)
-        sure = "" if self.confidence == CONFIDENCE else f" CONFIDENCE {self.confidence:f}"
+        points = ", ".join(f"{share_text(share)}: {utility.normalize():f}" for share, utility in self.graph)
+        sure = "" if self.confidence == CONFIDENCE else f" CONFIDENCE {self.confidence.normalize():f}"
         return f"LOSS TOLERANT{f' ({points})' if points else ''}{sure}"
 
     def utility(self, share: int) -> float:

@@ -8,6 +8,7 @@ from typing import Final, assert_never
 
 import pyarrow as pa
 
+from headrace.algebra.tunings.loss import Loss
 from headrace.algebra.tunings.tunings import shares_in, size_of
 from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.definitions import Definitions
@@ -172,12 +173,16 @@ def _sized(window: WindowStatus, domain: TimeDomain) -> str:
     return f"its window of {', '.join(window.streams)} is {size}{since}, {bounds}{why}"
 
 
+def loss_of(record: Definition | None) -> Loss | None:
+    """What a query itself says of loss; None if it says nothing."""
+    statement = None if record is None or record.text is None else parse_one(record.text)
+    return statement.loss if isinstance(statement, CreateQuery) else None
+
+
 def worth_of(record: Definition | None, share: int) -> str:
     """What the loss graph of a query says of a share (millionths), for a sentence; nothing without one."""
-    statement = None if record is None or record.text is None else parse_one(record.text)
-    if not isinstance(statement, CreateQuery) or statement.loss is None or not statement.loss.graph:
-        return ""
-    return f", and the answer is worth {statement.loss.utility(share):.3g}"
+    loss = loss_of(record)
+    return f", and the answer is worth {loss.utility(share):.3g}" if loss is not None and loss.graph else ""
 
 
 def _shares(

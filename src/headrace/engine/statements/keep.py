@@ -5,7 +5,7 @@ from __future__ import annotations
 from headrace.algebra.tunings.tunings import shares_in, size_of
 from headrace.engine.run.core import Core
 from headrace.engine.shown.status import instant_text
-from headrace.engine.statements.describe import worth_of
+from headrace.engine.statements.describe import loss_of, worth_of
 from headrace.engine.statements.resize import check_going_on, users_of
 from headrace.engine.statements.running import running_query
 from headrace.errors import LanguageError
@@ -34,6 +34,13 @@ def kept(core: Core, statement: SetKeep) -> str:
         core.make_waiting()
         query = running_query(core, statement.query, _NEW)
         shares = shares_in(core.definitions.queries[query.id].plan)
+        record = core.definitions.record_of(CatalogKind.QUERY, query.name)
+        if shares and loss_of(record) is None:
+            raise LanguageError(
+                f"{query.name} says nothing of loss itself; a query that it reads bears loss",
+                position=statement.query.position,
+                hint="keep another share of the query that says LOSS TOLERANT",
+            )
         if not shares:
             raise LanguageError(
                 f"{query.name} does not say that rows may be left out",
@@ -49,7 +56,7 @@ def kept(core: Core, statement: SetKeep) -> str:
         core.started.tune(Tune({tuning: statement.share}, {tuning: [one.id for one in users]}))
         since = core.started.run.reading.queries.tunings[tuning].steps[-1].begin
     when = "" if since == BEGINNING else f" from {instant_text(since, query.plan.domain)} on"
-    others = [one.name for one in users if one is not query]
+    said = (one for one in users if loss_of(core.definitions.record_of(CatalogKind.QUERY, one.name)))
+    others = [one.name for one in said if one is not query]
     also = f"; so it is of {', '.join(others)}, which bear the same loss" if others else ""
-    record = core.definitions.record_of(CatalogKind.QUERY, query.name)
     return f"{share} of the rows is kept{when}{worth_of(record, statement.share)}{also}"

@@ -31,7 +31,9 @@ NODES: Final[Mapping[str, str | None]] = {
     "Finalize": _LASTING,
     **dict.fromkeys(("RefreshedRelation", "Coalesce", "Granularity", "Split", "Clip", "Early"), _ALONE),
     **dict.fromkeys(("Remember", "Match", "NestedAggregate", "Sample", "Unnest"), _ALONE),
-    **dict.fromkeys(("Shed", "LargestWeight"), _ALONE),
+    **dict.fromkeys(
+        ("Shed", "LargestWeight"), "it bears loss itself, and estimates of estimates have no bounds"
+    ),
     "RowWindow": _ROWS,
     **dict.fromkeys(("SessionWindow", "SessionAggregate"), _SESSIONS),
     "Over": _ORDER,
@@ -75,6 +77,8 @@ def refused(what: str, why: str, position: Position | None, hint: str = HINT) ->
 def refused_node(plan: Plan, position: Position | None) -> LanguageError:
     """The error of a node that is not monotone under loss, or has one below it; or is not where it stands."""
     names = [_name(node) for node in walk(plan)]
+    # What is below a query that bears loss was refused there if it had to be.
+    names.sort(key=lambda name: name != "LargestWeight")
     name = next((name for name in names if NODES[name] is not None), names[0])
     return refused(_NAMES.get(name, name), NODES[name] or _ALONE, position)
 
@@ -109,6 +113,7 @@ _NAMES: Final = {
     "Istream": "ISTREAM",
     "Dstream": "DSTREAM",
     "RefreshedRelation": "a relation that is refreshed",
+    **dict.fromkeys(("Shed", "LargestWeight"), "a query that it reads"),
     "ApproximateAggregate": "aggregates WITHIN some percent",
 }
 """What messages call nodes."""

@@ -28,7 +28,7 @@ from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.expressions.tree import Column, transform_columns
 from headrace.optimizer.estimates.monotone import refused, refused_node
 from headrace.schema import unique_names
-from headrace.time import INFINITY, Duration
+from headrace.time import Duration
 
 
 class KeptSpan(NamedTuple):
@@ -78,6 +78,10 @@ class Weigher:
             LanguageError: rows that are left out would change its content in other ways than by theirs.
         """
         match plan:
+            case TimeWindow(smallest=Duration()):
+                why = "how many of its rows may be missing changes with its size"
+                hint = "give it one size: RANGE in the place of RANGE MIN and MAX"
+                raise refused("a window within bounds", why, self.loss.position, hint)
             case TimeWindow(size=size, slide=slide, offset=offset):
                 return WeighedRows(
                     with_inputs(plan, (self._numbered(plan.input),)), KeptSpan(size, slide, offset)
@@ -91,6 +95,7 @@ class Weigher:
                 below = self.weighed(plan.input)
                 return WeighedRows(_projected(plan, below.plan), below.span)
             case Union(inputs=inputs):
+                self._check_apart(plan)
                 parts = [self.weighed(part) for part in inputs]
                 if len({part.span for part in parts}) > 1:
                     why = "its parts have different windows"
@@ -104,13 +109,25 @@ class Weigher:
             case _:
                 raise refused_node(plan, self.loss.position)
 
+    def _check_apart(self, plan: Union) -> None:
+        """See that no stream is in two parts: its rows would be kept in both or in none."""
+        found: set[str] = set()
+        for part in plan.inputs:
+            names = {source.name for source in sources_of(part)}
+            if names & found:
+                why = f"a row of {min(names & found)} would be kept in several of its parts, or in none"
+                raise refused("this UNION ALL", why, self.loss.position, "write one part with OR or CASE")
+            found |= names
+
     def _living(self, plan: Lifetime) -> WeighedRows:
         """Rows that are valid for as long as they say, from their own instants on."""
         if plan.shift or plan.granule.length > 1:
             why = "rows begin at other instants than their own"
             raise refused("this LIFETIME", why, self.loss.position)
-        size = Duration(INFINITY if plan.fixed is None else plan.fixed)
-        span = KeptSpan(size, Duration(1), Duration(0))
+        if plan.fixed is None:
+            why = "for how long rows may be missing differs from row to row"
+            raise refused("this LIFETIME", why, self.loss.position, "give all rows the same lifetime")
+        span = KeptSpan(Duration(plan.fixed), Duration(1), Duration(0))
         return WeighedRows(with_inputs(plan, (self._numbered(plan.input),)), span)
 
     def _joined(self, plan: Join) -> WeighedRows:
@@ -161,7 +178,8 @@ class Weigher:
         """Rows of instants, those that are kept, with the draw and the weight in the last columns."""
         match plan:
             case Source(name=name) if type(plan) is Source:
-                shed = Shed(self.sources[name], self.streams, self.loss.text)
+                number = self.streams.index(name)
+                shed = Shed(self.sources[name], self.streams, self.loss.text, number=number)
                 places = [shed.schema.names.index(name) for name in plan.schema.names]
                 places += range(len(shed.schema) - 2, len(shed.schema))
                 return project(shed, tuple((shed.schema[at].name, column(shed, at)) for at in places))
@@ -170,6 +188,7 @@ class Weigher:
             case Project():
                 return _projected(plan, self._drawn(plan.input))
             case Union(inputs=inputs):
+                self._check_apart(plan)
                 return with_inputs(plan, tuple(map(self._drawn, inputs)))
             case _:
                 raise refused_node(plan, self.loss.position)

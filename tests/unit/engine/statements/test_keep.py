@@ -138,3 +138,49 @@ def test_what_cannot_be_said(text: str, message: str) -> None:
             db.execute(text)
         assert found.value.message == message
         assert found.value.hint
+
+
+def test_a_query_that_says_nothing_of_loss_has_no_share_of_its_own() -> None:
+    with database() as db:
+        db.execute(f"{STREAM} CREATE QUERY q LOSS TOLERANT AS {COUNTED}")
+        db.execute(f"CREATE QUERY z LOSS TOLERANT CONFIDENCE 90 AS {COUNTED}")
+        db.execute("CREATE QUERY one AS SELECT n FROM q")
+        db.execute("CREATE QUERY both AS SELECT a.n AS x, b.n AS y FROM q a, z b")
+        db.start()
+        push(db, 0, 500)
+        for name in ("one", "both"):
+            with pytest.raises(LanguageError, match="says nothing of loss itself"):
+                db.execute(f"ALTER QUERY {name} SET (KEEP 0.5)")
+        assert told(db, "ALTER QUERY q SET (KEEP 0.5)") == "0.5 of the rows is kept from 500 on"
+
+
+def test_clauses_that_say_the_same_are_the_same() -> None:
+    with database() as db:
+        db.execute(f"{STREAM} CREATE QUERY q LOSS TOLERANT (0.2: 0.50) CONFIDENCE 90.50 AS {COUNTED}")
+        db.execute(f"CREATE QUERY z LOSS TOLERANT (0.20: 0.5) CONFIDENCE 90.5 AS {COUNTED}")
+        db.start()
+        push(db, 0, 10)
+        assert "so it is of z" in told(db, "ALTER QUERY q SET (KEEP 0.5)")
+
+
+def test_a_query_over_one_that_bears_loss_cannot_bear_loss_again() -> None:
+    with database() as db:
+        db.execute(f"{STREAM} CREATE QUERY q LOSS TOLERANT AS {COUNTED}")
+        with pytest.raises(LanguageError, match="a query that it reads: it bears loss itself"):
+            db.execute("CREATE QUERY z LOSS TOLERANT AS SELECT COUNT(*) AS n FROM q [RANGE 10]")
+
+
+def test_equal_rows_of_two_streams_are_drawn_apart() -> None:
+    text = "SELECT SUM(v) AS n FROM (SELECT v FROM s UNION ALL SELECT v FROM t) [RANGE 1000]"
+    with database() as db:
+        db.execute(f"{STREAM} CREATE STREAM t (k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+        db.execute(f"CREATE QUERY q LOSS TOLERANT AS {text}; CREATE QUERY exact AS {text}")
+        db.start()
+        db.execute("ALTER QUERY q SET (KEEP 0.5)")
+        for stream in "st":
+            assert db.push(stream, [{"k": 0, "v": 1 + at % 3, "ts": at} for at in range(1000)])
+            db.push(stream, {"k": 0, "v": 0, "ts": 3000})
+        found, exact = row(db, "q", 999), row(db, "exact", 999)
+        assert found["n_low"] <= exact["n"] <= found["n_high"]
+        # Of pairs that were kept together the sum would be even.
+        assert found["n"] / 2 % 2 == 1 or found["n"] != exact["n"]

@@ -127,6 +127,9 @@ class _Heir:
 
 
 def _shifted(heir: _Heir) -> Shift | None:
+    if not heir.present.settings.keep_results:
+        # What the old one has said of later instants cannot be taken back.
+        return None
     shift = shift_of(heir.present.holding(), heir.plan, waits=heir.waits)
     # Where windows are as large as before, clips and common operators do the same without a copy.
     return shift if shift is not None and shift.shortens and shift.exact <= heir.until else None

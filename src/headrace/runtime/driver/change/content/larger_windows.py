@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from headrace.algebra.by_object import REMEMBERED, ByObject
 from headrace.algebra.explain import describe
+from headrace.algebra.failure import can_fail
 from headrace.algebra.nodes import (
     Aggregate,
     Filter,
@@ -30,7 +31,7 @@ from headrace.algebra.nodes import (
 from headrace.algebra.properties import walk
 from headrace.elements import decode_rows
 from headrace.errors import PlanError
-from headrace.expressions.tree import AggregateCall
+from headrace.expressions.tree import AggregateCall, Expression, expressions_of
 from headrace.lowering.adoption import require_same_places
 from headrace.lowering.early import alone, horizon_of
 from headrace.lowering.graph import Graph
@@ -170,6 +171,10 @@ def shift_of(before: Holding, plan: Plan, waits: bool) -> Shift | None:
         taken.append(one)
         queries[query] = None
         exact = max(exact, since)
+    # A stream may be further than the query, which answers from where the last of its streams is.
+    further = max(before.heartbeats(before.queries.graph)[one.node.number] for one in taken)
+    if further > before.heartbeats(graph)[graph.node_of(dict(graph.outputs)[""])]:
+        exact = max(exact, further)
     return Shift(carried, tuple(queries), exact, tuple(taken))
 
 
@@ -257,7 +262,7 @@ def _running(before: Holding, alike: set[tuple[str, ...]]) -> list[_Running]:
     identified = {node.identity: node for node in graph.nodes}
 
     def begun(one: _Running) -> bool:
-        """Whether rows have come, and further ones may, and what it has said is of all of them."""
+        """Whether rows have come, and further ones may, and it has all that were in time, and no others."""
         heartbeat, warm = heartbeats[one.node.number], queries.answered[one.query].warm
         return BEGINNING < heartbeat < INFINITY and (warm is None or warm.answers_from <= heartbeat)
 
@@ -267,6 +272,9 @@ def _running(before: Holding, alike: set[tuple[str, ...]]) -> list[_Running]:
         carried, within = _known_alone(plan) if other is None else (other, _known_sums(other))
         sums = [one for one in within if one.alike in alike]
         if not sums or record.holds or name in queries.migrations or not is_strong(plan):
+            continue
+        if record.warm is not None and record.warm.since == record.start:
+            # It was brought to the present when it began, perhaps with rows that came too late.
             continue
         if horizon_of(plan) is not None or not is_strong(carried):
             continue
@@ -299,10 +307,13 @@ def _best(
 def _taken(sums: _Sums, one: _Running, before: Graph, after: Graph) -> _Taken | None:
     """How some sums begin with those of a larger window; None where these do not hold them."""
     made = in_terms_of(sums.plan, _resized(one.sums.plan, sums.window))
-    if made is None or alone(optimize(made))[0] != sums.plan:
+    if made is None or _failing(one.sums.plan) - _failing(made):
+        # The larger one may lack rows on which an expression of its own fails.
         return None
     form, held = Accumulation.of(made), Accumulation.of(one.sums.plan)
     if form.keys != held.keys or not has_sums(form.sums, held.sums):
+        return None
+    if alone(optimize(made))[0] != sums.plan:
         return None
     new = next((node for node in after.nodes if node.shape == shape(sums.plan)), None)
     if new is None:
@@ -312,6 +323,11 @@ def _taken(sums: _Sums, one: _Running, before: Graph, after: Graph) -> _Taken | 
     except PlanError:
         return None
     return _Taken(sums.plan, form, one.node, one.sums)
+
+
+def _failing(plan: Aggregate) -> set[Expression]:
+    """The expressions of an aggregation that may fail on a row, which is then left out."""
+    return {part for _, call in plan.aggregates for part in expressions_of(call) if can_fail(part)}
 
 
 def _resized(plan: Aggregate, window: TimeWindow) -> Aggregate:

@@ -58,7 +58,7 @@ def catch_up_of(run: Run, name: str, start: AnswerStart | None, wanted: Wanted) 
     try:
         if name in known.paused:
             return _past_pause(run, name, plan, streams)
-        return _filled(run, name, plan, streams)
+        return _filled(run, name, plan, streams, by_itself=len(wanted.plans.keys() - known.plans.keys()) == 1)
     except UserError:
         return None
 
@@ -150,17 +150,18 @@ def _past_pause(run: Run, name: str, plan: Plan, streams: Streams) -> CatchUp | 
     return found if found.answers_from <= heartbeat else None
 
 
-def _filled(run: Run, name: str, plan: Plan, streams: Streams) -> CatchUp | None:
+def _filled(run: Run, name: str, plan: Plan, streams: Streams, *, by_itself: bool) -> CatchUp | None:
     """The catching up of a query that begins, over the rows from before that it looks back to.
 
     Where not all of these are kept, it has those that are, and says from when on it is exact. None where it
-    looks back to none, or all of its answer is final.
+    looks back to none, or all of its answer is final, or if it begins by itself what larger windows hold is
+    as much.
 
     Raises:
         UserError: what it looks back to has no end, and is not all kept.
     """
     begins = answering_anew(plan, run.point)
-    shift = shift_of(run.present.holding(), plan, waits=False)
+    shift = shift_of(run.present.holding(), plan, waits=False) if by_itself else None
     anew = min(exact_anew_at(plan, run.point), INFINITY if shift is None else shift.exact)
     if anew <= begins:
         return None

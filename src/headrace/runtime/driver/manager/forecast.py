@@ -118,6 +118,11 @@ class Forecast:
         kept = self._kept(run.state)
         sizes = self._sizes_of(below, kept)
         total = held(run.state).sizes.size
+        if other is not None:
+            # What answers no query any more keeps nothing.
+            stay = {node.identity for node in other.nodes}
+            gone = {node.identity for node in run.queries.graph.nodes} - stay
+            total -= sum(kept.get(name, 0) for name in gone)
         rates, rows, lags = self._rows(below, run.queries.tunings)
         present = self._seen(below, rows)
         if below is not self._below:

@@ -113,8 +113,11 @@ class RowsByTime:
         return np.interp(instants, self.instants, self.rows, left=0)
 
     def rate(self, span: int) -> float:
-        """The rows per instant of the last so many instants."""
+        """The rows per instant of the last so many instants, or of those up to the heartbeat if that is more.
+
+        After the heartbeat more rows may come: a row far ahead of the others alone says nothing.
+        """
         if not self.instants:
             return 0.0
-        before, now = self.until(np.array([self.now - span, self.now], dtype=np.float64))
-        return float(now - before) / span
+        ends = np.array([self.now, self.now - self.lag], dtype=np.float64)
+        return float((self.until(ends) - self.until(ends - span)).max()) / span

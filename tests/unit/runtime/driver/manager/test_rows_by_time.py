@@ -112,3 +112,21 @@ def test_a_stream_that_stays_quiet_after_a_restart_is_not_waited_for_without_end
     assert not known.waits(10)
     assert known.settle()
     assert known.total == 1_000
+
+
+def test_a_row_far_ahead_of_the_others_does_not_lower_the_rate() -> None:
+    known = RowsByTime()
+    for end in range(10, 1_001, 10):
+        known.note(Arrivals(5 * end, latest=end - 1, earliest=0), end - 100)
+    assert known.rate(20) == pytest.approx(5)
+    known.note(Arrivals(5_001, latest=1_090, earliest=0), 990)
+    for more in range(50, 500, 50):
+        known.note(Arrivals(5_001 + more, latest=1_090, earliest=0), 990)
+        assert known.rate(20) == pytest.approx(5, rel=0.1)
+
+
+def test_a_rate_is_higher_as_soon_as_more_rows_come() -> None:
+    known = RowsByTime()
+    known.note(Arrivals(1_000, latest=999, earliest=0), 900)
+    known.note(Arrivals(1_500, latest=1_099, earliest=0), 1_000)
+    assert known.rate(50) == pytest.approx(5)

@@ -122,7 +122,10 @@ def _limit(given: str | int | None, machine: int | None) -> int | None:
     """A limit of memory in bytes."""
     if given is None:
         return None
-    size = bytes_of(given) if isinstance(given, str) else int(given) if isinstance(given, Integral) else None
+    if isinstance(given, str):
+        size = bytes_of(given)
+    else:
+        size = int(given) if isinstance(given, Integral) and not isinstance(given, bool) else None
     if size is None or size < 1:
         raise UserError(
             f"memory_limit is not a size of memory: {given!r}",

@@ -37,8 +37,11 @@ class SourceText:
         return Position(self._begin.line + line - 1, before + offset - self._starts[line - 1] + 1)
 
     def shown(self, token: Token | None) -> str:
-        """A token as messages show it; None is the end of the text."""
-        return "the end of the text" if token is None else f"'{self.text[token.start : token.end + 1]}'"
+        """A token as messages show it, a text in the quotes that it has; None is the end of the text."""
+        if token is None:
+            return "the end of the text"
+        text = self.text[token.start : token.end + 1]
+        return text if text.startswith("'") else f"'{text}'"
 
     def open_comment(self, start: int) -> int | None:
         """The offset of a `/*` after `start` that is never closed, or None.

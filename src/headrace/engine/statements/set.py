@@ -72,14 +72,21 @@ def _check_dead_letters(core: Core, statement: SetOption) -> None:
 
 
 def _check_memory(core: Core, statement: SetOption) -> None:
-    """See that the machine has as much memory as a limit allows, and that this is enough for the queries."""
-    if statement.option is not Option.MEMORY_LIMIT or not isinstance(statement.value, int):
+    """See that the machine has what a limit allows, and that one that is kept is enough for the queries."""
+    option, value = statement.option, statement.value
+    if option not in (Option.MEMORY_LIMIT, Option.MANAGER):
         return
+    known, wanted = core.settings.run, with_option(core.settings, option, value).run
+    limit = wanted.memory_limit
+    if limit is None or wanted.managing is not Managing.ACT:
+        keeps = False
+    else:
+        keeps = option is Option.MEMORY_LIMIT or known.managing is not Managing.ACT
     try:
-        if not core.is_making:
-            check_machine(statement.value, core.settings.machine)
-        if core.execution is not None and core.settings.run.manager is not Managing.OFF:
-            core.execution.check_limit(statement.value)
+        if option is Option.MEMORY_LIMIT and limit is not None and not core.is_making:
+            check_machine(limit, core.settings.machine)
+        if keeps and limit is not None and core.execution is not None:
+            core.execution.check_limit(limit)
     except UserError as error:
         raise LanguageError(error.message, position=statement.position, hint=error.hint) from None
 

@@ -95,7 +95,7 @@ def listing(
         case Shown.TUNINGS:
             return _table(_TUNINGS, tuning_rows(definitions, tunings))
         case Shown.MANAGER:
-            return _table(_MANAGER, manager_rows(status))
+            return _table(_MANAGER, manager_rows(status, settings))
         case Shown.FUNCTIONS:
             return _table(_FUNCTIONS, _functions(functions))
         case Shown.SETTINGS:

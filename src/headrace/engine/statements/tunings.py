@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from headrace.algebra.tunings.tunings import Tuning, Tunings, size_of, tunings_in
 from headrace.byte_sizes import format_bytes
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.query.choices import stored_tunings
 from headrace.engine.run.core import Core
 from headrace.engine.shown.status import Status, instant_text
+from headrace.language.statements.catalog import Option
+from headrace.runtime.driver.settings import Managing
 from headrace.steps import share_text
 from headrace.time import TimeDomain, format_length
 
@@ -47,18 +51,19 @@ def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, .
     return rows
 
 
-def manager_rows(status: Status | None) -> list[tuple[str, ...]]:
+def manager_rows(status: Status | None, settings: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """What the manager of memory has found: first the state, then each of the windows that it may change.
 
     Args:
         status: of a run that goes on or is over; None if nothing has been run.
+        settings: how runs go on, as SHOW SETTINGS has it.
     """
     if status is None:
         return []
     managed = status.managed
     if managed is None:
         used = format_bytes(sum(part.state_bytes for part in status.operators))
-        return [("state", "", "", used, "", "there is no memory_limit that the manager looks at")]
+        return [("state", "", "", used, "", _unmanaged(settings))]
     sizes = managed.least, managed.most, managed.used, managed.expected
     rows = [("state", *map(format_bytes, sizes), managed.text)]
     for window in managed.windows:
@@ -66,3 +71,17 @@ def manager_rows(status: Status | None) -> list[tuple[str, ...]]:
         texts = (format_length(length, window.domain) for length in lengths)
         rows.append((f"window of {', '.join(window.streams)}", *texts, window.why))
     return rows
+
+
+def _unmanaged(settings: Sequence[tuple[str, ...]]) -> str:
+    """Why the manager of memory has found nothing."""
+    said = {
+        name: value for name, value, who in settings if (name, who) != (Option.MEMORY_LIMIT.value, "default")
+    }
+    limit = said.get(Option.MEMORY_LIMIT.value)
+    if limit is None:
+        return "there is no memory_limit"
+    off = said.get(Option.MANAGER.value) == Managing.OFF.value
+    return f"memory_limit is {limit}, and " + (
+        "the manager is off" if off else "nothing has been measured yet"
+    )

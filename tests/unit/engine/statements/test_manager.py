@@ -183,10 +183,18 @@ def test_what_is_no_limit_is_refused(db: hr.Database, text: str, message: str) -
     found, hint = refused(db, text)
     assert message in found
     assert hint
+    assert "''" not in found
 
 
 @pytest.mark.parametrize(
-    "options", [{"memory_limit": "x"}, {"memory_limit": 0}, {"memory_limit": "9000 TB"}, {"manager": "on"}]
+    "options",
+    [
+        {"memory_limit": "x"},
+        {"memory_limit": 0},
+        {"memory_limit": True},
+        {"memory_limit": "9000 TB"},
+        {"manager": "on"},
+    ],
 )
 def test_connect_refuses_the_same(options: dict[str, Any]) -> None:
     with pytest.raises(UserError):
@@ -240,3 +248,61 @@ def test_before_a_run_there_is_nothing_to_show() -> None:
         assert told(db, "SHOW MANAGER").endswith("(0 rows)")
         with pytest.raises(LanguageError):
             db.execute("SHOW MANAGERS")
+
+
+def test_a_restart_after_a_quiet_time_changes_no_window_that_fits(tmp_path: Path) -> None:
+    with database(tmp_path / "store", memory_limit="1 MB") as db:
+        db.execute(f"{STREAM}; CREATE QUERY q AS {KINDS}")
+        db.start()
+        # An even spread from the first row on would have next to none in the window.
+        push(db, -400_000, -399_900)
+        push(db, 0, 2000, rate=5)
+        limit = 2 * managed(db).used
+    with database(tmp_path / "store", memory_limit=limit) as db:
+        db.start()
+        assert "nothing has been measured yet" in told(db, "SHOW MANAGER")
+        for begin in range(2000, 2100, 10):
+            push(db, begin, begin + 10, rate=5, step=10)
+            db.execute(f"SET memory_limit = {limit + begin}")
+            db.execute("CREATE QUERY more AS SELECT DISTINCT k FROM s [RANGE 10]; DROP QUERY more")
+            assert size(db) == 1000
+        assert managed(db).missing == 0
+
+
+def test_a_check_changes_nothing_of_what_is_measured(db: hr.Database) -> None:
+    push(db, 0, 3000, step=70)
+    db.execute("SET memory_limit = '100 MB'; SET memory_limit = '60 kB'")
+    # Rows that have left are still kept, so that each look would say more or less than the last one.
+    push(db, 3000, 3070, rate=3, step=70)
+    found = [refused(db, "CREATE QUERY more AS SELECT DISTINCT v FROM s [RANGE 5000]") for _ in range(5)]
+    assert len(set(found)) == 1
+
+
+def test_a_replacement_by_a_smaller_window_is_not_refused(db: hr.Database) -> None:
+    push(db, 0, 3000)
+    used = managed_after(db, "SET memory_limit = '100 MB'").used
+    db.execute(f"SET memory_limit = {round(used * 1.1)}")
+    db.execute("CREATE OR REPLACE QUERY q AS SELECT DISTINCT v FROM s [RANGE 30]")
+
+
+def test_a_limit_counts_only_where_it_is_kept(db: hr.Database) -> None:
+    push(db, 0, 3000)
+    for way, text in (
+        ("advise", "too few for the smallest windows"),
+        ("off", "2 kB, and the manager is off"),
+    ):
+        db.execute(f"SET memory_limit = DEFAULT; SET manager = '{way}'; SET memory_limit = '2 kB'")
+        assert text in told(db, "SHOW MANAGER")
+        db.execute("CREATE QUERY more AS SELECT DISTINCT k FROM s [RANGE 500]; DROP QUERY more")
+        for act in ("'act'", "DEFAULT"):
+            assert "need about" in refused(db, f"SET manager = {act}")[0]
+    assert "off" in told(db, "SHOW SETTINGS")
+
+
+def test_before_the_first_commit_nothing_has_been_measured() -> None:
+    with database(memory_limit="1 MB") as db:
+        db.execute(f"{STREAM}; CREATE QUERY q AS {KINDS}")
+        db.start()
+        assert "memory_limit is 1 MB, and nothing has been measured yet" in told(db, "SHOW MANAGER")
+        push(db, 0, 100)
+        assert "windows can be 100 %" in told(db, "SHOW MANAGER")

@@ -135,6 +135,7 @@ class LiveRun:
     ) -> None:
         self._run = run
         self._manager = Manager(users)
+        self._manager.begin(run.reading)
         self._progress = progress
         self._changed = changed
         self._feeds: Mapping[str, Feed] = {}

@@ -73,6 +73,33 @@ class Forecast:
         known = self._arrived[stream]
         return known.now, known.now - known.lag if known.now != BEGINNING else BEGINNING
 
+    def is_ready(self) -> bool:
+        """Whether enough rows were counted, after a restart, to say what operators keep for a row."""
+        spans = {name: _part_of(length) for name, length in self._below.shortest.items()}
+        if any(self._arrived[name].waits(span) for name, span in spans.items()):
+            return False
+        settled = [name for name in spans if self._arrived[name].settle()]
+        if settled:
+            # What was measured before was by rows that were taken to have come otherwise.
+            self._per_row.clear()
+        return True
+
+    def measure(self, run: PublishedRun) -> None:
+        """Look at what operators keep for a row; once for each commit, since looks are averaged."""
+        below = self._below
+        sizes = self._sizes_of(below, self._kept(run.state))
+        rows = self._seen(below, self._rows(below, run.queries.tunings)[1])
+        means, looks = self._remembered(below)
+        # What is kept has more or less of rows that have left, until it is put together the next time.
+        weights = np.maximum(1 / (looks + 1), 1 / FEW_COMMITS)
+        found = means + weights * (sizes / np.maximum(rows, 1.0) - means)
+        for number in np.flatnonzero(rows >= ENOUGH_ROWS).tolist():
+            self._per_row[below.operators[number]] = float(found[number]), int(looks[number]) + 1
+
+    def forget(self) -> None:
+        """Forget what was measured, where nobody measures any more."""
+        self._per_row.clear()
+
     def load(self, run: PublishedRun) -> Load:
         """What the run keeps, as it was followed last; sizes are in the order of the tunings of `below`."""
         return self._load(run, self._below)
@@ -85,11 +112,17 @@ class Forecast:
             other: what would answer its queries instead; if None, what does.
         """
         below = self._below if other is None else windows_below(other)
-        return self._load(run, below).bytes_at(below.bounds[0])
+        return self._load(run, below, other).bytes_at(below.bounds[0])
 
-    def _load(self, run: PublishedRun, below: WindowsBelow) -> Load:
+    def _load(self, run: PublishedRun, below: WindowsBelow, other: Graph | None = None) -> Load:
         kept = self._kept(run.state)
-        sizes = np.array([kept.get(name, 0) for name in below.operators], dtype=np.float64)
+        sizes = self._sizes_of(below, kept)
+        total = held(run.state).sizes.size
+        if other is not None:
+            # What answers no query any more keeps nothing.
+            stay = {node.identity for node in other.nodes}
+            gone = {node.identity for node in run.queries.graph.nodes} - stay
+            total -= sum(kept.get(name, 0) for name in gone)
         rates, rows, lags = self._rows(below, run.queries.tunings)
         present = self._seen(below, rows)
         if below is not self._below:
@@ -97,7 +130,7 @@ class Forecast:
             known = frozenset(self._below.operators)
             present[[name not in known and name not in kept for name in below.operators]] = 0.0
         return Load(
-            fixed=max(0.0, held(run.state).sizes.size - float(sizes.sum())),
+            fixed=max(0.0, total - float(sizes.sum())),
             per_row=self._bytes_per_row(below, sizes, present),
             rows=np.maximum(present, 1.0),
             degrees=below.degrees,
@@ -128,7 +161,7 @@ class Forecast:
         for stream, sized in self._sized[2].items():
             numbers, arrived = below.of_stream[stream], self._arrived[stream]
             lags[numbers] = arrived.lag
-            rates[numbers] = arrived.rate(max(1, below.shortest[stream] // _PARTS_OF_A_WINDOW))
+            rates[numbers] = arrived.rate(_part_of(below.shortest[stream]))
             first = np.maximum(sized.begins - 1, arrived.now - arrived.lag - sized.sizes)
             last = np.minimum(sized.ends - 1, arrived.now)
             inside = np.maximum(arrived.until(last) - arrived.until(first), 0.0)
@@ -149,21 +182,27 @@ class Forecast:
         return _added(below, np.minimum(rows[below.below], seen))
 
     def _bytes_per_row(self, below: WindowsBelow, sizes: Float64Array, rows: Float64Array) -> Float64Array:
-        """float64[n]: what each operator keeps for a row in the windows below it."""
-        known = [self._per_row.get(name) for name in below.operators]
-        means = np.array([np.nan if one is None else one[0] for one in known])
-        looks = np.array([0 if one is None else one[1] for one in known])
-        before = np.where(looks > 0, means, below.guesses)
+        """float64[n]: what each operator keeps for a row in the windows below it, as measured last."""
+        means, looks = self._remembered(below)
         missing = np.maximum(ENOUGH_ROWS - rows, 0.0)
-        found: Float64Array = (sizes + missing * before) / np.maximum(rows + missing, 1.0)
-        # What is kept has more or less of rows that have left, until it is put together the next time.
-        weights = np.maximum(1 / (looks + 1), 1 / FEW_COMMITS)
-        smooth: Float64Array = np.where(
-            (looks > 0) & (missing == 0), before + weights * (found - before), found
-        )
-        for number in np.flatnonzero(missing == 0).tolist():
-            self._per_row[below.operators[number]] = float(smooth[number]), int(looks[number]) + 1
-        return smooth
+        found: Float64Array = (sizes + missing * means) / np.maximum(rows + missing, 1.0)
+        return np.where((looks > 0) & (missing == 0), means, found)
+
+    def _remembered(self, below: WindowsBelow) -> tuple[Float64Array, Float64Array]:
+        """Two float64[n]: what was measured of each operator, else a guess, and by how many looks."""
+        known = (self._per_row.get(name) for name in below.operators)
+        pairs = [(guess, 0) if one is None else one for one, guess in zip(known, below.guesses, strict=True)]
+        means, looks = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
+        return means, looks
+
+    @staticmethod
+    def _sizes_of(below: WindowsBelow, kept: Mapping[str, int]) -> Float64Array:
+        return np.array([kept.get(name, 0) for name in below.operators], dtype=np.float64)
+
+
+def _part_of(length: int) -> int:
+    """So many instants of rows say how they come, where windows have this size at least."""
+    return max(1, length // _PARTS_OF_A_WINDOW)
 
 
 def _added(below: WindowsBelow, rows: Float64Array) -> Float64Array:

@@ -39,7 +39,8 @@ class Manager:
         users: says who has such windows.
 
     Attributes:
-        found: what was found after the last commit; None without a limit, or before the first commit.
+        found: what was found after the last commit; None without a limit, before the first commit, and until
+            enough rows were counted after a restart.
     """
 
     def __init__(self, users: Users = lambda: NOBODY) -> None:
@@ -47,6 +48,7 @@ class Manager:
         self._forecast = Forecast()
         self._lacks = False
         self._commits = 0
+        self._epochs = 0
         self.found: Managed | None = None
 
     def after(self, run: PublishedRun, how: RunSettings) -> Tune | None:
@@ -60,11 +62,18 @@ class Manager:
             The change of sizes that is to follow; None where there is none.
         """
         self._forecast.follow(run)
-        self._commits += 1
+        is_new, self._epochs = run.totals.epochs != self._epochs, run.totals.epochs
+        self._commits += is_new
         limit, managing = how.memory_limit, how.managing
         if limit is None or managing is Managing.OFF:
             self.found = None
+            self._forecast.forget()
             return None
+        if not self._forecast.is_ready():
+            self.found = None
+            return None
+        if is_new:
+            self._forecast.measure(run)
         knobs = self._knobs(run)
         decision = decided(self._forecast.load(run), knobs, limit)
         self.found = self._managed(run, knobs, decision, limit, managing)
@@ -76,6 +85,16 @@ class Manager:
             return None
         return self._change(run, knobs, decision, limit)
 
+    def begin(self, run: PublishedRun) -> None:
+        """Look at a run before its first commit in this process: nobody counted what has come by then."""
+        self._forecast.follow(run)
+        self._epochs = run.totals.epochs
+
+    def _knows(self, run: PublishedRun) -> bool:
+        """Whether enough was seen of a run to refuse something for what is expected of it."""
+        self._forecast.follow(run)
+        return self._commits >= FEW_COMMITS and self._forecast.is_ready()
+
     def check_limit(self, run: PublishedRun, limit: int) -> None:
         """Refuse a limit below what a run needs with the smallest windows.
 
@@ -86,7 +105,8 @@ class Manager:
         Raises:
             UserError: it is, with the numbers.
         """
-        self._forecast.follow(run)
+        if not self._knows(run):
+            return
         least = self._forecast.least(run)
         if least > USED * limit:
             raise UserError(
@@ -107,7 +127,8 @@ class Manager:
         Raises:
             UserError: there is none, with the numbers.
         """
-        self._forecast.follow(run)
+        if not self._knows(run):
+            return
         before, after = self._forecast.least(run), self._forecast.least(run, other.graph)
         if after > USED * limit and after > before:
             names = ", ".join(map(other.name_of, queries))

@@ -67,3 +67,66 @@ def test_old_counts_are_remembered_less_exactly() -> None:
     assert known.instants == sorted(set(known.instants))
     ends = np.array([0, 1, 100, 2_500, 4_999], dtype=np.float64)
     assert known.until(ends).tolist() == [0, 3, 300, 7_500, 14_997]
+
+
+def test_rows_from_before_a_restart_have_come_as_those_after_it() -> None:
+    known = RowsByTime()
+    known.note(Arrivals(1_001, latest=100_000, earliest=0), 100_000)
+    assert not known.waits(10)
+    known.note(Arrivals(1_006, latest=100_005, earliest=0), 100_005)
+    assert known.waits(10)
+    known.note(Arrivals(1_016, latest=100_015, earliest=0), 100_015)
+    assert not known.waits(10)
+    assert known.settle()
+    assert not known.settle()
+    ends = np.array([-1, 0, 99_500, 100_000, 100_015], dtype=np.float64)
+    # Without it a hundredth of that would be taken to have come lately.
+    assert known.until(ends).tolist() == [0, 0, 501, 1_001, 1_016]
+
+
+def test_rows_from_before_a_restart_are_as_many_as_they_are() -> None:
+    known = RowsByTime()
+    known.note(Arrivals(1_000, latest=999, earliest=0), 999)
+    known.note(Arrivals(1_001, latest=1_009, earliest=0), 1_009)
+    known.note(Arrivals(1_002, latest=1_019, earliest=0), 1_019)
+    assert known.settle()
+    assert known.until(np.array([-1, 0, 999, 1_019], dtype=np.float64)).tolist() == [0, 900, 1_000, 1_002]
+
+
+def test_what_is_followed_from_its_beginning_waits_for_nothing() -> None:
+    known = RowsByTime()
+    known.note(Arrivals(), BEGINNING)
+    known.note(Arrivals(10, latest=9, earliest=0), 9)
+    known.note(Arrivals(11, latest=10, earliest=0), 10)
+    assert not known.waits(1_000)
+    assert not known.settle()
+
+
+def test_a_stream_that_stays_quiet_after_a_restart_is_not_waited_for_without_end() -> None:
+    known = RowsByTime()
+    known.note(Arrivals(1_000, latest=999, earliest=0), 999)
+    known.note(Arrivals(1_000, latest=999, earliest=0), 1_010)
+    known.note(Arrivals(1_000, latest=999, earliest=0), 1_080)
+    assert known.waits(10)
+    known.note(Arrivals(1_000, latest=999, earliest=0), 1_090)
+    assert not known.waits(10)
+    assert known.settle()
+    assert known.total == 1_000
+
+
+def test_a_row_far_ahead_of_the_others_does_not_lower_the_rate() -> None:
+    known = RowsByTime()
+    for end in range(10, 1_001, 10):
+        known.note(Arrivals(5 * end, latest=end - 1, earliest=0), end - 100)
+    assert known.rate(20) == pytest.approx(5)
+    known.note(Arrivals(5_001, latest=1_090, earliest=0), 990)
+    for more in range(50, 500, 50):
+        known.note(Arrivals(5_001 + more, latest=1_090, earliest=0), 990)
+        assert known.rate(20) == pytest.approx(5, rel=0.1)
+
+
+def test_a_rate_is_higher_as_soon_as_more_rows_come() -> None:
+    known = RowsByTime()
+    known.note(Arrivals(1_000, latest=999, earliest=0), 900)
+    known.note(Arrivals(1_500, latest=1_099, earliest=0), 1_000)
+    assert known.rate(50) == pytest.approx(5)

@@ -222,16 +222,22 @@ class _Writing:
         if part.index < keys:
             return part
         if part.index >= width:
-            return replace(part, index=_BOUNDS[part.index - width])
+            return self._of_constant(part)
         _, call = self.answer.groups.aggregates[part.index - keys]
         return self.totals.typed(parts_of(call), call.type)
+
+    def _of_constant(self, part: Column) -> Column:
+        """A column of the answer that holds no estimate, at its place above the groups."""
+        if part.index < self.answer.width:
+            return part
+        return replace(part, index=_BOUNDS[part.index - self.answer.width])
 
     def _spread(self, expression: Expression, value: Expression) -> tuple[Expression, Expression]:
         """An estimate before it is rounded, and how far its bounds are away (DOUBLEs).
 
         That is 0 where no row is left out, and NULL where too few are kept.
         """
-        dual = dual_of(expression, self._dual)
+        dual = dual_of(transform_columns(expression, self._of_constant), self._dual)
         if dual is None or not (value.type in (BIGINT, DOUBLE) or pa.types.is_decimal(value.type)):
             raise refused("what is computed of an estimate", _ARITHMETIC, self.loss.position)
         variance = times(self.totals.variance(dual), self.totals.unseen(dual, _LARGEST))

@@ -1,0 +1,57 @@
+"""Estimates and their bounds, beside the exact query, of values that are hard to add up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import headrace as hr
+
+STREAM = (
+    "CREATE STREAM s (k BIGINT, v BIGINT, x DOUBLE, d DECIMAL(38, 2), ts BIGINT) FROM push TIMESTAMP BY ts"
+)
+Rows = Sequence[Mapping[str, Any]]
+
+
+def row(ts: int, **values: object) -> dict[str, Any]:
+    return {"k": ts % 3, "v": ts, "x": float(ts), "d": Decimal("1.25"), **values, "ts": ts}
+
+
+def answers(rows: Rows, at: int, query: str, keep: float = 1) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The only row of the exact answer at an instant, and that of the estimated one."""
+    db = hr.connect(runner="inline")
+    db.execute(f"{STREAM}; CREATE QUERY about LOSS TOLERANT AS {query}; CREATE QUERY exact AS {query}")
+    db.start()
+    if keep < 1:
+        db.execute(f"ALTER QUERY about SET (KEEP {keep})")
+    db.push("s", [*rows, row(max(one["ts"] for one in rows) + 1000)])
+    (exact,), (about,) = (db[name].snapshot(at).to_pylist() for name in ("exact", "about"))
+    db.close()
+    return exact, about
+
+
+MIXED = """SELECT window_start AS w, CAST(COUNT(*) AS DOUBLE) AS n, COUNT(*) * window_start AS product,
+    COUNT(*) + window_start + k AS added, SUM(v) / (window_end - window_start) AS part,
+    COUNT(*) / window_end AS ends, CAST(COUNT(*) AS DOUBLE) * (window_start + k) AS scaled,
+    CAST(COUNT(*) AS DOUBLE) - window_end AS less
+    FROM TUMBLE(s, 100) WHERE k = 1 GROUP BY k, window_start, window_end"""
+
+
+def test_bounds_of_windows_and_keys_stand_beside_estimates() -> None:
+    rows = [row(ts) for ts in range(1000)]
+    exact, about = answers(rows, 599, MIXED)
+    assert all(about[name + side] == exact[name] for name in exact if name != "w" for side in SIDES)
+    exact, about = answers(rows, 599, MIXED, keep=0.5)
+    for side in SIDES:
+        assert about["scaled" + side] == pytest.approx(about["n" + side] * 501)
+        assert about["less" + side] == pytest.approx(about["n" + side] - 600)
+        assert about["ends" + side] == pytest.approx(about["n" + side] / 600)
+        assert abs(about["product" + side] - about["n" + side] * 500) <= 1
+    assert about["added_low"] < about["added"] < about["added_high"]
+    assert about["part_low"] < exact["part"] < about["part_high"]
+
+
+SIDES = ("", "_low", "_high")

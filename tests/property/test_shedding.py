@@ -78,7 +78,7 @@ class Sum:
 
     def __init__(self, kept: Sequence[Kept], value: Callable[[Row], int | None]) -> None:
         self.kept = [(one, given) for one in kept if (given := value(one.row)) is not None]
-        self.rows = sum(one.weight > 1 for one, _ in self.kept)
+        self.rows = sum(one.weight > 1 and given != 0 for one, given in self.kept)
         self.exact = sum(one.times * given for one, given in self.kept)
         self.missing = total((one.weight - 1) * float(one.times * given) for one, given in self.kept)
         self.whole = self.exact + self.missing

@@ -55,3 +55,18 @@ def test_bounds_of_windows_and_keys_stand_beside_estimates() -> None:
 
 
 SIDES = ("", "_low", "_high")
+
+
+def test_values_that_are_mostly_nothing_have_bounds_as_counts_have() -> None:
+    few, many = ([row(ts, v=ts % every and 1) for ts in range(1000)] for every in (999, 2))
+    query = """SELECT SUM(CASE WHEN v = 1 THEN 1 ELSE 0 END) AS ones, COUNT_IF(v = 1) AS counted,
+        AVG(v) AS mean, SUM(CASE WHEN v = 0 THEN 1 ELSE 0 END) AS s,
+        SUM(CASE WHEN v = 0 THEN 1.5 ELSE 0 END) AS d,
+        COUNT_IF(v = 0) AS c, AVG(CASE WHEN v = 0 THEN 1 ELSE 0 END) AS a FROM s [RANGE 1000]"""
+    _, about = answers(few, 999, query, keep=0.5)
+    assert [about[name + "_low"] for name in ("s", "d", "c", "a")] == [None] * 4
+    assert about["ones_low"] == about["counted_low"] < 998 <= about["ones_high"]
+    exact, about = answers(many, 999, query, keep=0.5)
+    for name in ("s", "c", "ones", "counted", "a", "mean"):
+        assert about[name + "_low"] < exact[name] < about[name + "_high"]
+    assert [about["s" + side] for side in SIDES] == [about["c" + side] for side in SIDES]

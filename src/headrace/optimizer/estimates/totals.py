@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import combinations_with_replacement
 from typing import Final
 
@@ -138,15 +139,20 @@ class EstimateSums:
         return resolve("GREATEST", (total, ZERO))
 
     def enough(self, dual: Dual) -> Expression:
-        """Whether so many rows are kept that stand for others that there are bounds."""
+        """Whether so many rows are kept that stand for others that there are bounds.
+
+        Of a SUM only rows count that add something: a value that is 0 says nothing of those that are not.
+        """
         several = resolve(">", (self.weight, ONE))
-        found: Expression = literal(True)
+        found: dict[Expression, None] = {}
         for part in self._of(dual):
-            condition = several if part.condition is None else resolve("AND", (part.condition, several))
+            conditions = [one for one in (part.condition, several) if one is not None]
+            if part.value is not None:
+                conditions.append(resolve("<>", (part.value, literal(0))))
+            condition = reduce(lambda left, right: resolve("AND", (left, right)), conditions)
             rows = self._column(replace(resolve_aggregate("COUNT", None), condition=condition))
-            asked = resolve(">=", (rows, literal(LEAST_ROWS)))
-            found = asked if found == literal(True) else resolve("AND", (found, asked))
-        return found
+            found[resolve(">=", (rows, literal(LEAST_ROWS)))] = None
+        return reduce(lambda left, right: resolve("AND", (left, right)), found)
 
     def unseen(self, dual: Dual, largest: Expression) -> Expression:
         """By what factor a variance is larger with some rows more of the largest weight (a DOUBLE)."""
@@ -166,8 +172,7 @@ class EstimateSums:
 
     def _of(self, dual: Dual) -> list[Part]:
         parts = {number: part for part, number in self.parts.items()}
-        different = {parts[number].condition: parts[number] for number in sorted(dual.slopes)}
-        return list(different.values())
+        return [parts[number] for number in sorted(dual.slopes)]
 
     def _covariance(self, one: Part, other: Part) -> Expression:
         amount = times(self._amount(one), self._amount(other))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -70,3 +71,36 @@ def test_values_that_are_mostly_nothing_have_bounds_as_counts_have() -> None:
     for name in ("s", "c", "ones", "counted", "a", "mean"):
         assert about[name + "_low"] < exact[name] < about[name + "_high"]
     assert [about["s" + side] for side in SIDES] == [about["c" + side] for side in SIDES]
+
+
+BIG = 2**62
+HOSTILE = {
+    "equal ones cancel out": [*(row(1, v=v) for v in (BIG + 5, BIG + 5, -BIG, -BIG)), row(2, v=1)],
+    "a mean of a sum that overflows": [row(ts, v=2**61 + ts, d=Decimal(10**35) + ts) for ts in range(31)],
+    "infinite": [row(ts, x=math.inf if ts == 5 else 0.1) for ts in range(20)],
+    "both infinite": [row(ts, x=(math.inf, -math.inf, 0.5)[ts % 3]) for ts in range(20)],
+    "no numbers": [row(ts, x=math.nan if ts == 5 else 1.0) for ts in range(20)],
+    "equal rows": [row(ts // 7, k=ts % 2, x=0.1 * (ts // 7), d=Decimal("0.07")) for ts in range(60)],
+    "zeros": [row(ts, v=0, x=-0.0, d=Decimal(0)) for ts in range(20)],
+    "no values": [row(ts, v=None, x=None, d=None) for ts in range(20)],
+    "far apart": [
+        row(ts, x=(1e300, 1e-300, -1e300)[ts % 3], v=(BIG, 1, 3 - BIG)[ts % 3]) for ts in range(21)
+    ],
+}
+AGGREGATES = ("COUNT(*)", "COUNT(v)", "AVG(v)", "AVG(x)", "AVG(d)", "SUM(x)", "SUM(x) / COUNT(*) + AVG(x)")
+SUMS = (
+    "SUM(v)",
+    "SUM(d)",
+    "SUM(v) / COUNT(*)",
+    "SUM(v) FILTER (WHERE k = 1)",
+    "AVG(d) - AVG(v) * window_start",
+)
+
+
+@pytest.mark.parametrize("kind", sorted(HOSTILE))
+def test_where_all_rows_are_kept_answers_and_bounds_are_the_exact_ones(kind: str) -> None:
+    asked = AGGREGATES if kind == "a mean of a sum that overflows" else AGGREGATES + SUMS
+    items = ", ".join(f"{text} AS a{place}" for place, text in enumerate(asked))
+    exact, about = answers(HOSTILE[kind], 99, f"SELECT {items} FROM TUMBLE(s, 100) GROUP BY window_start")
+    expected = {name + side: value for name, value in exact.items() for side in SIDES}
+    assert repr(about) == repr(expected)

@@ -224,7 +224,7 @@ class _Writing:
         if part.index >= width:
             return self._of_constant(part)
         _, call = self.answer.groups.aggregates[part.index - keys]
-        return self.totals.typed(parts_of(call), call.type)
+        return self.totals.typed(call, _LARGEST)
 
     def _of_constant(self, part: Column) -> Column:
         """A column of the answer that holds no estimate, at its place above the groups."""

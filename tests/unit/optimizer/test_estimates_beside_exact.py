@@ -104,3 +104,15 @@ def test_where_all_rows_are_kept_answers_and_bounds_are_the_exact_ones(kind: str
     exact, about = answers(HOSTILE[kind], 99, f"SELECT {items} FROM TUMBLE(s, 100) GROUP BY window_start")
     expected = {name + side: value for name, value in exact.items() for side in SIDES}
     assert repr(about) == repr(expected)
+
+
+def test_a_bound_that_does_not_fit_is_unknown_and_takes_no_row_with_it() -> None:
+    query = """SELECT COUNT(*) AS n, SUM(v) AS s, SUM(x) AS x, AVG(x) AS a, CAST(SUM(k) AS DECIMAL(2, 0)) AS d,
+        SUM(x) - SUM(x) AS nothing FROM s [RANGE 1000]"""
+    rows = [row(ts, v=2**63 // 100, x=1e200 + ts * 1e190, k=1) for ts in range(80)]
+    exact, about = answers(rows, 79, query, keep=0.5)
+    assert about["n_low"] < 80 < about["n_high"]
+    assert about["s_low"] < exact["s"]
+    assert about["d_low"] < exact["d"]
+    assert about["s_high"] is about["d_high"] is None
+    assert [about[name + side] for name in ("x", "a", "nothing") for side in SIDES[1:]] == [None] * 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -26,7 +27,8 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import sources_of
 from headrace.algebra.tunings.loss import Loss
-from headrace.expressions.functions.functions import literal, make_case, make_cast, resolve
+from headrace.expressions.coercion import make_try_cast
+from headrace.expressions.functions.functions import literal, make_case, resolve
 from headrace.expressions.tree import Column, Expression, columns_of, transform_columns
 from headrace.optimizer.estimates.deviations import ONE, ZERO, Dual, dual_of, times
 from headrace.optimizer.estimates.monotone import CHANGES, refused, refused_call, refused_node
@@ -235,7 +237,7 @@ class _Writing:
     def _spread(self, expression: Expression, value: Expression) -> tuple[Expression, Expression]:
         """An estimate before it is rounded, and how far its bounds are away (DOUBLEs).
 
-        That is 0 where no row is left out, and NULL where too few are kept.
+        How far is 0 where no row is left out. Both are NULL where too few are kept.
         """
         dual = dual_of(transform_columns(expression, self._of_constant), self._dual)
         if dual is None or not (value.type in (BIGINT, DOUBLE) or pa.types.is_decimal(value.type)):
@@ -243,8 +245,8 @@ class _Writing:
         variance = times(self.totals.variance(dual), self.totals.unseen(dual, _LARGEST))
         width = times(literal(self.loss.deviations), resolve("SQRT", (variance,)))
         exact, enough = resolve("=", (_LARGEST, ONE)), self.totals.enough(dual)
-        known = resolve("OR", (exact, enough))
-        return make_case(((known, dual.value),), None), make_case(((exact, ZERO), (enough, width)), None)
+        at = make_case(((exact, ZERO), (enough, dual.value)), None)
+        return at, make_case(((exact, ZERO), (enough, width)), None)
 
     def _dual(self, place: int) -> Dual | None:
         keys = len(self.groups.keys)
@@ -264,19 +266,29 @@ def _with_bounds(values: Plan, names: list[str], bounded: list[bool]) -> Plan:
         place += 1
         if has_bounds:
             at, width = column(values, place), column(values, place + 1)
-            low, high = (resolve(sign, (at, width)) for sign in "-+")
-            if value.type == BIGINT:
-                low, high = resolve("FLOOR", (low,)), resolve("CEIL", (high,))
             exact = resolve("=", (width, ZERO)), value
-            items += [
-                (f"{name}_{side}", make_case((exact,), make_cast(bound, value.type)))
-                for side, bound in (("low", low), ("high", high))
-            ]
+            bounds = (_bound(sign, at, width, value.type) for sign in "-+")
+            items += zip(
+                (f"{name}_low", f"{name}_high"), (make_case((exact,), bound) for bound in bounds), strict=True
+            )
             place += 2
     chosen = unique_names([name for name, _ in items])
     return Project(values, tuple(zip(chosen, (part for _, part in items), strict=True)))
 
 
+def _bound(sign: str, at: Expression, width: Expression, dtype: pa.DataType) -> Expression:
+    """A bound of the answer's type, away from it in the direction of the sign; NULL where it does not fit."""
+    bound = resolve(sign, (at, width))
+    if dtype not in (BIGINT, DOUBLE):
+        return make_try_cast(bound, dtype)
+    fits = resolve("<", (resolve("ABS", (bound,)), literal(_TOO_LARGE if dtype == BIGINT else math.inf)))
+    if dtype == BIGINT:
+        bound = resolve("FLOOR" if sign == "-" else "CEIL", (bound,))
+    return make_case(((fits, bound),), None)
+
+
+_TOO_LARGE: Final = 2.0**63
+"""What no BIGINT is, nor is it rounded to one."""
 _LARGEST: Final = Column(-1, "largest_weight", DOUBLE)
 _BOUNDS: Final = (-2, -3)
 """The places of the start and the end of the window, before those are known."""

@@ -126,7 +126,7 @@ def counted(kept: Sequence[Kept], largest: float, where: Callable[[Row], bool] =
     if largest == 1:
         return value, value, value
     found = bounds(rows.whole, {rows: 1.0}, [rows], largest)
-    return (value, None, None) if found is None else (value, down(found[0]), up(found[1]))
+    return (value, None, None) if found is None else (value, max(rows.exact, down(found[0])), up(found[1]))
 
 
 def summed(kept: Sequence[Kept], largest: float) -> Triple:

@@ -107,8 +107,8 @@ def test_where_all_rows_are_kept_answers_and_bounds_are_the_exact_ones(kind: str
 
 
 def test_a_bound_that_does_not_fit_is_unknown_and_takes_no_row_with_it() -> None:
-    query = """SELECT COUNT(*) AS n, SUM(v) AS s, SUM(x) AS x, AVG(x) AS a, CAST(SUM(k) AS DECIMAL(2, 0)) AS d,
-        SUM(x) - SUM(x) AS nothing FROM s [RANGE 1000]"""
+    query = """SELECT COUNT(*) AS n, SUM(v) AS s, SUM(x) AS x, AVG(x) AS a,
+        CAST(SUM(k) AS DECIMAL(2, 0)) AS d, SUM(x) - SUM(x) AS nothing FROM s [RANGE 1000]"""
     rows = [row(ts, v=2**63 // 100, x=1e200 + ts * 1e190, k=1) for ts in range(80)]
     exact, about = answers(rows, 79, query, keep=0.5)
     assert about["n_low"] < 80 < about["n_high"]
@@ -116,3 +116,21 @@ def test_a_bound_that_does_not_fit_is_unknown_and_takes_no_row_with_it() -> None
     assert about["d_low"] < exact["d"]
     assert about["s_high"] is about["d_high"] is None
     assert [about[name + side] for name in ("x", "a", "nothing") for side in SIDES[1:]] == [None] * 6
+
+
+def test_a_count_is_at_least_that_of_the_rows_that_are_kept() -> None:
+    query = """SELECT COUNT(*) AS n, COUNT(*) - 1000 AS less, COUNT(*) FILTER (WHERE v < 9) AS few
+        FROM s [RANGE 2000]"""
+    db = hr.connect(runner="inline")
+    db.execute(f"{STREAM}; CREATE QUERY about LOSS TOLERANT AS {query}")
+    db.start()
+    db.push("s", [row(ts) for ts in range(1000)])
+    for begin, end, keep in ((1000, 1040, 0.5), (1040, 1060, 0.02)):
+        db.execute(f"ALTER QUERY about SET (KEEP {keep})")
+        db.push("s", [row(ts) for ts in range(begin, end)])
+    db.push("s", [row(9000)])
+    (about,) = db["about"].snapshot(1059).to_pylist()
+    db.close()
+    assert 1000 < about["n_low"] < about["n"] < about["n_high"]
+    assert about["less_low"] < 0
+    assert (about["few"], about["few_low"]) == (9, None)

@@ -193,13 +193,17 @@ class _Writing:
         Estimates and how far their bounds are away are computed first, since both bounds need them.
         """
         inner: list[tuple[str, Expression]] = []
-        bounded: list[bool] = []
+        beside: list[int] = []
         for name, expression in self.answer.items:
             value = self._of_totals(expression)
             inner.append((name, value))
-            bounded.append(self.answer.is_estimate(expression))
-            if bounded[-1]:
-                inner += zip((f"{name}_at", f"{name}_width"), self._spread(expression, value), strict=True)
+            more = (
+                (*self._spread(expression, value), *self._least(expression))
+                if self.answer.is_estimate(expression)
+                else ()
+            )
+            inner += zip((f"{name}_at", f"{name}_width", f"{name}_least"), more, strict=False)
+            beside.append(len(more))
         groups = replace(self.groups, aggregates=self.totals.named())
         streams, text = self.weigher.streams, self.loss.text
         base: Plan = LargestWeight(groups, streams, text, (), *self.span)
@@ -213,7 +217,7 @@ class _Writing:
         values = Project(
             base, tuple((name, _placed(part, width)) for name, (_, part) in zip(names, inner, strict=True))
         )
-        return _with_bounds(values, [name for name, _ in self.answer.items], bounded)
+        return _with_bounds(values, [name for name, _ in self.answer.items], beside)
 
     def _of_totals(self, expression: Expression) -> Expression:
         """What is computed of the groups, computed of keys and sums."""
@@ -248,6 +252,15 @@ class _Writing:
         at = make_case(((exact, ZERO), (enough, dual.value)), None)
         return at, make_case(((exact, ZERO), (enough, width)), None)
 
+    def _least(self, expression: Expression) -> tuple[Expression, ...]:
+        """What an answer is at least, for certain: of a COUNT the rows that are kept (a BIGINT)."""
+        match expression:
+            case Column(index=place) if len(self.groups.keys) <= place < self.answer.width:
+                first, *others = parts_of(self.answer.groups.aggregates[place - len(self.groups.keys)][1])
+                return () if others or first.value is not None else (self.totals.kept(first),)
+            case _:
+                return ()
+
     def _dual(self, place: int) -> Dual | None:
         keys = len(self.groups.keys)
         if not keys <= place < self.answer.width:
@@ -256,22 +269,33 @@ class _Writing:
         return self.totals.mean(parts) if len(parts) > 1 else self.totals.whole(parts[0])
 
 
-def _with_bounds(values: Plan, names: list[str], bounded: list[bool]) -> Plan:
-    """The answer's columns, each that has bounds with them behind it, of values and widths."""
+def _with_bounds(values: Plan, names: list[str], beside: list[int]) -> Plan:
+    """The answer's columns, each that has bounds with them behind it.
+
+    Args:
+        values: the estimates; behind each that has bounds itself before it is rounded, how far these are
+            away, and maybe what it is at least.
+        names: the names of the answer's columns.
+        beside: how many columns are behind each.
+    """
     items: list[tuple[str, Expression]] = []
     place = 0
-    for name, has_bounds in zip(names, bounded, strict=True):
+    for name, more in zip(names, beside, strict=True):
         value = column(values, place)
         items.append((name, value))
         place += 1
-        if has_bounds:
+        if more:
             at, width = column(values, place), column(values, place + 1)
             exact = resolve("=", (width, ZERO)), value
-            bounds = (_bound(sign, at, width, value.type) for sign in "-+")
-            items += zip(
-                (f"{name}_low", f"{name}_high"), (make_case((exact,), bound) for bound in bounds), strict=True
-            )
-            place += 2
+            low, high = (_bound(sign, at, width, value.type) for sign in "-+")
+            if more > 2:
+                known = resolve("IS NOT NULL", (low,))
+                low = make_case(((known, resolve("GREATEST", (low, column(values, place + 2)))),), None)
+            items += [
+                (f"{name}_{side}", make_case((exact,), bound))
+                for side, bound in (("low", low), ("high", high))
+            ]
+            place += more
     chosen = unique_names([name for name, _ in items])
     return Project(values, tuple(zip(chosen, (part for _, part in items), strict=True)))
 

@@ -49,7 +49,7 @@ def parts_of(call: AggregateCall) -> tuple[Part, ...]:
         given = resolve("IS NOT NULL", (value,))
         condition = given if condition is None else resolve("AND", (condition, given))
     count = Part(None, condition, BIGINT)
-    if call.function == "COUNT":
+    if call.function == "COUNT" or value is None:
         return (count,)
     if call.function == "SUM":
         return (Part(value, condition, call.type),)

@@ -78,7 +78,7 @@ class Sum:
 
     def __init__(self, kept: Sequence[Kept], value: Callable[[Row], int | None]) -> None:
         self.kept = [(one, given) for one in kept if (given := value(one.row)) is not None]
-        self.rows = sum(one.weight > 1 for one, _ in self.kept)
+        self.rows = sum(one.weight > 1 and given != 0 for one, given in self.kept)
         self.exact = sum(one.times * given for one, given in self.kept)
         self.missing = total((one.weight - 1) * float(one.times * given) for one, given in self.kept)
         self.whole = self.exact + self.missing
@@ -126,7 +126,7 @@ def counted(kept: Sequence[Kept], largest: float, where: Callable[[Row], bool] =
     if largest == 1:
         return value, value, value
     found = bounds(rows.whole, {rows: 1.0}, [rows], largest)
-    return (value, None, None) if found is None else (value, down(found[0]), up(found[1]))
+    return (value, None, None) if found is None else (value, max(rows.exact, down(found[0])), up(found[1]))
 
 
 def summed(kept: Sequence[Kept], largest: float) -> Triple:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -26,7 +27,8 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import sources_of
 from headrace.algebra.tunings.loss import Loss
-from headrace.expressions.functions.functions import literal, make_case, make_cast, resolve
+from headrace.expressions.coercion import make_try_cast
+from headrace.expressions.functions.functions import literal, make_case, resolve
 from headrace.expressions.tree import Column, Expression, columns_of, transform_columns
 from headrace.optimizer.estimates.deviations import ONE, ZERO, Dual, dual_of, times
 from headrace.optimizer.estimates.monotone import CHANGES, refused, refused_call, refused_node
@@ -191,13 +193,17 @@ class _Writing:
         Estimates and how far their bounds are away are computed first, since both bounds need them.
         """
         inner: list[tuple[str, Expression]] = []
-        bounded: list[bool] = []
+        beside: list[int] = []
         for name, expression in self.answer.items:
             value = self._of_totals(expression)
             inner.append((name, value))
-            bounded.append(self.answer.is_estimate(expression))
-            if bounded[-1]:
-                inner += zip((f"{name}_at", f"{name}_width"), self._spread(expression, value), strict=True)
+            more = (
+                (*self._spread(expression, value), *self._least(expression))
+                if self.answer.is_estimate(expression)
+                else ()
+            )
+            inner += zip((f"{name}_at", f"{name}_width", f"{name}_least"), more, strict=False)
+            beside.append(len(more))
         groups = replace(self.groups, aggregates=self.totals.named())
         streams, text = self.weigher.streams, self.loss.text
         base: Plan = LargestWeight(groups, streams, text, (), *self.span)
@@ -211,7 +217,7 @@ class _Writing:
         values = Project(
             base, tuple((name, _placed(part, width)) for name, (_, part) in zip(names, inner, strict=True))
         )
-        return _with_bounds(values, [name for name, _ in self.answer.items], bounded)
+        return _with_bounds(values, [name for name, _ in self.answer.items], beside)
 
     def _of_totals(self, expression: Expression) -> Expression:
         """What is computed of the groups, computed of keys and sums."""
@@ -222,23 +228,38 @@ class _Writing:
         if part.index < keys:
             return part
         if part.index >= width:
-            return replace(part, index=_BOUNDS[part.index - width])
+            return self._of_constant(part)
         _, call = self.answer.groups.aggregates[part.index - keys]
-        return self.totals.typed(parts_of(call), call.type)
+        return self.totals.typed(call, _LARGEST)
+
+    def _of_constant(self, part: Column) -> Column:
+        """A column of the answer that holds no estimate, at its place above the groups."""
+        if part.index < self.answer.width:
+            return part
+        return replace(part, index=_BOUNDS[part.index - self.answer.width])
 
     def _spread(self, expression: Expression, value: Expression) -> tuple[Expression, Expression]:
         """An estimate before it is rounded, and how far its bounds are away (DOUBLEs).
 
-        That is 0 where no row is left out, and NULL where too few are kept.
+        How far is 0 where no row is left out. Both are NULL where too few are kept.
         """
-        dual = dual_of(expression, self._dual)
+        dual = dual_of(transform_columns(expression, self._of_constant), self._dual)
         if dual is None or not (value.type in (BIGINT, DOUBLE) or pa.types.is_decimal(value.type)):
             raise refused("what is computed of an estimate", _ARITHMETIC, self.loss.position)
         variance = times(self.totals.variance(dual), self.totals.unseen(dual, _LARGEST))
         width = times(literal(self.loss.deviations), resolve("SQRT", (variance,)))
         exact, enough = resolve("=", (_LARGEST, ONE)), self.totals.enough(dual)
-        known = resolve("OR", (exact, enough))
-        return make_case(((known, dual.value),), None), make_case(((exact, ZERO), (enough, width)), None)
+        at = make_case(((exact, ZERO), (enough, dual.value)), None)
+        return at, make_case(((exact, ZERO), (enough, width)), None)
+
+    def _least(self, expression: Expression) -> tuple[Expression, ...]:
+        """What an answer is at least, for certain: of a COUNT the rows that are kept (a BIGINT)."""
+        match expression:
+            case Column(index=place) if len(self.groups.keys) <= place < self.answer.width:
+                first, *others = parts_of(self.answer.groups.aggregates[place - len(self.groups.keys)][1])
+                return () if others or first.value is not None else (self.totals.kept(first),)
+            case _:
+                return ()
 
     def _dual(self, place: int) -> Dual | None:
         keys = len(self.groups.keys)
@@ -248,29 +269,50 @@ class _Writing:
         return self.totals.mean(parts) if len(parts) > 1 else self.totals.whole(parts[0])
 
 
-def _with_bounds(values: Plan, names: list[str], bounded: list[bool]) -> Plan:
-    """The answer's columns, each that has bounds with them behind it, of values and widths."""
+def _with_bounds(values: Plan, names: list[str], beside: list[int]) -> Plan:
+    """The answer's columns, each that has bounds with them behind it.
+
+    Args:
+        values: the estimates; behind each that has bounds itself before it is rounded, how far these are
+            away, and maybe what it is at least.
+        names: the names of the answer's columns.
+        beside: how many columns are behind each.
+    """
     items: list[tuple[str, Expression]] = []
     place = 0
-    for name, has_bounds in zip(names, bounded, strict=True):
+    for name, more in zip(names, beside, strict=True):
         value = column(values, place)
         items.append((name, value))
         place += 1
-        if has_bounds:
+        if more:
             at, width = column(values, place), column(values, place + 1)
-            low, high = (resolve(sign, (at, width)) for sign in "-+")
-            if value.type == BIGINT:
-                low, high = resolve("FLOOR", (low,)), resolve("CEIL", (high,))
             exact = resolve("=", (width, ZERO)), value
+            low, high = (_bound(sign, at, width, value.type) for sign in "-+")
+            if more > 2:
+                known = resolve("IS NOT NULL", (low,))
+                low = make_case(((known, resolve("GREATEST", (low, column(values, place + 2)))),), None)
             items += [
-                (f"{name}_{side}", make_case((exact,), make_cast(bound, value.type)))
+                (f"{name}_{side}", make_case((exact,), bound))
                 for side, bound in (("low", low), ("high", high))
             ]
-            place += 2
+            place += more
     chosen = unique_names([name for name, _ in items])
     return Project(values, tuple(zip(chosen, (part for _, part in items), strict=True)))
 
 
+def _bound(sign: str, at: Expression, width: Expression, dtype: pa.DataType) -> Expression:
+    """A bound of the answer's type, away from it in the direction of the sign; NULL where it does not fit."""
+    bound = resolve(sign, (at, width))
+    if dtype not in (BIGINT, DOUBLE):
+        return make_try_cast(bound, dtype)
+    fits = resolve("<", (resolve("ABS", (bound,)), literal(_TOO_LARGE if dtype == BIGINT else math.inf)))
+    if dtype == BIGINT:
+        bound = resolve("FLOOR" if sign == "-" else "CEIL", (bound,))
+    return make_case(((fits, bound),), None)
+
+
+_TOO_LARGE: Final = 2.0**63
+"""What no BIGINT is, nor is it rounded to one."""
 _LARGEST: Final = Column(-1, "largest_weight", DOUBLE)
 _BOUNDS: Final = (-2, -3)
 """The places of the start and the end of the window, before those are known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import combinations_with_replacement
 from typing import Final
 
@@ -48,9 +49,11 @@ def parts_of(call: AggregateCall) -> tuple[Part, ...]:
         given = resolve("IS NOT NULL", (value,))
         condition = given if condition is None else resolve("AND", (condition, given))
     count = Part(None, condition, BIGINT)
-    if call.function == "COUNT":
+    if call.function == "COUNT" or value is None:
         return (count,)
-    return (Part(value, condition, call.type), *([count] if call.function == "AVG" else []))
+    if call.function == "SUM":
+        return (Part(value, condition, call.type),)
+    return (Part(make_cast(value, DOUBLE), condition, DOUBLE), count)
 
 
 @dataclass
@@ -97,15 +100,19 @@ class EstimateSums:
         return times(self.weight, self.more)
 
     def kept(self, part: Part) -> Expression:
-        """The sum over the rows that are kept, of the type that the answer has."""
-        total = self._sum(self._times(part, self.count), part.condition)
-        if part.value is None:
-            return resolve("COALESCE", (total, literal(0)))
-        return total if total.type == part.type else make_cast(total, part.type)
+        """The sum over the rows that are kept, of the type that the answer has: without a row's equals.
+
+        So it does not overflow where the exact sum does not, and is that where all rows are kept.
+        """
+        total = self._sum(self.count if part.value is None else part.value, part.condition)
+        return resolve("COALESCE", (total, literal(0))) if part.value is None else total
 
     def missing(self, part: Part) -> Expression:
-        """The estimated sum over those that are not (a DOUBLE)."""
-        return self._double(times(self.more, self._amount(part)), part.condition)
+        """The estimated sum over the others: their equals, and those that are not kept (a DOUBLE)."""
+        if part.value is None:
+            return self._double(times(self.more, make_cast(self.count, DOUBLE)), part.condition)
+        others = resolve("-", (times(self.weight, make_cast(self.count, DOUBLE)), ONE))
+        return self._double(times(others, make_cast(part.value, DOUBLE)), part.condition)
 
     def whole(self, part: Part) -> Dual:
         """The estimated sum over all rows, with itself as its only derivative."""
@@ -116,16 +123,25 @@ class EstimateSums:
         """The quotient of a sum and a count."""
         return quotient(*map(self.whole, parts))
 
-    def typed(self, parts: tuple[Part, ...], dtype: pa.DataType) -> Expression:
-        """An estimated aggregate, of the type that it has without loss; exact where nothing is missing."""
+    def typed(self, call: AggregateCall, largest: Expression) -> Expression:
+        """An estimated aggregate, of the type that it has without loss.
+
+        Args:
+            call: the aggregate.
+            largest: the largest weight: where it is 1, the answer is the aggregate of the rows.
+        """
+        parts, exact = parts_of(call), resolve("=", (largest, ONE))
         if len(parts) > 1:
             some = resolve(">", (self.whole(parts[1]).value, ZERO))
-            return make_case(((some, make_cast(self.mean(parts).value, dtype)),), None)
+            mean = make_cast(self.mean(parts).value, call.type)
+            return make_case(((exact, self._column(call)), (some, mean)), None)
         (part,) = parts
         missing = self.missing(part)
-        if dtype == BIGINT:
+        if call.type == BIGINT:
             missing = resolve("ROUND", (missing,))
-        return make_cast(resolve("+", (self.kept(part), make_cast(missing, dtype))), dtype)
+        kept = self.kept(part)
+        total = make_cast(resolve("+", (kept, make_cast(missing, call.type))), call.type)
+        return make_case(((exact, kept),), total)
 
     def variance(self, dual: Dual) -> Expression:
         """The estimated variance of what is computed of estimates (a DOUBLE)."""
@@ -138,15 +154,20 @@ class EstimateSums:
         return resolve("GREATEST", (total, ZERO))
 
     def enough(self, dual: Dual) -> Expression:
-        """Whether so many rows are kept that stand for others that there are bounds."""
+        """Whether so many rows are kept that stand for others that there are bounds.
+
+        Of a SUM only rows count that add something: a value that is 0 says nothing of those that are not.
+        """
         several = resolve(">", (self.weight, ONE))
-        found: Expression = literal(True)
+        found: dict[Expression, None] = {}
         for part in self._of(dual):
-            condition = several if part.condition is None else resolve("AND", (part.condition, several))
+            conditions = [one for one in (part.condition, several) if one is not None]
+            if part.value is not None:
+                conditions.append(resolve("<>", (part.value, literal(0))))
+            condition = reduce(lambda left, right: resolve("AND", (left, right)), conditions)
             rows = self._column(replace(resolve_aggregate("COUNT", None), condition=condition))
-            asked = resolve(">=", (rows, literal(LEAST_ROWS)))
-            found = asked if found == literal(True) else resolve("AND", (found, asked))
-        return found
+            found[resolve(">=", (rows, literal(LEAST_ROWS)))] = None
+        return reduce(lambda left, right: resolve("AND", (left, right)), found)
 
     def unseen(self, dual: Dual, largest: Expression) -> Expression:
         """By what factor a variance is larger with some rows more of the largest weight (a DOUBLE)."""
@@ -166,8 +187,7 @@ class EstimateSums:
 
     def _of(self, dual: Dual) -> list[Part]:
         parts = {number: part for part, number in self.parts.items()}
-        different = {parts[number].condition: parts[number] for number in sorted(dual.slopes)}
-        return list(different.values())
+        return [parts[number] for number in sorted(dual.slopes)]
 
     def _covariance(self, one: Part, other: Part) -> Expression:
         amount = times(self._amount(one), self._amount(other))
@@ -177,18 +197,18 @@ class EstimateSums:
             both = condition if both is None else resolve("AND", (both, condition))
         return self._double(times(self.spread, amount), both)
 
-    def _times(self, part: Part, count: Expression) -> Expression:
-        return count if part.value is None else resolve("*", (count, part.value))
-
     def _amount(self, part: Part) -> Expression:
         """What a row adds with its equals (a DOUBLE)."""
-        return make_cast(self._times(part, self.count), DOUBLE)
+        count = make_cast(self.count, DOUBLE)
+        return count if part.value is None else times(count, make_cast(part.value, DOUBLE))
 
     def _sum(self, value: Expression, condition: Expression | None) -> Column:
         return self._column(replace(resolve_aggregate("SUM", value), condition=condition))
 
     def _double(self, value: Expression, condition: Expression | None) -> Expression:
-        """A sum of DOUBLEs; 0 where there is none."""
+        """A sum of DOUBLEs over the rows that stand for others; 0 where there is none."""
+        several = resolve(">", (self.weight, ONE))
+        condition = several if condition is None else resolve("AND", (condition, several))
         return resolve("COALESCE", (self._sum(value, condition), ZERO))
 
     def _column(self, call: AggregateCall) -> Column:

@@ -25,7 +25,9 @@ from headrace.algebra.nodes import (
 from headrace.algebra.properties import has_one_row, sources_of, walk
 from headrace.algebra.tunings.loss import Loss
 from headrace.expressions.aggregates.aggregates import resolve_aggregate
+from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Column, transform_columns
+from headrace.optimizer.estimates.deviations import ONE
 from headrace.optimizer.estimates.monotone import refused, refused_node
 from headrace.schema import unique_names
 from headrace.time import Duration
@@ -165,14 +167,19 @@ class Weigher:
                 raise refused_node(node, self.loss.position)
 
     def _numbered(self, plan: Plan) -> Plan:
-        """The rows of an instant, those that were kept together as one."""
+        """The rows of an instant: each by itself that stands for itself, and as one those kept together."""
         drawn = self._drawn(plan)
         width = len(drawn.schema)
+        weight = column(drawn, width - 1)
         *names, counted = unique_names([*drawn.schema.names, "rows"])
+        others = Filter(drawn, resolve(">", (weight, ONE)))
         keys = tuple((name, column(drawn, place)) for place, name in enumerate(names))
-        groups = Aggregate(drawn, keys, ((counted, resolve_aggregate("COUNT", None)),))
-        left = [place for place in range(width + 1) if place != width - 2]
-        return Project(groups, tuple((groups.schema[place].name, column(groups, place)) for place in left))
+        groups = Aggregate(others, keys, ((counted, resolve_aggregate("COUNT", None)),))
+        left = [*range(width - 2), width - 1]
+        alone = tuple((names[place], column(drawn, place)) for place in left)
+        together = tuple((groups.schema[place].name, column(groups, place)) for place in (*left, width))
+        lone = Project(Filter(drawn, resolve("=", (weight, ONE))), (*alone, (counted, literal(1))))
+        return Union((lone, Project(groups, together)))
 
     def _drawn(self, plan: Plan) -> Plan:
         """Rows of instants, those that are kept, with the draw and the weight in the last columns."""

@@ -9,13 +9,13 @@ UNITS: Final = {
     **{unit: 1000**power for power, unit in enumerate(("B", "KB", "MB", "GB", "TB"))},
     **{unit: 1024**power for power, unit in enumerate(("KIB", "MIB", "GIB", "TIB"), start=1)},
 }
-"""How many bytes a unit has, by its name in capitals."""
+"""The bytes of a unit, by its name in capitals."""
 
 _WRITTEN: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
 def bytes_of(text: str) -> int | None:
-    """How many bytes a size has; None where the text is no size, or less than a byte.
+    """The bytes of a size; None where the text is no size, or less than a byte.
 
     Args:
         text: a number and a unit: B, kB, MB, GB and TB count in thousands, KiB, MiB, GiB and TiB in 1,024s.

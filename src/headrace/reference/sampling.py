@@ -51,7 +51,7 @@ def in_sample(plan: Sample, row: Payload, number: int, instant: int) -> bool:
 
 
 def shares_kept(plan: Weighing, instant: int, below: Content) -> Content:
-    """What a node of shares makes of its input's content at an instant."""
+    """The content of a node of shares at an instant, of that of its input."""
     if isinstance(plan, LargestWeight):
         return Counter({(*row, largest_weight(plan, instant)): count for row, count in below.items()})
     assert isinstance(plan, Shed)

@@ -1,4 +1,4 @@
-"""What a query says of rows that may be left out of its answer: how much loss it bears."""
+"""The clause of a query that says that rows may be left out of its answer: how much loss it bears."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Loss:
         return f"LOSS TOLERANT{f' ({points})' if points else ''}{sure}"
 
     def utility(self, share: int) -> float:
-        """What an answer is worth of which a share of the rows is kept: from 0 to 1.
+        """The worth of an answer of which a share of the rows is kept: from 0 to 1.
 
         Args:
             share: the share (millionths).
@@ -53,5 +53,5 @@ class Loss:
 
     @property
     def deviations(self) -> float:
-        """How many standard errors a bound is away from its estimate, by the normal distribution."""
+        """The number of standard errors from an estimate to its bound, by the normal distribution."""
         return NormalDist().inv_cdf((1 + float(self.confidence) / 100) / 2)

@@ -9,7 +9,7 @@ from headrace.errors import UserError
 
 
 def machine_memory() -> int | None:
-    """How many bytes of memory the machine has; None where it does not say."""
+    """The bytes of memory that the machine has; None where it does not say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):

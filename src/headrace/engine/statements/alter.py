@@ -229,7 +229,7 @@ def _to_pause(core: Core, statement: PauseQuery) -> Query:
 
 
 def _pause_text(query: Query, statement: PauseQuery, start: int | None) -> str:
-    """What is said of a paused query whose answer is final up to an instant; None before a run has it."""
+    """The words for a paused query whose answer is final up to an instant; None before a run has it."""
     if start is None:
         return " when the next run begins"
     if start in (BEGINNING, INFINITY):
@@ -290,7 +290,7 @@ def _resume(core: Core, statement: ResumeQuery) -> str:
 
 
 def _missing_text(before: int, begins: int, exact: int, domain: TimeDomain) -> str:
-    """What the answer of a query lacks that was resumed.
+    """The words for what the answer of a query lacks that was resumed.
 
     Args:
         before: up to where it was final (instant).

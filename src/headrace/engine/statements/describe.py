@@ -174,13 +174,13 @@ def _sized(window: WindowStatus, domain: TimeDomain) -> str:
 
 
 def loss_of(record: Definition | None) -> Loss | None:
-    """What a query itself says of loss; None if it says nothing."""
+    """The clause of a query itself about loss; None if it says nothing."""
     statement = None if record is None or record.text is None else parse_one(record.text)
     return statement.loss if isinstance(statement, CreateQuery) else None
 
 
 def worth_of(record: Definition | None, share: int) -> str:
-    """What the loss graph of a query says of a share (millionths), for a sentence; nothing without one."""
+    """The worth of a share (millionths) by a query's loss graph, for a sentence; nothing without one."""
     loss = loss_of(record)
     return f", and the answer is worth {loss.utility(share):.3g}" if loss is not None and loss.graph else ""
 

@@ -52,7 +52,7 @@ def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, .
 
 
 def manager_rows(status: Status | None, settings: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """What the manager of memory has found: first the state, then each of the windows that it may change.
+    """The findings of the manager of memory: first the state, then each of the windows that it may change.
 
     Args:
         status: of a run that goes on or is over; None if nothing has been run.

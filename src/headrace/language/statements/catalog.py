@@ -26,9 +26,9 @@ class Option(Enum):
     EPOCH_TIMEOUT = "epoch_timeout"
     """So long an operator of a query may work in an epoch (seconds)."""
     MEMORY_LIMIT = "memory_limit"
-    """How many bytes of state there may be."""
+    """The bytes of state that there may be."""
     MANAGER = "manager"
-    """What is done about that: `advise`, `act` or `off`."""
+    """The deed that follows from that: `advise`, `act` or `off`."""
 
 
 class CatalogKind(Enum):

@@ -358,7 +358,7 @@ class Shown(Enum):
     TUNINGS = "TUNINGS"
     """Windows whose size may change, with their bounds and what they are now."""
     MANAGER = "MANAGER"
-    """What is kept, what may be kept, and which sizes windows are to have for that."""
+    """The state that is kept, that may be kept, and the sizes that windows are to have for that."""
     FUNCTIONS = "FUNCTIONS"
     """Functions and aggregates, built in and users' own."""
     SETTINGS = "SETTINGS"

@@ -41,7 +41,7 @@ class Entered:
 
 
 def entered(changes: pa.RecordBatch, layout: Layout, horizon: int, size: int) -> Entered:
-    """What entered at each instant of a timeline all of whose rows stay equally long.
+    """The rows that entered at each instant of a timeline all of whose rows stay equally long.
 
     What changes at t is what enters at t less what entered at t - size, and at the last of these instants
     nothing enters. So it is found from the last one back.
@@ -70,7 +70,7 @@ def entered(changes: pa.RecordBatch, layout: Layout, horizon: int, size: int) ->
 
 
 def _before(changes: Entered, entering: Entered, size: int) -> Entered:
-    """What entered so many instants before some changes.
+    """The rows that entered so many instants before some changes.
 
     Args:
         changes: at instants less than `size` apart.

@@ -54,7 +54,7 @@ class _Asked:
 
 
 _Above = _Asked | WindowBounds | Rstream | Istream
-"""What may stand above groups, besides projections."""
+"""Nodes that may stand above groups, besides projections."""
 
 
 def estimated(plan: Plan, optimized: Plan, loss: Loss) -> Plan:
@@ -103,7 +103,7 @@ class _Answer:
 
     @property
     def width(self) -> int:
-        """How many columns the groups have."""
+        """The number of columns of the groups."""
         return len(self.groups.schema)
 
     def is_estimate(self, expression: Expression) -> bool:
@@ -111,7 +111,7 @@ class _Answer:
         return any(len(self.groups.keys) <= place < self.width for place in columns_of(expression))
 
     def over(self, expression: Expression) -> Expression:
-        """What is computed of the answer, computed of the groups."""
+        """An expression over the answer, over the groups."""
         return transform_columns(expression, lambda part: self.items[part.index][1])
 
     def under(self, node: _Above) -> _Answer:
@@ -120,7 +120,7 @@ class _Answer:
 
 
 def _read(plan: Plan, loss: Loss) -> _Answer:
-    """What a plan answers, from its aggregate on."""
+    """The answer of a plan, from its aggregate on."""
     match plan:
         case Aggregate(schema=schema):
             items = tuple((field.name, column(plan, place)) for place, field in enumerate(schema))
@@ -184,7 +184,7 @@ class _Writing:
 
     @property
     def loss(self) -> Loss:
-        """What the query says of loss."""
+        """The clause of the query about loss."""
         return self.weigher.loss
 
     def plan(self) -> Plan:
@@ -220,7 +220,7 @@ class _Writing:
         return _with_bounds(values, [name for name, _ in self.answer.items], beside)
 
     def _of_totals(self, expression: Expression) -> Expression:
-        """What is computed of the groups, computed of keys and sums."""
+        """An expression over the groups, over keys and sums."""
         return transform_columns(expression, self._of_column)
 
     def _of_column(self, part: Column) -> Expression:
@@ -253,7 +253,7 @@ class _Writing:
         return at, make_case(((exact, ZERO), (enough, width)), None)
 
     def _least(self, expression: Expression) -> tuple[Expression, ...]:
-        """What an answer is at least, for certain: of a COUNT the rows that are kept (a BIGINT)."""
+        """The least that an answer is, for certain: of a COUNT the rows that are kept (a BIGINT)."""
         match expression:
             case Column(index=place) if len(self.groups.keys) <= place < self.answer.width:
                 first, *others = parts_of(self.answer.groups.aggregates[place - len(self.groups.keys)][1])
@@ -312,7 +312,7 @@ def _bound(sign: str, at: Expression, width: Expression, dtype: pa.DataType) -> 
 
 
 _TOO_LARGE: Final = 2.0**63
-"""What no BIGINT is, nor is it rounded to one."""
+"""A number that no BIGINT is, nor is it rounded to one."""
 _LARGEST: Final = Column(-1, "largest_weight", DOUBLE)
 _BOUNDS: Final = (-2, -3)
 """The places of the start and the end of the window, before those are known."""

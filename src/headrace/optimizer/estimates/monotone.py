@@ -1,4 +1,4 @@
-"""What may be estimated of a part of the rows: which nodes and aggregates are monotone under loss.
+"""Queries that may be estimated of a part of the rows: which nodes and aggregates are monotone under loss.
 
 A row that is left out must make an answer smaller by what the row adds, and by nothing else; what is kept is
 then made larger by its weight. Some operators answer with what is wrong where rows are missing: an
@@ -116,4 +116,4 @@ _NAMES: Final = {
     **dict.fromkeys(("Shed", "LargestWeight"), "a query that it reads"),
     "ApproximateAggregate": "aggregates WITHIN some percent",
 }
-"""What messages call nodes."""
+"""The names of nodes in messages."""

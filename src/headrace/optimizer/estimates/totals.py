@@ -81,22 +81,22 @@ class EstimateSums:
 
     @property
     def weight(self) -> Expression:
-        """What a kept row stands for (a DOUBLE)."""
+        """The weight of a kept row, which it stands for (a DOUBLE)."""
         return column(self.rows, len(self.rows.schema) - 2)
 
     @property
     def count(self) -> Expression:
-        """How many equal rows of its instant it is (a BIGINT)."""
+        """The number of equal rows of its instant that it is (a BIGINT)."""
         return column(self.rows, len(self.rows.schema) - 1)
 
     @property
     def more(self) -> Expression:
-        """How many others it stands for: w - 1."""
+        """The number of others that it stands for: w - 1."""
         return resolve("-", (self.weight, ONE))
 
     @property
     def spread(self) -> Expression:
-        """What it adds to a variance: w (w - 1)."""
+        """The part that it adds to a variance: w (w - 1)."""
         return times(self.weight, self.more)
 
     def kept(self, part: Part) -> Expression:
@@ -177,7 +177,7 @@ class EstimateSums:
         return plus(ONE, factors[0] if len(factors) == 1 else resolve("GREATEST", factors))
 
     def _size(self, part: Part) -> Expression:
-        """What the larger of the rows that are kept would add to a variance, as a part of it (a DOUBLE)."""
+        """The part that the larger of the kept rows would add to a variance (a DOUBLE)."""
         variance = self._covariance(part, part)
         if part.value is None:
             return resolve("/", (ONE, resolve("GREATEST", (variance, literal(TINY)))))
@@ -198,7 +198,7 @@ class EstimateSums:
         return self._double(times(self.spread, amount), both)
 
     def _amount(self, part: Part) -> Expression:
-        """What a row adds with its equals (a DOUBLE)."""
+        """The sum that a row adds with its equals (a DOUBLE)."""
         count = make_cast(self.count, DOUBLE)
         return count if part.value is None else times(count, make_cast(part.value, DOUBLE))
 

@@ -20,7 +20,7 @@ Reason = tuple[str, str | None]
 
 @dataclass(frozen=True)
 class Adoption:
-    """What a query that is added takes over from one that runs.
+    """The part of one that runs which a query takes over that is added.
 
     Attributes:
         start: since when the operators have seen their input (epoch).
@@ -73,7 +73,7 @@ class AnsweredQuery:
 
     @property
     def carried_out(self) -> Plan | None:
-        """What it is carried out as, if its own plan alone does not say it."""
+        """The plan that it is carried out as, if its own alone does not say it."""
         if isinstance(self.replaced, Migration):
             return self.replaced.plan
         return self.shared if self.replaced is None else self.replaced

@@ -290,12 +290,12 @@ class QuerySet:
 
     @cached_property
     def shared(self) -> dict[str, Plan]:
-        """What queries began as to share more with others, or to take over their state."""
+        """The plans that queries began as to share more with others, or to take over their state."""
         return {name: one.shared for name, one in self.answered.items() if one.shared is not None}
 
     @cached_property
     def warm(self) -> dict[str, WarmStart]:
-        """How those queries began that took over the state of others, were resumed or replaced."""
+        """The beginnings of those queries that took over the state of others, were resumed or replaced."""
         return {name: one.warm for name, one in self.answered.items() if one.warm is not None}
 
     @cached_property

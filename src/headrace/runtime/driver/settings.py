@@ -19,10 +19,10 @@ SERVED_EPOCH_TIMEOUT: Final = 30.0
 
 
 class Managing(Enum):
-    """What is done about a limit of memory."""
+    """The deed that follows from a limit of memory."""
 
     ADVISE = "advise"
-    """What would be done is said."""
+    """The change that would be made is said."""
     ACT = "act"
     """Windows within bounds get other sizes, and queries for which there is no room are refused."""
     OFF = "off"
@@ -69,7 +69,7 @@ class RunSettings:
 
     @property
     def managing(self) -> Managing:
-        """What is done about the limit of memory: a limit is kept unless somebody has said otherwise."""
+        """The deed that follows from the limit: it is kept unless somebody has said otherwise."""
         if self.manager is not None:
             return self.manager
         return Managing.ADVISE if self.memory_limit is None else Managing.ACT

@@ -25,7 +25,7 @@ _FOREIGN: Final = {
 OPTIONS: Final = ("dialect", *(option.value for option in Option))
 """The options of SET."""
 MANAGER_WAYS: Final = ("advise", "act", "off")
-"""What `manager` may be."""
+"""The values of `manager`."""
 _RUN: Final = "options of a stream go into its OPTIONS (...), all others of a run onto the command line"
 
 _SYNONYMS: Final = {

@@ -103,7 +103,7 @@ def adopted(present: Present, change: Redefine) -> dict[str, TakenOver]:
 def shifts_of(
     present: Present, change: Redefine, changed: QuerySet, anew: Collection[str] = ()
 ) -> dict[str, Shift]:
-    """What the query begins with that begins with a change, if larger windows hold it.
+    """The state of larger windows with which a query begins that begins with a change, if they hold it.
 
     Of several that begin together each may be carried out as a part of what all share, so these begin
     without.

@@ -243,7 +243,7 @@ class LiveRun:
 
     @property
     def managed(self) -> Managed | None:
-        """What the manager of memory has found after the last commit; None where there is no limit."""
+        """The findings of the manager of memory after the last commit; None where there is no limit."""
         return self._manager.found
 
     def check_limit(self, limit: int) -> None:

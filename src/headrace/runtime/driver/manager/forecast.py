@@ -1,4 +1,4 @@
-"""What is known of the rows that come and of the bytes that operators keep, as a `Load`."""
+"""A forecast of state from the rows that come and the bytes that operators keep, as a `Load`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from headrace.time import BEGINNING
 ENOUGH_ROWS: Final = 200
 """With fewer rows in the windows below an operator its bytes for a row are partly those known before."""
 FEW_COMMITS: Final = 5
-"""What an operator keeps for a row is averaged over the last commits, about so many."""
+"""The bytes that an operator keeps for a row are averaged over about so many of the last commits."""
 _PARTS_OF_A_WINDOW: Final = 8
 """Rows are taken to come as they have in this part of the smallest size that a window of theirs may have."""
 
@@ -101,11 +101,11 @@ class Forecast:
         self._per_row.clear()
 
     def load(self, run: PublishedRun) -> Load:
-        """What the run keeps, as it was followed last; sizes are in the order of the tunings of `below`."""
+        """The state that the run keeps, as followed last; sizes are in the order of `below.tunings`."""
         return self._load(run, self._below)
 
     def least(self, run: PublishedRun, other: Graph | None = None) -> float:
-        """What is expected with the smallest windows (bytes).
+        """The state that is expected with the smallest windows (bytes).
 
         Args:
             run: the run, as it was followed last.

@@ -11,7 +11,7 @@ from headrace.elements import Float64Array, Int64Array
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """What the operators of a run keep, as a function of the sizes of the windows below them.
+    """The state that the operators of a run keep, as a function of the sizes of the windows below them.
 
     A window of a stream with r rows per instant has r w rows when it is full, where w is its size. What an
     operator keeps grows with the rows in the windows below it; with their product where they are joined

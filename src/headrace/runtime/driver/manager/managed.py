@@ -1,4 +1,4 @@
-"""What the manager of a run's memory has found, for whoever looks at the run."""
+"""The findings of the manager of a run's memory, for whoever looks at the run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ManagedWindow:
 
 @dataclass(frozen=True, eq=False)
 class Managed:
-    """What the manager has found after a commit.
+    """The findings of the manager after a commit.
 
     Attributes:
         limit: how many bytes of state there may be.
@@ -85,7 +85,7 @@ class Managed:
 
     @property
     def text(self) -> str:
-        """How it is, in a few words."""
+        """The state of things, in a few words."""
         reserve = f"of which {round(100 * (1 - USED))} % are kept free"
         found = f"memory_limit is {format_bytes(self.limit)}, {reserve}"
         if self.missing:

@@ -220,7 +220,7 @@ def _why(before: int, size: int, domain: TimeDomain, decision: Decision, limit: 
 
 
 def _ways_on(least: float) -> str:
-    """What somebody can do who lacks memory: a limit that would do, in whole kilobytes."""
+    """The ways on for somebody who lacks memory: a limit that would do, in whole kilobytes."""
     enough = -(-least // (USED * 1000))
     more = f"write SET memory_limit = '{enough:.0f} kB', or more"
     return f"{more}; or drop queries, or let windows have a smaller MIN"

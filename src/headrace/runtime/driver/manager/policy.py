@@ -49,7 +49,7 @@ class Knobs:
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """What sizes are to be.
+    """The sizes that are to be in force.
 
     Attributes:
         part: how far from the smallest to the largest sizes all would be, in hundredths: as far as the

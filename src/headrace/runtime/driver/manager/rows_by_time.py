@@ -1,4 +1,4 @@
-"""How many rows of a stream are of which time, as far as that is remembered: counts at some instants."""
+"""The number of rows of a stream by their time, as far as that is remembered: counts at some instants."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class RowsByTime:
 
     @property
     def total(self) -> int:
-        """How many there are."""
+        """The number of all."""
         return self.rows[-1] if self.rows else 0
 
     def until(self, instants: Float64Array) -> Float64Array:

@@ -55,7 +55,7 @@ from headrace.runtime.tasks.messages import Manifest, StateKey
 from headrace.time import BEGINNING, INFINITY
 
 _PASSED_THROUGH: Final = (Filter, Project, Union, Source)
-"""What may stand between sums and streams besides one window; no other node leaves rows where they are."""
+"""Nodes that may stand between sums and streams besides one window: they leave rows where they are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ class _Taken:
 
 @dataclass(frozen=True, eq=False)
 class Shift:
-    """What a query begins with that larger windows hold.
+    """The part of larger windows' state that a query begins with.
 
     Attributes:
         plan: what it is carried out as.
@@ -111,7 +111,7 @@ class Shift:
         return any(_window_of(one.new).size != one.held.window.size for one in self._taken)
 
     def state(self, name: str, before: Holding, after: Graph, file: str) -> dict[StateKey, Manifest]:
-        """What the operators of the query hold then; writes it.
+        """The state of the query's operators then; writes it.
 
         Args:
             name: the query.
@@ -145,7 +145,7 @@ class Shift:
 
 
 def shift_of(before: Holding, plan: Plan, waits: bool) -> Shift | None:
-    """What a query that begins now could begin with; None where larger windows do not hold all it needs.
+    """The state with which a query could begin now; None where larger windows lack what it needs.
 
     Args:
         before: what runs.
@@ -305,7 +305,7 @@ def _best(
 
 
 def _taken(sums: _Sums, one: _Running, before: Graph, after: Graph) -> _Taken | None:
-    """How some sums begin with those of a larger window; None where these do not hold them."""
+    """The way in which sums begin with those of a larger window; None where that lacks them."""
     made = in_terms_of(sums.plan, _resized(one.sums.plan, sums.window))
     if made is None or _failing(one.sums.plan) - _failing(made):
         # The larger one may lack rows on which an expression of its own fails.

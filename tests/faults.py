@@ -65,6 +65,8 @@ class Fault:
             name == "setprofile"
             or name.endswith(("__exit__", "release"))
             or frame.f_code.co_qualname.startswith(("_Guard.", "faulty."))
+            # Numba makes what a kernel returns, and does not look whether that has failed.
+            or name == "_numba_unpickle"
         ):
             return
         self.calls.append(name)

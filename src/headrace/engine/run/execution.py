@@ -56,6 +56,7 @@ from headrace.runtime.driver.facts.progress import Progress
 from headrace.runtime.driver.kept.letters import all_columns, kept_letters
 from headrace.runtime.driver.kept.replay import Choose, Replayed
 from headrace.runtime.driver.kept.strictness import refuse_dead_letters
+from headrace.runtime.driver.manager.manager import Manager
 from headrace.runtime.driver.query_record import Reason
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.feed import Feed
@@ -571,7 +572,9 @@ class Execution:
 
     def start(self, progress: Callable[[Progress], None] | None) -> None:
         """Run epochs in a thread, as input comes; `progress` is called after each."""
-        self._live = LiveRun(self.run, self._changed, progress, self._tuned_by)
+        manager = Manager(self._tuned_by)
+        manager.begin(self.run.reading)
+        self._live = LiveRun(self.run, self._changed, progress, manager)
         live = (name for name, read in self.run.streams.items() if isinstance(read, LiveStream))
         self._live.start({name: self._feed(name, self._defined) for name in live})
         self._deliveries.start()

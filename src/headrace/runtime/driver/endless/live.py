@@ -40,7 +40,7 @@ from headrace.runtime.driver.facts.reports import LOG, log_passed_over
 from headrace.runtime.driver.facts.self_report import Epoch, describe
 from headrace.runtime.driver.kept.replay import Choose, Replayed, carried_out
 from headrace.runtime.driver.manager.managed import Managed
-from headrace.runtime.driver.manager.manager import NOBODY, Manager, Users
+from headrace.runtime.driver.manager.manager import Manager
 from headrace.runtime.driver.settings import Managing, RunSettings
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.streams import Intake, LiveStream, ReadAgain, Streams
@@ -117,7 +117,7 @@ class LiveRun:
         run: what commits the epochs; the thread is its only user while it runs.
         changed: notified after every commit and at the end.
         progress: called after every epoch, or None.
-        users: says who has windows whose sizes may change.
+        manager: keeps its state within a limit; one that has seen nothing of it if None.
 
     Attributes:
         error: what ended the run, or None.
@@ -131,11 +131,10 @@ class LiveRun:
         run: Run,
         changed: threading.Condition,
         progress: Callable[[Progress], None] | None = None,
-        users: Users = lambda: NOBODY,
+        manager: Manager | None = None,
     ) -> None:
         self._run = run
-        self._manager = Manager(users)
-        self._manager.begin(run.reading)
+        self._manager = manager or Manager()
         self._progress = progress
         self._changed = changed
         self._feeds: Mapping[str, Feed] = {}

@@ -147,6 +147,8 @@ STATEMENTS: Final = (
     "ALTER QUERY theirs PAUSE", "ALTER QUERY paused RESUME", "ALTER QUERY theirs RENAME TO other",
     "ALTER QUERY theirs SET CONSISTENCY MIDDLE", "ALTER QUERY theirs REOPTIMIZE",
     "ALTER QUERY theirs SET (WINDOW 5)",
+    "ALTER QUERY theirs SET (KEEP 0.5)",
+    "EXPLAIN ALTER QUERY theirs PAUSE",
     "COMMENT ON QUERY theirs IS 'x'",
     "REFRESH RELATION theirs", "REPLAY DEAD LETTERS OF r", "SET dialect = 'cql'", "SET epoch_rows = 5",
 )  # fmt: skip

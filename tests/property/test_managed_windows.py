@@ -105,8 +105,8 @@ class ManagedLife:
         later = [name for name, (_, since) in self.queries.items() if since]
         if later:
             name = self.data.draw(st.sampled_from(later))
-            self.db.execute(f"DROP QUERY {name}")
             self.check(name)
+            self.db.execute(f"DROP QUERY {name}")
             del self.queries[name]
 
     def _leave(self) -> None:
@@ -189,7 +189,7 @@ class ManagedLife:
 
 
 @pytest.mark.slow("runs whole databases, with restarts")
-@examples(2, 30)
+@examples(2, 12)
 @given(st.data())
 def test_answers_are_those_of_the_sizes_and_state_is_within_the_limit(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as storage:

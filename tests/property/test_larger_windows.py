@@ -241,3 +241,19 @@ def test_a_larger_query_may_have_rows_that_came_too_late() -> None:
         pushed([db], [(0, 1, 0.5, 1, 0)] * 20, 40)
         for instant in range(exact_of(query) or 0, 50):
             assert rows_at(query, instant) == rows_at(db["whole"], instant), instant
+
+
+def test_a_query_with_other_columns_takes_over_from_where_explain_says() -> None:
+    with opened(None, 1) as db:
+        db.execute("CREATE QUERY a AS SELECT k, SUM(v) AS x FROM s [RANGE 20] GROUP BY k")
+        db.start()
+        pushed([db], [(0, 1, 0.5, 1, 0)] * 40, 0)
+        other = "SELECT k, COUNT(*) AS n FROM s [RANGE 10] GROUP BY k"
+        said = str(db.execute(f"EXPLAIN CREATE OR REPLACE QUERY a AS {other}")[0]).splitlines()
+        assert said[1:] == [
+            "the new answer holds from 36 on",
+            "it takes over at once, with what larger windows hold: a",
+        ]
+        (query,) = db.execute(f"CREATE OR REPLACE QUERY a AS {other}")
+        pushed([db], [(0, 1, 0.5, 1, 0)], 40)
+        assert query.history().to_pylist()[0]["valid_from"] == 36

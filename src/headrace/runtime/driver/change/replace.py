@@ -190,10 +190,10 @@ def replacement(present: Present, name: str, plan: Plan, *, alike: bool, waits: 
     if isinstance(found, Inheritance):
         return Replacement(heartbeat, heartbeat, found.kept, found.anew, inherits=True)
     until = heartbeat if alike else BEGINNING
+    begins = _limited(answering_anew(plan, holding.point), until)
     if isinstance(found, Shift):
         windows = tuple(map(holding.queries.name_of, found.queries))
-        return Replacement(until, until, (), (), windows=windows)
-    begins = _limited(answering_anew(plan, holding.point), until)
+        return Replacement(begins, until, (), (), windows=windows)
     anew = tuple(part for part in walk(alone(plan)[0]) if is_stateful(part))
     exact, shift = exact_anew_at(plan, holding.point), shift_of(holding, plan, waits=waits)
     exact = exact if shift is None else min(exact, shift.exact)

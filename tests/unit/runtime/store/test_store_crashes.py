@@ -28,7 +28,7 @@ def crash(*options: str) -> dict[str, Any]:
         [sys.executable, crashing.__file__, *options],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

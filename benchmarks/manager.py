@@ -129,8 +129,8 @@ def _tell(
 ) -> None:
     found = db.status.managed
     assert found is not None
-    longer = sum(window.why.startswith("enlarged") for window in found.windows)
-    shorter = sum(window.why.startswith("shrunk") for window in found.windows)
+    longer = sum(window.window.why.startswith("enlarged") for window in found.windows)
+    shorter = sum(window.window.why.startswith("shrunk") for window in found.windows)
     print(
         f"{minute:>6}  {rows:>6}  {queries:>7}  {found.used / 1e6:>4.1f} MB  {found.expected / 1e6:>5.1f} MB"
         f"  {found.limit / 1e6:>4.1f} MB  {found.fraction:.2f}  {longer:>8}  {shorter:>6}"

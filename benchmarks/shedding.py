@@ -45,7 +45,7 @@ DATA = {"uniform": uniform, "power law up to 20": bounded, "power law up to 10,0
 def held(
     values: Values, rows: int, shares: Sequence[float], selected: Sequence[str] = tuple(ESTIMATES)
 ) -> dict[str, tuple[int, int, int]]:
-    """For each estimate in how many windows its bounds hold, in how many not, and in how many there are none.
+    """For each estimate, the number of windows in which its bounds hold, do not hold, and are missing.
 
     Args:
         values: of the rows, one at each instant.

@@ -15,7 +15,7 @@ _WRITTEN: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]+)\s*")
 
 
 def bytes_of(text: str) -> int | None:
-    """The bytes of a size; None where the text is no size, or less than a byte.
+    """The bytes of a size; None if the text does not give a size of at least one byte.
 
     Args:
         text: a number and a unit: B, kB, MB, GB and TB count in thousands, KiB, MiB, GiB and TiB in 1,024s.

@@ -1,4 +1,4 @@
-"""What nothing is estimated of: the table has every node and aggregate, and queries are refused by name."""
+"""Queries of which nothing is estimated: the table has every node and aggregate, and refuses them by name."""
 
 from __future__ import annotations
 

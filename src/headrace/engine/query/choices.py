@@ -48,7 +48,7 @@ def stored_catalog(folder: Path | None) -> tuple[tuple[Definition, ...], int]:
 
 
 def stored_tunings(folder: Path | None) -> Tunings:
-    """The sizes of windows within bounds that a durable store has; none where there is no store.
+    """The sizes of windows within bounds, as a durable store has them; empty without a store.
 
     Args:
         folder: the store's, or None if there is none.

@@ -61,7 +61,7 @@ class Status:
         paused: the queries that are not answered until they are resumed.
         ended: what has ended an endless run before it was to end, or None.
         tunings: the sizes of windows within bounds that have changed.
-        managed: what the manager of memory has found; None where there is no limit.
+        managed: the findings of the manager of memory; None without a limit, and before there are any.
     """
 
     running: bool

@@ -66,9 +66,10 @@ def manager_rows(status: Status | None, settings: Sequence[tuple[str, ...]]) -> 
         return [("state", "", "", used, "", _unmanaged(settings))]
     sizes = managed.least, managed.most, managed.used, managed.expected
     rows = [("state", *map(format_bytes, sizes), managed.text)]
-    for window in managed.windows:
-        lengths = window.smallest, window.largest, window.size, window.wanted
-        texts = (format_length(length, window.domain) for length in lengths)
+    for one in managed.windows:
+        window = one.window
+        lengths = window.smallest, window.largest, window.size, one.wanted
+        texts = (format_length(length, one.domain) for length in lengths)
         rows.append((f"window of {', '.join(window.streams)}", *texts, window.why))
     return rows
 

@@ -54,7 +54,7 @@ class _Asked:
 
 
 _Above = _Asked | WindowBounds | Rstream | Istream
-"""Nodes that may stand above groups, besides projections."""
+"""The nodes, other than projections, that may be above groups."""
 
 
 def estimated(plan: Plan, optimized: Plan, loss: Loss) -> Plan:
@@ -92,7 +92,7 @@ class _Answer:
 
     Attributes:
         groups: the groups.
-        above: what stands above them, from below; predicates are over the same columns as the items.
+        above: the nodes above them, the lowest first; predicates are over the same columns as the items.
         items: the answer's columns, over those of the groups and, behind these, the start and the end of the
             window.
     """

@@ -154,7 +154,7 @@ class EstimateSums:
         return resolve("GREATEST", (total, ZERO))
 
     def enough(self, dual: Dual) -> Expression:
-        """Whether so many rows are kept that stand for others that there are bounds.
+        """Whether enough rows are kept that stand for others, so that there are bounds.
 
         Of a SUM only rows count that add something: a value that is 0 says nothing of those that are not.
         """

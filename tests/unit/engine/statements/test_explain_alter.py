@@ -60,7 +60,7 @@ def test_a_query_is_resumed_as_was_said(retain: str, other: str, keeping: str) -
 
 
 def missing(text: str) -> list[str]:
-    """What is said of what an answer lacks."""
+    """The parts of a text about what an answer lacks."""
     return text.split("; ")[1:]
 
 

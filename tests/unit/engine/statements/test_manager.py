@@ -70,11 +70,11 @@ def test_windows_are_shorter_while_more_rows_come_and_long_again(db: hr.Database
     assert 100 < shorter < 400
     assert managed(db).used <= limit
     (window,) = managed(db).windows
-    assert "by the manager" in window.why
-    assert window.why in told(db, "DESCRIBE QUERY q")
+    assert "by the manager" in window.window.why
+    assert window.window.why in told(db, "DESCRIBE QUERY q")
     push(db, 5500, 7000)
     assert size(db) == 1000
-    assert managed(db).windows[0].why.startswith("enlarged from ")
+    assert managed(db).windows[0].window.why.startswith("enlarged from ")
 
 
 def managed_after(db: hr.Database, text: str) -> Managed:
@@ -112,7 +112,7 @@ def test_who_only_wants_advice_gets_it(db: hr.Database) -> None:
     found = managed_after(db, "SET memory_limit = 100000000")
     found = managed_after(db, f"SET memory_limit = {round(found.expected / 2)}")
     (window,) = found.windows
-    assert window.wanted < window.size == size(db) == 1000
+    assert window.wanted < window.window.size == size(db) == 1000
     push(db, 3000, 3500)
     assert size(db) == 1000
     assert f"{managed(db).windows[0].wanted}" in told(db, "SHOW MANAGER")
@@ -211,14 +211,14 @@ def test_a_restart_goes_on_with_the_limit_and_the_sizes(tmp_path: Path) -> None:
         push(db, 3000, 6000)
         before = size(db)
         assert before < 1000
-        why = managed(db).windows[0].why
+        why = managed(db).windows[0].window.why
         db.stop()
     with database(tmp_path / "store") as db:
         assert "act" in told(db, "SHOW SETTINGS")
         db.start()
         push(db, 6000, 9000)
         assert size(db) == before
-        assert managed(db).windows[0].why == why
+        assert managed(db).windows[0].window.why == why
         assert json.loads(json.dumps(db.status.to_dict()))["managed"]["windows"][0]["size"] == before
         db.execute("SET memory_limit = DEFAULT")
         # Nobody changes it then.

@@ -7,7 +7,7 @@ from typing import Final
 
 from headrace.algebra.by_object import REMEMBERED, ByObject
 from headrace.algebra.nodes import Plan
-from headrace.algebra.tunings.tunings import Tunings, size_of, windows_in
+from headrace.algebra.tunings.tunings import Tuning, Tunings, size_of, windows_in
 from headrace.time import BEGINNING
 
 
@@ -38,14 +38,20 @@ def window_statuses(plan: Plan, tunings: Tunings) -> tuple[WindowStatus, ...]:
         plan: the query's.
         tunings: the sizes that have changed.
     """
-    found = []
-    for tuning in _windows_in(plan):
-        steps = tunings[tuning].steps if tuning in tunings else ()
-        since = steps[-1].begin if steps else BEGINNING
-        size = size_of(tuning, tunings)
-        why = tunings[tuning].why if tuning in tunings else ""
-        found.append(WindowStatus(tuning.streams, tuning.smallest, tuning.largest, size, since, why))
-    return tuple(found)
+    return tuple(window_status(tuning, tunings) for tuning in _windows_in(plan))
+
+
+def window_status(tuning: Tuning, tunings: Tunings) -> WindowStatus:
+    """Windows of one size.
+
+    Args:
+        tuning: says the size.
+        tunings: the sizes that have changed.
+    """
+    known, size = tunings.get(tuning), size_of(tuning, tunings)
+    since = known.steps[-1].begin if known is not None and known.steps else BEGINNING
+    why = "" if known is None else known.why
+    return WindowStatus(tuning.streams, tuning.smallest, tuning.largest, size, since, why)
 
 
 _windows_in: Final = ByObject(windows_in, REMEMBERED)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from headrace.byte_sizes import format_bytes
+from headrace.runtime.driver.facts.sizes import WindowStatus
 from headrace.runtime.driver.manager.policy import PARTS, USED
 from headrace.runtime.driver.settings import Managing
 from headrace.time import BEGINNING, TimeDomain
@@ -18,23 +19,14 @@ class ManagedWindow:
     """Windows of one size, which may change within bounds.
 
     Attributes:
-        streams: the names of the streams whose rows they have.
+        window: their bounds and their size.
         domain: what instants count.
-        smallest, largest: the bounds (instants).
-        size: what it is for rows that come now (instants).
-        wanted: what it would be by the manager (instants).
-        since: the first instant at which it has its size; BEGINNING if it has had no other one.
-        why: why it has that size, where nobody has asked for it; else empty.
+        wanted: the size that they would have by the manager (instants).
     """
 
-    streams: tuple[str, ...]
+    window: WindowStatus
     domain: TimeDomain
-    smallest: int
-    largest: int
-    size: int
     wanted: int
-    since: int
-    why: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,13 +85,14 @@ class Managed:
         return f"{found}: windows can be {round(PARTS * self.fraction)} % of the way from MIN to MAX"
 
 
-def _plain(window: ManagedWindow) -> Mapping[str, Any]:
+def _plain(managed: ManagedWindow) -> Mapping[str, Any]:
+    window = managed.window
     return {
         "streams": list(window.streams),
         "smallest": window.smallest,
         "largest": window.largest,
         "size": window.size,
-        "wanted": window.wanted,
+        "wanted": managed.wanted,
         "since": None if window.since == BEGINNING else window.since,
         "why": window.why,
     }

@@ -14,6 +14,7 @@ from headrace.errors import UserError
 from headrace.runtime.driver.change.wanted import Tune
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import LOG
+from headrace.runtime.driver.facts.sizes import window_status
 from headrace.runtime.driver.manager.forecast import FEW_COMMITS, Forecast
 from headrace.runtime.driver.manager.managed import Managed, ManagedWindow
 from headrace.runtime.driver.manager.policy import PARTS, USED, Decision, Knobs, decided
@@ -21,7 +22,7 @@ from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.settings import Managing, RunSettings
 from headrace.runtime.journal.held_state import held
 from headrace.steps import StepFunction
-from headrace.time import BEGINNING, TimeDomain, format_length
+from headrace.time import TimeDomain, format_length
 
 Users = Callable[[], Mapping[Tuning, Sequence[str]]]
 """The identities of the queries that have windows whose sizes may change, paused ones included."""
@@ -187,7 +188,7 @@ class Manager:
             decision.least,
             decision.most,
             decision.missing,
-            lambda: _windows(tunings, run.queries.tunings, knobs, decision),
+            lambda: _windows(tunings, run.queries.tunings, decision),
         )
 
     def _tell(self, found: Managed) -> None:
@@ -198,16 +199,12 @@ class Manager:
 
 
 def _windows(
-    tunings: Sequence[tuple[Tuning, TimeDomain]], known: Tunings, knobs: Knobs, decision: Decision
+    tunings: Sequence[tuple[Tuning, TimeDomain]], known: Tunings, decision: Decision
 ) -> tuple[ManagedWindow, ...]:
-    found = []
-    for number, (tuning, domain) in enumerate(tunings):
-        steps = known[tuning].steps if tuning in known else ()
-        since = steps[-1].begin if steps else BEGINNING
-        why = known[tuning].why if tuning in known else ""
-        bounds = tuning.smallest, tuning.largest, int(knobs.sizes[number]), int(decision.sizes[number])
-        found.append(ManagedWindow(tuning.streams, domain, *bounds, since, why))
-    return tuple(found)
+    return tuple(
+        ManagedWindow(window_status(tuning, known), domain, int(decision.sizes[number]))
+        for number, (tuning, domain) in enumerate(tunings)
+    )
 
 
 def _why(before: int, size: int, domain: TimeDomain, decision: Decision, limit: int) -> str:

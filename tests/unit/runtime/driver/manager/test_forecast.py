@@ -1,4 +1,4 @@
-"""What is expected of windows that are not full, or of another size, is about what there will be."""
+"""The state that is expected of windows not yet full, or of another size, is about what there will be."""
 
 from __future__ import annotations
 

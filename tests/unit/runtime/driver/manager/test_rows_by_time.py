@@ -1,4 +1,4 @@
-"""What is remembered of when rows have come."""
+"""The counts of rows by the time at which they came."""
 
 from __future__ import annotations
 

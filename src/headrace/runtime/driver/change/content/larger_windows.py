@@ -307,7 +307,7 @@ def _best(
 def _taken(sums: _Sums, one: _Running, before: Graph, after: Graph) -> _Taken | None:
     """The way in which sums begin with those of a larger window; None where that lacks them."""
     made = in_terms_of(sums.plan, _resized(one.sums.plan, sums.window))
-    if made is None or _failing(one.sums.plan) - _failing(made):
+    if made is None or _failing(one.sums.plan) - _failing(made) or _computes_what_may_fail(one.sums.plan):
         # The larger one may lack rows on which an expression of its own fails.
         return None
     form, held = Accumulation.of(made), Accumulation.of(one.sums.plan)
@@ -328,6 +328,12 @@ def _taken(sums: _Sums, one: _Running, before: Graph, after: Graph) -> _Taken | 
 def _failing(plan: Aggregate) -> set[Expression]:
     """The expressions of an aggregation that may fail on a row, which is then left out."""
     return {part for _, call in plan.aggregates for part in expressions_of(call) if can_fail(part)}
+
+
+def _computes_what_may_fail(plan: Aggregate) -> bool:
+    """Whether an expression below an aggregation may fail, which others over the same rows may lack."""
+    below = (part for part in walk(plan.input) if isinstance(part, Project))
+    return any(can_fail(expression) for part in below for _, expression in part.items)
 
 
 def _resized(plan: Aggregate, window: TimeWindow) -> Aggregate:

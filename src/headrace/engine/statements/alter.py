@@ -250,12 +250,13 @@ def _explain_resume(core: Core, statement: ResumeQuery) -> str:
     if before is None or not core.running:
         return f"{query.name} would be resumed when the next run begins"
     begins = core.started.beginning_of(query, known.resuming(query))
-    if begins.at == INFINITY:
+    at, exact = begins.boundary.at, begins.boundary.exact
+    if at == INFINITY:
         return f"{query.name} would be resumed; all of its answer is final"
     by = f", over {rows_text(begins.rows)}" if begins.rows is not None else ""
     if begins.windows:
         by = f", with what larger windows hold: {', '.join(begins.windows)}"
-    missing = _missing_text(before, begins.at, begins.exact, query.domain)
+    missing = _missing_text(before, at, exact, query.domain)
     return f"{query.name} would be resumed{by}{missing}"
 
 

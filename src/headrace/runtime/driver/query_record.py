@@ -124,7 +124,7 @@ def begun_query(
     """
     warm = None if adoption is None else WarmStart(adoption.start, adoption.answers_from)
     match before:
-        case PausedQuery(paused=paused):
+        case PausedQuery(paused=paused) if warm is None:
             warm = WarmStart(epoch, paused.heartbeat)
         case AnsweredQuery() if warm is None:
             # From which instant on it answers is known once there is a graph.

@@ -163,13 +163,13 @@ class QuerySet:
             replaced: the queries whose plans are others from now on, while their answers go on; they start
                 anew if they take over nothing.
         """
-        kept = levels.keys() | self._going_on(plans, holds, replaced)
-        cold = {name: plan for name, plan in plans.items() if name not in kept and name not in adoptions}
+        begin = self.beginning(plans, holds, levels, replaced)
+        cold = {name: plans[name] for name in begin if name not in adoptions}
         shared = shared_by(cold, look, holds, self.shared)
         records: dict[str, QueryRecord] = {}
         for name, plan in plans.items():
             known = self.records.get(name)
-            if isinstance(known, AnsweredQuery) and name in kept:
+            if isinstance(known, AnsweredQuery) and name not in begin:
                 record = known.at_level(plan, levels[name], epoch) if name in levels else known
             else:
                 goes_on = name in replaced or isinstance(known, PausedQuery)
@@ -188,16 +188,32 @@ class QuerySet:
             return found
         return replace(found, merges=needed_merges(self.merges, map(found.state_start_of, plans)))
 
-    def _going_on(
-        self, plans: Mapping[str, Plan], holds: Mapping[str, Holds], replaced: Collection[str]
-    ) -> set[str]:
-        """The queries of a change that go on as they are; most plans are the objects that run already."""
-        before = self.plans
-        found = {name for name, plan in plans.items() if before.get(name) is plan}
-        found |= {name for name in plans.keys() - found if before.get(name) == plans[name]}
-        if self.holds or holds:
-            found = {name for name in found if self.holds.get(name) == holds.get(name)}
-        return found.difference(replaced)
+    def beginning(
+        self,
+        plans: Mapping[str, Plan],
+        holds: Mapping[str, Holds],
+        levels: Collection[str] = (),
+        replaced: Collection[str] = (),
+    ) -> dict[str, None]:
+        """The queries whose operators begin with a change, in order.
+
+        Most plans are the objects that run already.
+
+        Args:
+            plans: all queries from then on.
+            holds: which of their operators wait for others.
+            levels: those that go on at another level of consistency.
+            replaced: those whose plans are others, while their answers go on.
+        """
+        before, some = self.plans, bool(self.holds or holds)
+
+        def goes_on(name: str, plan: Plan) -> bool:
+            known = before.get(name)
+            if known is not plan and known != plan:
+                return False
+            return name not in replaced and not (some and self.holds.get(name) != holds.get(name))
+
+        return {name: None for name, plan in plans.items() if name not in levels and not goes_on(name, plan)}
 
     def with_records(self, records: Mapping[str, QueryRecord]) -> QuerySet:
         """The set with other records of some queries; itself without any."""

@@ -21,7 +21,6 @@ from headrace.runtime.driver.change.migration.adaptation import Following
 from headrace.runtime.driver.change.migration.join_order import Reordered, reordered
 from headrace.runtime.driver.change.pause import known_in
 from headrace.runtime.driver.change.refresh import Refresh
-from headrace.runtime.driver.change.replace import Replacement, replacement
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.turns import turn_of
 from headrace.runtime.driver.change.wanted import (
@@ -196,20 +195,6 @@ class Run:
         self._last.turn(turn_of(self._last.present, change), started)
         if isinstance(change, Replace):
             self.end_exchanges()
-
-    def replacement_of(self, name: str, plan: Plan, *, alike: bool, waits: bool) -> Replacement:
-        """What would become of a query that another plan takes the place of now.
-
-        Args:
-            name: the query's, which has not failed.
-            plan: the other plan, optimized.
-            alike: whether its columns are the same.
-            waits: whether some of its operators are to wait for others.
-
-        Raises:
-            PlanError: all of its answer is final, and the new one's is to be a part of it.
-        """
-        return replacement(self._last.present, name, plan, alike=alike, waits=waits)
 
     def beside(self, name: str, plan: Plan, streams: Streams) -> Run:
         """A run of one query, in the same store; its operators can go on in this one.

@@ -41,6 +41,7 @@ from headrace.runtime.driver.change.warm import derivation
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, RunSettings
 from headrace.runtime.intake.streams import BoundedStream, Retain
+from headrace.runtime.journal.described_query import DescribedQuery
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.instants import form_of
@@ -255,7 +256,7 @@ class Script:
         return run
 
     def _description(self) -> Description:
-        queries = {name: identity(plan) for name, plan in self._plans().items()}
+        queries = {name: DescribedQuery(identity(plan)) for name, plan in self._plans().items()}
         return Description(queries, dict.fromkeys(self.streams, "a table"), self.buckets)
 
     def _register(self, name: str, plan: Plan, start: int, positions: Mapping[str, int]) -> None:

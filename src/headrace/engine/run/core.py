@@ -63,7 +63,7 @@ from headrace.runtime.driver.beside.catch_up import Ahead
 from headrace.runtime.driver.endless.withdrawal import check_wanted
 from headrace.runtime.intake.streams import is_retained
 from headrace.runtime.journal.definition import Definition
-from headrace.runtime.journal.description import WarmStart
+from headrace.runtime.journal.described_query import WarmStart
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.frames import FrameMaker

@@ -70,6 +70,7 @@ from headrace.runtime.intake.streams import (
     Retain,
 )
 from headrace.runtime.intake.system_feed import Pace
+from headrace.runtime.journal.described_query import DescribedQuery
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.journal.journal import Journal
@@ -743,22 +744,20 @@ class Execution:
         """What a durable store records of queries and streams."""
         return Description(
             queries={
-                name: identity_of(plan, defined.answered[name].heartbeats)
-                for name, plan in defined.plans.items()
+                name: DescribedQuery(
+                    identity_of(defined.plans[name], query.heartbeats),
+                    query.domain,
+                    form_of(query.plan),
+                    query.choices,
+                    earlier=earlier_identity_of(defined.plans[name]),
+                )
+                for name, query in defined.answered.items()
             },
             streams=defined.described_inputs(),
             buckets=buckets,
-            query_domains={name: query.domain for name, query in defined.answered.items()},
             stream_domains={name: stream.info.domain for name, stream in defined.inputs.items()},
             keeps_results=self._settings.run.keep_results,
-            forms={name: form_of(query.plan) for name, query in defined.answered.items()},
-            choices={name: query.choices for name, query in defined.answered.items() if query.choices},
             catalog=tuple(defined.records.known.values()),
-            earlier={
-                name: known
-                for name, plan in defined.plans.items()
-                if (known := earlier_identity_of(plan)) is not None
-            },
             names=defined.names,
             made=defined.made,
         )

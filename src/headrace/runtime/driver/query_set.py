@@ -31,13 +31,13 @@ from headrace.optimizer.migration import Migration
 from headrace.runtime.driver.query_record import (
     Adoption,
     AnsweredQuery,
-    PausedQuery,
     QueryRecord,
     Reason,
     as_it_runs,
     begun_query,
 )
-from headrace.runtime.journal.description import Description, Paused, WarmStart, gaps_of
+from headrace.runtime.journal.described_query import DescribedQuery, Paused, PausedQuery, WarmStart
+from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.exchanges import (
     PlanExchange,
     packed_exchanges,
@@ -116,28 +116,28 @@ class QuerySet:
         known = {
             name: plan if name in failed else as_it_runs(name, plan, present)
             for name, plan in plans.items()
-            if name in present.queries
+            if name in present.answered
         }
         shared = unpacked_plans(present.shared, users_in(known.values()))
         replaced = unpacked_exchanges(present.exchanges, known)
         exchanged = unpacked_last(present.exchanges, known)
-        answered = {
-            name: AnsweredQuery(
+        records: dict[str, QueryRecord] = {}
+        for name, plan in known.items():
+            one = present.answered[name]
+            records[name] = AnsweredQuery(
                 plan,
-                start=present.starts.get(name, 1),
+                start=one.start,
                 failed=failed.get(name),
                 shared=shared.get(name),
                 replaced=replaced.get(name),
-                warm=present.warm.get(name),
+                warm=one.warm,
                 holds=holds.get(name),
                 exchanged=exchanged.get(name),
-                level=present.levels.get(name),
-                gaps=present.gaps.get(name, ()),
+                level=one.level,
+                gaps=one.gaps,
             )
-            for name, plan in known.items()
-        }
-        paused = {name: PausedQuery(one, present.gaps.get(name, ())) for name, one in present.paused.items()}
-        return cls({**answered, **paused}, present.merges, present.names, present.tunings)
+        records |= {name: one for name, one in present.queries.items() if isinstance(one, PausedQuery)}
+        return cls(records, present.merges, present.names, present.tunings)
 
     def changed(
         self,
@@ -277,7 +277,8 @@ class QuerySet:
 
     def gaps_of(self, name: str) -> tuple[Gap, ...]:
         """The instants about which a query says nothing, since it was paused."""
-        return gaps_of(name, self.gaps, self.paused)
+        record = self.records.get(name)
+        return record.all_gaps if isinstance(record, PausedQuery) else () if record is None else record.gaps
 
     @cached_property
     def answered(self) -> dict[str, AnsweredQuery]:
@@ -329,17 +330,33 @@ class QuerySet:
         """The queries whose state grows for as long as they run."""
         return tuple(name for name, plan in self.live.items() if has_unbounded_state(plan))
 
+    def described(self, known: Mapping[str, DescribedQuery]) -> dict[str, DescribedQuery | PausedQuery]:
+        """The records of the queries for a store.
+
+        Args:
+            known: what does not follow from how a query runs, of those that are answered.
+        """
+        found: dict[str, DescribedQuery | PausedQuery] = {}
+        for name, one in self.records.items():
+            if isinstance(one, PausedQuery):
+                found[name] = one
+            elif name in known:
+                found[name] = replace(
+                    known[name],
+                    start=one.start,
+                    warm=one.warm,
+                    horizon=horizon_of(one.plan),
+                    memories=_memories(one.plan),
+                    level=one.level,
+                    gaps=one.gaps,
+                )
+        return found
+
     @property
     def horizons(self) -> dict[str, Horizon]:
         """Up to where those queries speak that do not wait for their heartbeats."""
         found = {name: horizon_of(plan) for name, plan in self.plans.items()}
         return {name: horizon for name, horizon in found.items() if horizon is not None}
-
-    @property
-    def memories(self) -> dict[str, tuple[Memory, ...]]:
-        """For how long those queries remember their streams that do so for less than these allow."""
-        found = {name: _memories(plan) for name, plan in self.plans.items()}
-        return {name: memories for name, memories in found.items() if memories}
 
     @cached_property
     def live(self) -> dict[str, Plan]:

@@ -14,7 +14,8 @@ from types import MappingProxyType
 
 from headrace.elements import Batch, encode
 from headrace.runtime.driver.query_set import QuerySet
-from headrace.runtime.journal.description import Description, Paused
+from headrace.runtime.journal.described_query import Paused
+from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.forms import Form
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.results.carried import held_from
@@ -46,20 +47,23 @@ class KnownQuery:
 def known_to(queries: QuerySet, description: Description, names: Iterable[str]) -> dict[str, KnownQuery]:
     """Those of some queries that are of a run, and may be paused."""
     return {
-        name: KnownQuery(
-            description.queries.get(name, ""), queries.start_of(name), form_of(queries.plans[name])
-        )
+        name: KnownQuery(_identity(description, name), queries.start_of(name), form_of(queries.plans[name]))
         for name in names
         if name in queries.plans
     }
 
 
+def _identity(description: Description, query: str) -> str:
+    """The identity of a query's plan; nothing where there is no store that has it."""
+    return description.answered[query].identity if query in description.answered else ""
+
+
 def known_in(present: Description) -> dict[str, KnownQuery]:
     """The queries of a store that may be paused: whatever a run knows of them."""
     return {
-        name: KnownQuery(identity, present.starts.get(name, 1), present.forms[name])
-        for name, identity in present.queries.items()
-        if name in present.forms
+        name: KnownQuery(one.identity, one.start, one.form)
+        for name, one in present.answered.items()
+        if one.form is not None
     }
 
 

@@ -21,7 +21,7 @@ from headrace.runtime.driver.change.warm import TakenOver
 from headrace.runtime.driver.change.warm import begin as begin_warm
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.intake.streams import check_not_rewritten
-from headrace.runtime.journal.description import Paused
+from headrace.runtime.journal.described_query import Paused
 from headrace.runtime.store.segments import SegmentWriter
 from headrace.runtime.tasks.messages import ResultRef
 

@@ -142,7 +142,7 @@ class Run:
             keeping = {name for name, one in present.paused.items() if one.keeps}
             failed, later = (
                 dict(commits[-1].failed),
-                ({*past} & {*found.added}) | (keeping & description.queries.keys()),
+                ({*past} & {*found.added}) | (keeping & description.answered.keys()),
             )
             self._go_on_with(present, failed, later, found.anew)
             self._last.look_again()
@@ -165,7 +165,7 @@ class Run:
         self._last.go_on_with(QuerySet.resumed(plans, present.forgetting(anew), failed, holds))
         left_out = {*later, *anew}
         asked = self._last.description.without(left_out)
-        changed = present.queries.keys() != asked.queries.keys()
+        changed = present.answered.keys() != asked.answered.keys()
         known = self._last.queries.plans
         changed |= any(known[name] != plan for name, plan in plans.items() if name in known)
         # Those that are left out bring the catalog with them when they join.

@@ -19,7 +19,7 @@ from headrace.runtime.driver.change.warm import TakenOver
 from headrace.runtime.driver.query_record import AnsweredQuery
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.state import Holding
-from headrace.runtime.journal.description import WarmStart
+from headrace.runtime.journal.described_query import WarmStart
 from headrace.runtime.journal.gap import Gap, with_gap
 from headrace.time import BEGINNING, INFINITY
 

@@ -20,7 +20,7 @@ from headrace.runtime.driver.change.warm import Derivation
 from headrace.runtime.driver.query_record import AnsweredQuery
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.intake.streams import Streams
-from headrace.runtime.journal.description import Paused
+from headrace.runtime.journal.described_query import Paused
 from headrace.runtime.journal.records import StreamPoint
 from headrace.time import BEGINNING, INFINITY
 

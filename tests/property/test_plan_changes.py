@@ -32,7 +32,7 @@ from headrace.reference.operators import evaluate
 from headrace.runtime.driver.beside.joining import brought, catching_up, join
 from headrace.runtime.driver.beside.starting_at import CatchUp
 from headrace.runtime.driver.change.beginning.boundary import beginning_of
-from headrace.runtime.driver.change.beginning.kept_rows import KeptRows
+from headrace.runtime.driver.change.beginning.kept_input import KeptInput
 from headrace.runtime.driver.change.beginning.newcomer import Newcomer
 from headrace.runtime.driver.change.common_operators import Inheritance
 from headrace.runtime.driver.change.migration.exchange import Begun
@@ -294,7 +294,7 @@ class Script:
         alike = form_of(plan).is_like(form_of(known.plan))
         one = Newcomer(self.run.present, name, plan, self.streams, alike=alike, beside=True)
         said = beginning_of(one)
-        if isinstance(said.provenance, KeptRows):
+        if isinstance(said.provenance, KeptInput):
             if alike:
                 self._put(known, plan, {}, until, until)
                 self.live[name].unlike.append((until, said.boundary.exact))

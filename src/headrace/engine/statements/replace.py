@@ -21,7 +21,7 @@ from headrace.errors import LanguageError
 from headrace.language.statements.catalog import CatalogKind
 from headrace.language.statements.statements import CreateQuery
 from headrace.runtime.driver.change.beginning.boundary import Beginning, Boundary
-from headrace.runtime.driver.change.beginning.kept_rows import KeptRows
+from headrace.runtime.driver.change.beginning.kept_input import KeptInput
 from headrace.runtime.driver.change.beginning.provenance import Empty
 from headrace.runtime.driver.change.common_operators import Inheritance
 from headrace.runtime.driver.change.content.larger_windows import Shift
@@ -264,14 +264,14 @@ def _lines(draft: _Draft, found: Beginning) -> Iterator[str]:
     if not isinstance(found.provenance, Begun | Inheritance):
         yield from _exact_lines(boundary, domain)
     yield from _listed("keeps its state", found.kept)
-    if not isinstance(found.provenance, KeptRows):
+    if not isinstance(found.provenance, KeptInput):
         yield from _listed("starts anew", found.anew)
 
 
 def _way(found: Beginning, at: str) -> str:
     """How the new plan takes over, which answers from an instant on."""
     match found.provenance:
-        case KeptRows():
+        case KeptInput():
             return "it is brought to the present over the rows that are kept, and takes over once it is there"
         case Shift():
             return f"it takes over at once, with what larger windows hold: {', '.join(found.windows)}"

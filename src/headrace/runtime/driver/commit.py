@@ -23,6 +23,7 @@ from headrace.runtime.driver.kept.rows import RowKeeper
 from headrace.runtime.driver.query_record import Reason
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.state import EpochOutcome, RunState
+from headrace.runtime.driver.stored_queries import records_for_store
 from headrace.runtime.intake.streams import Incoming, Intake, Streams
 from headrace.runtime.journal.by_query import ByQuery
 from headrace.runtime.journal.described_query import Paused
@@ -333,7 +334,7 @@ def described(
     return replace(
         description,
         buckets=buckets,
-        queries=queries.described(description.answered),
+        queries=records_for_store(queries, description.answered),
         merges=queries.merges,
         names=queries.names,
         tunings=queries.tunings,

@@ -5,12 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from headrace.algebra.nodes import Plan
-from headrace.lowering.early import at_horizon, strong
 from headrace.lowering.lower import Holds
-from headrace.lowering.memory import remembering, remembering_all
 from headrace.optimizer.migration import Migration
 from headrace.runtime.journal.described_query import PausedQuery, WarmStart
-from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.journal.gap import Gap
 from headrace.time import BEGINNING
@@ -119,12 +116,3 @@ def begun_query(
         warm=warm,
         gaps=() if before is None else before.gaps,
     )
-
-
-def as_it_runs(name: str, plan: Plan, present: Description) -> Plan:
-    """A query's plan at the level of consistency that it has in a store."""
-    known = strong(plan)
-    one = present.answered[name]
-    if one.memories is not None:
-        known = remembering(remembering_all(known), one.memories)
-    return at_horizon(known, one.horizon)

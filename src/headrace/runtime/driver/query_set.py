@@ -10,19 +10,16 @@ from typing import Any, Final
 
 from headrace.algebra.arrival import Past
 from headrace.algebra.bounds import has_unbounded_state
-from headrace.algebra.by_object import REMEMBERED, ByObject
 from headrace.algebra.endings import Endings
 from headrace.algebra.explain import describe
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.letters import stream_of_letters
-from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import Clip, Plan, RefreshedRelation, Relation, Source
 from headrace.algebra.properties import is_stateless, relations_of, sources_of
 from headrace.algebra.tunings.tunings import Tunings, used
 from headrace.lowering.early import horizon_of
 from headrace.lowering.graph import Graph, Merge, needed_merges
 from headrace.lowering.lower import Holds, lower
-from headrace.lowering.memory import memories_of
 from headrace.lowering.node import Node
 from headrace.lowering.query_id import first_name
 from headrace.lowering.sharing.new_queries import shared_by
@@ -33,19 +30,15 @@ from headrace.runtime.driver.query_record import (
     AnsweredQuery,
     QueryRecord,
     Reason,
-    as_it_runs,
     begun_query,
 )
-from headrace.runtime.journal.described_query import DescribedQuery, Paused, PausedQuery, WarmStart
-from headrace.runtime.journal.description import Description
+from headrace.runtime.journal.described_query import Paused, PausedQuery, WarmStart
 from headrace.runtime.journal.exchanges import (
     PlanExchange,
     packed_exchanges,
-    unpacked_exchanges,
-    unpacked_last,
 )
 from headrace.runtime.journal.gap import Gap
-from headrace.runtime.journal.plans import Packed, packed_plans, unpacked_plans, users_in
+from headrace.runtime.journal.plans import Packed, packed_plans
 from headrace.runtime.tasks.messages import Manifest, StateKey
 
 _TITLE_CHARACTERS: Final = 200
@@ -95,49 +88,6 @@ class QuerySet:
             for name, plan in plans.items()
         }
         return cls(records, names=dict(names))
-
-    @classmethod
-    def resumed(
-        cls,
-        plans: Mapping[str, Plan],
-        present: Description,
-        failed: Mapping[str, Reason],
-        holds: Mapping[str, Holds] = MappingProxyType({}),
-    ) -> QuerySet:
-        """The queries that a store has.
-
-        Args:
-            plans: optimized plans by query; those that the store does not have are left out, and others are
-                at the level of consistency that they have there.
-            present: what the store is for.
-            failed: the queries that have ended early, with the reason.
-            holds: which of their operators wait for others.
-        """
-        known = {
-            name: plan if name in failed else as_it_runs(name, plan, present)
-            for name, plan in plans.items()
-            if name in present.answered
-        }
-        shared = unpacked_plans(present.shared, users_in(known.values()))
-        replaced = unpacked_exchanges(present.exchanges, known)
-        exchanged = unpacked_last(present.exchanges, known)
-        records: dict[str, QueryRecord] = {}
-        for name, plan in known.items():
-            one = present.answered[name]
-            records[name] = AnsweredQuery(
-                plan,
-                start=one.start,
-                failed=failed.get(name),
-                shared=shared.get(name),
-                replaced=replaced.get(name),
-                warm=one.warm,
-                holds=holds.get(name),
-                exchanged=exchanged.get(name),
-                level=one.level,
-                gaps=one.gaps,
-            )
-        records |= {name: one for name, one in present.queries.items() if isinstance(one, PausedQuery)}
-        return cls(records, present.merges, present.names, present.tunings)
 
     def changed(
         self,
@@ -330,28 +280,6 @@ class QuerySet:
         """The queries whose state grows for as long as they run."""
         return tuple(name for name, plan in self.live.items() if has_unbounded_state(plan))
 
-    def described(self, known: Mapping[str, DescribedQuery]) -> dict[str, DescribedQuery | PausedQuery]:
-        """The records of the queries for a store.
-
-        Args:
-            known: what does not follow from how a query runs, of those that are answered.
-        """
-        found: dict[str, DescribedQuery | PausedQuery] = {}
-        for name, one in self.records.items():
-            if isinstance(one, PausedQuery):
-                found[name] = one
-            elif name in known:
-                found[name] = replace(
-                    known[name],
-                    start=one.start,
-                    warm=one.warm,
-                    horizon=horizon_of(one.plan),
-                    memories=_memories(one.plan),
-                    level=one.level,
-                    gaps=one.gaps,
-                )
-        return found
-
     @property
     def horizons(self) -> dict[str, Horizon]:
         """Up to where those queries speak that do not wait for their heartbeats."""
@@ -518,10 +446,3 @@ class QuerySet:
         """The part of some state that belongs to operators of these queries."""
         kept = {node.identity for node in self.graph.nodes}
         return {key: value for key, value in state.items() if key[0] in kept}
-
-
-def _memories_of(plan: Plan) -> tuple[Memory, ...]:
-    return tuple(memories_of(plan).values())
-
-
-_memories: Final = ByObject(_memories_of, REMEMBERED)

@@ -15,7 +15,7 @@ from headrace.algebra.properties import sources_of
 from headrace.errors import UserError
 from headrace.runtime.driver.beside.refill import Refill
 from headrace.runtime.driver.beside.starting_at import CatchUp
-from headrace.runtime.driver.change.beginning.kept_rows import KeptRows
+from headrace.runtime.driver.change.beginning.kept_input import KeptInput
 from headrace.runtime.driver.change.beginning.newcomer import Newcomer, newcomers
 from headrace.runtime.driver.change.beginning.provenance import provenance_of
 from headrace.runtime.driver.change.caught_up import Joining
@@ -42,10 +42,10 @@ def catch_up_of(run: Run, one: Newcomer) -> CatchUp | None:
         UserError: rows are missing from an instant on that was asked for.
     """
     found = provenance_of(one)
-    return catching_up(run, one, found) if isinstance(found, KeptRows) else None
+    return catching_up(run, one, found) if isinstance(found, KeptInput) else None
 
 
-def catching_up(run: Run, one: Newcomer, rows: KeptRows) -> CatchUp:
+def catching_up(run: Run, one: Newcomer, rows: KeptInput) -> CatchUp:
     """The catching up of a query over kept rows.
 
     Raises:
@@ -108,7 +108,7 @@ def join(run: Run, starts: Starts, wanted: Wanted) -> None:
 def _change_for(run: Run, one: Newcomer, wanted: Wanted, starts: Starts) -> JoinRun | Redefine | None:
     """The change by itself with which a query begins; None where it may begin together with others."""
     match found := provenance_of(one):
-        case KeptRows():
+        case KeptInput():
             try:
                 return JoinRun(wanted, brought(catching_up(run, one, found)))
             except UserError as error:

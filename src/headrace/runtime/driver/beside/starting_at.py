@@ -22,7 +22,7 @@ from headrace.lowering.lower import lower
 from headrace.lowering.memory import is_strong, memories_of, remembering
 from headrace.lowering.node import reading_of
 from headrace.lowering.outer_joins import expand
-from headrace.runtime.driver.change.beginning.kept_rows import KeptRows, files_left
+from headrace.runtime.driver.change.beginning.kept_input import KeptInput, files_left
 from headrace.runtime.driver.change.caught_up import Joining
 from headrace.runtime.driver.change.wanted import Redefine, Wanted
 from headrace.runtime.driver.epoch.run import Run
@@ -68,7 +68,7 @@ class CatchUp:
         UserError: a file of a relation that it reads has changed.
     """
 
-    def __init__(self, run: Run, name: str, rows: KeptRows) -> None:
+    def __init__(self, run: Run, name: str, rows: KeptInput) -> None:
         self._run = run
         self._name = name
         self._rows = rows

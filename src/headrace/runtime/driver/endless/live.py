@@ -16,7 +16,7 @@ from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
 from headrace.runtime.driver.beside.joining import catch_up_of
 from headrace.runtime.driver.beside.starting_at import CatchingUp, CatchUp
 from headrace.runtime.driver.change.beginning.boundary import Beginning, beginning_of
-from headrace.runtime.driver.change.beginning.kept_rows import kept_for
+from headrace.runtime.driver.change.beginning.kept_input import kept_for
 from headrace.runtime.driver.change.beginning.newcomer import Newcomer, newcomers
 from headrace.runtime.driver.change.refresh import Refreshed
 from headrace.runtime.driver.change.wanted import (

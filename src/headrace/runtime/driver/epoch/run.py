@@ -43,6 +43,7 @@ from headrace.runtime.driver.kept.results import Kept
 from headrace.runtime.driver.query_record import Reason
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.settings import RunSettings
+from headrace.runtime.driver.stored_queries import stored_queries
 from headrace.runtime.intake.streams import BoundedRelation, Intake, ReadAgain, Streams, check_not_rewritten
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.exchanges import PlanExchange
@@ -162,7 +163,7 @@ class Run:
         Those that answer later are left out, and those that begin anew, whose state is of no use, paused.
         """
         plans, holds, names = (given := self._last.queries).plans, given.holds, given.names
-        self._last.go_on_with(QuerySet.resumed(plans, present.forgetting(anew), failed, holds))
+        self._last.go_on_with(stored_queries(plans, present.forgetting(anew), failed, holds))
         left_out = {*later, *anew}
         asked = self._last.description.without(left_out)
         changed = present.answered.keys() != asked.answered.keys()

@@ -12,7 +12,7 @@ import headrace as hr
 from headrace.algebra.nodes import Plan
 from headrace.errors import PlanError, UserError
 from headrace.runtime.driver.change.beginning.boundary import Boundary, beginning_of, boundary_of
-from headrace.runtime.driver.change.beginning.kept_rows import KeptRows
+from headrace.runtime.driver.change.beginning.kept_input import KeptInput
 from headrace.runtime.driver.change.beginning.newcomer import Newcomer
 from headrace.runtime.driver.change.beginning.provenance import Empty, Finished, provenance_of
 from headrace.runtime.driver.change.common_operators import Inheritance
@@ -60,23 +60,23 @@ WAYS: Final[tuple[tuple[str, str, str, dict[str, Any], type], ...]] = (
     # The text that runs, how much is kept, the text that begins, what is known of it, and the way.
     (MOST.format(5), "", "SELECT v FROM s", {}, Empty),
     (MOST.format(5), "", MOST.format(5), {}, Empty),
-    (MOST.format(5), "RETAIN ALL", MOST.format(5), {}, KeptRows),
-    (MOST.format(5), "RETAIN 3", MOST.format(5), {}, KeptRows),
+    (MOST.format(5), "RETAIN ALL", MOST.format(5), {}, KeptInput),
+    (MOST.format(5), "RETAIN 3", MOST.format(5), {}, KeptInput),
     (MOST.format(5), "RETAIN ALL", MOST.format(5), {"beside": False}, Empty),
     (MOST.format(5), "RETAIN ALL", MOST.format(5), {"start": AnswerStart(now=True)}, Empty),
-    (MOST.format(5), "RETAIN ALL", MOST.format(5), {"start": AnswerStart()}, KeptRows),
+    (MOST.format(5), "RETAIN ALL", MOST.format(5), {"start": AnswerStart()}, KeptInput),
     (MOST.format(5), "RETAIN ALL", MOST.format(5), {"holds": {}}, Empty),
     (SUM.format(9), "", SUM.format(5), {}, Shift),
     (SUM.format(9), "RETAIN ALL", SUM.format(5), {}, Shift),
     (SUM.format(9), "", SUM.format(5), {"by_itself": False}, Empty),
     (SUM.format(9), "", SUM.format(5), {"alike": True}, Shift),
     (SUM.format(5), "", SUM.format(9), {"alike": True}, Begun),
-    (SUM.format(5), "RETAIN ALL", SUM.format(9), {"alike": True}, KeptRows),
+    (SUM.format(5), "RETAIN ALL", SUM.format(9), {"alike": True}, KeptInput),
     (SUM.format(5), "RETAIN 3", SUM.format(9), {"alike": True}, Begun),
-    (SUM.format(5), "RETAIN 3", MOST.format(9), {"alike": False}, KeptRows),
+    (SUM.format(5), "RETAIN 3", MOST.format(9), {"alike": False}, KeptInput),
     (SUM.format(5), "", MOST.format(9), {"alike": False}, Empty),
     (ALL, "", f"{ALL} HAVING COUNT(*) > 2", {"alike": True}, Inheritance),
-    (ALL, "RETAIN ALL", f"{ALL} HAVING COUNT(*) > 2", {"alike": True}, KeptRows),
+    (ALL, "RETAIN ALL", f"{ALL} HAVING COUNT(*) > 2", {"alike": True}, KeptInput),
 )
 
 
@@ -104,7 +104,7 @@ def test_a_boundary_names_the_end_of_the_old_answer_and_the_beginning_of_the_new
 
 
 def test_a_query_that_is_resumed_takes_what_leaves_the_shortest_gap() -> None:
-    for retain, way, since in (("RETAIN ALL", KeptRows, 17), ("RETAIN 12", KeptRows, 30), ("", Empty, 37)):
+    for retain, way, since in (("RETAIN ALL", KeptInput, 17), ("RETAIN 12", KeptInput, 30), ("", Empty, 37)):
         with running(MOST.format(5), retain) as db:
             db.execute("ALTER QUERY q PAUSE")
             for ts in range(20, 40):

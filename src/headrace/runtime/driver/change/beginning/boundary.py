@@ -9,7 +9,7 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import is_stateful, walk
 from headrace.lowering.early import alone, horizon_of, said_from_on
 from headrace.lowering.identity import identities
-from headrace.runtime.driver.change.beginning.kept_rows import KeptRows
+from headrace.runtime.driver.change.beginning.kept_input import KeptInput
 from headrace.runtime.driver.change.beginning.newcomer import Newcomer
 from headrace.runtime.driver.change.beginning.provenance import Finished, Provenance, provenance_of
 from headrace.runtime.driver.change.common_operators import Inheritance
@@ -61,7 +61,7 @@ class Beginning:
     @property
     def rows(self) -> int | None:
         """How many rows are read first of those that are kept; None where none are."""
-        return self.provenance.left if isinstance(self.provenance, KeptRows) else None
+        return self.provenance.left if isinstance(self.provenance, KeptInput) else None
 
 
 def beginning_of(one: Newcomer) -> Beginning:
@@ -111,7 +111,7 @@ def boundary_of(one: Newcomer, found: Provenance) -> Boundary:
     match found:
         case Finished():
             return Boundary(INFINITY, INFINITY, INFINITY)
-        case KeptRows(answers_from=at, exact=exact):
+        case KeptInput(answers_from=at, exact=exact):
             return Boundary(until, at, max(at, exact))
         case Begun(queries=queries):
             at = queries.migrations[one.query].at

@@ -15,7 +15,7 @@ from headrace.errors import PlanError, UserError
 from headrace.lowering.constants import constants_as_data
 from headrace.lowering.early import answers_alike, horizon_of
 from headrace.lowering.outer_joins import expand
-from headrace.runtime.driver.change.beginning.kept_rows import KeptRows, kept_rows_of
+from headrace.runtime.driver.change.beginning.kept_input import KeptInput, kept_input_of
 from headrace.runtime.driver.change.beginning.newcomer import Newcomer
 from headrace.runtime.driver.change.common_operators import Inheritance, inheritance
 from headrace.runtime.driver.change.content.larger_windows import Shift
@@ -50,7 +50,7 @@ class Finished:
     adoption: Adoption
 
 
-Provenance = Empty | Finished | TakenOver | Shift | KeptRows | Begun | Inheritance
+Provenance = Empty | Finished | TakenOver | Shift | KeptInput | Begun | Inheritance
 """Where the state of a query that begins comes from."""
 
 
@@ -58,10 +58,10 @@ def _told_to_begin_empty(one: Newcomer) -> Empty | None:
     return Empty() if one.start is not None and one.start.now else None
 
 
-def _told_since_when(one: Newcomer) -> KeptRows | None:
+def _told_since_when(one: Newcomer) -> KeptInput | None:
     if one.start is None or not one.beside:
         return None
-    return kept_rows_of(one.present, one.query, one.plan, one.start, one.streams)
+    return kept_input_of(one.present, one.query, one.plan, one.start, one.streams)
 
 
 def _told_to_take_over(one: Newcomer) -> TakenOver | None:
@@ -94,7 +94,7 @@ def _all_in_larger_windows(one: Newcomer) -> Shift | None:
     return one.shift if one.shift.shortens and one.shift.exact <= one.until else None
 
 
-def _all_in_kept_rows(one: Newcomer) -> KeptRows | None:
+def _all_in_kept_rows(one: Newcomer) -> KeptInput | None:
     if one.paused is None and not one.replaces:
         return None
     found = _kept_rows(one, AnswerStart(one.until))
@@ -113,7 +113,7 @@ def _in_common(one: Newcomer) -> Inheritance | None:
     return inheritance(one.present.holding(), one.query, one.plan, one.until, waits=waits)
 
 
-def _as_much_as_is_kept(one: Newcomer) -> KeptRows | None:
+def _as_much_as_is_kept(one: Newcomer) -> KeptInput | None:
     if not one.beside or one.holds is not None:
         return None
     otherwise = min(one.exact_anew, INFINITY if one.shift is None else one.shift.exact)
@@ -132,7 +132,7 @@ def _as_much_as_larger_windows_hold(one: Newcomer) -> Shift | None:
     return one.shift if one.shift is not None and one.shift.exact < one.exact_anew else None
 
 
-def _kept_rows(one: Newcomer, start: AnswerStart, *, at_once: bool = False) -> KeptRows | None:
+def _kept_rows(one: Newcomer, start: AnswerStart, *, at_once: bool = False) -> KeptInput | None:
     """The kept rows over which a query may begin that was not told to; None where there are too few."""
     if not one.beside or one.holds is not None or INFINITY in (one.until, one.begins):
         return None
@@ -140,7 +140,7 @@ def _kept_rows(one: Newcomer, start: AnswerStart, *, at_once: bool = False) -> K
         # Its level alone is another one.
         return None
     try:
-        found = kept_rows_of(one.present, one.query, one.plan, start, one.streams, at_once=at_once)
+        found = kept_input_of(one.present, one.query, one.plan, start, one.streams, at_once=at_once)
     except UserError:
         return None
     return replace(found, asked_for=False, takes_over=one.replaces, goes_on=bool(one.alike))

@@ -38,7 +38,7 @@ _AS_KEPT: Final = Timing(disorder=None)
 
 
 @dataclass(frozen=True, eq=False)
-class KeptRows:
+class KeptInput:
     """The rows that are kept over which a query is brought to the present before it begins.
 
     Attributes:
@@ -70,7 +70,7 @@ class KeptRows:
     goes_on: bool = False
 
 
-def kept_rows_of(
+def kept_input_of(
     present: Present,
     query: str,
     plan: Plan,
@@ -78,7 +78,7 @@ def kept_rows_of(
     streams: Streams,
     *,
     at_once: bool = False,
-) -> KeptRows:
+) -> KeptInput:
     """The kept rows over which a query is brought to the present.
 
     Args:
@@ -116,7 +116,7 @@ def kept_rows_of(
         read[name] = LiveStream(all_columns(stream), stream.timestamp, _AS_KEPT, stream.changes)
     late = _late_rows(present, found) if start.letters else {}
     left = sum(file.rows for _, _, file in files_left(found, needed, present.point))
-    return KeptRows(
+    return KeptInput(
         plan,
         clipped=strong if begins == BEGINNING else Clip(strong, begins),
         read=read,
@@ -182,7 +182,7 @@ def kept_for(present: Present, query: str, plan: Plan, streams: Streams) -> tupl
                 called, f"the rows of {source} are not kept", f"ALTER STREAM {source} RETAIN ALL"
             )
     try:
-        found = kept_rows_of(present, query, plan, AnswerStart(heartbeat), streams)
+        found = kept_input_of(present, query, plan, AnswerStart(heartbeat), streams)
     except UserError as error:
         reason = error.message.removeprefix(PAST.format(called))
         raise UserError(f"{called} cannot keep its input: {reason}", hint=error.hint) from error

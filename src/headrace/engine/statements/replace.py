@@ -13,6 +13,7 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import key_of
 from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.catalog.query_changes import adding_query, replacing
 from headrace.engine.catalog.read_queries import check_unread
 from headrace.engine.catalog.texts import definition_of
 from headrace.engine.query.query import Query
@@ -88,7 +89,7 @@ def replaced(core: Core, made: CreateQuery, policy: Policy) -> Query | None:
         before, one, position = known.records.known[given.key], known.queries[draft.known.id], made.position
 
         def undo(later: Definitions) -> Definitions:
-            return later.replacing(one.query, one.plan, one.streams, before, position)
+            return replacing(later, one.query, one.plan, one.streams, before, position)
 
         core.replace_later(draft.known, undo)
 
@@ -150,7 +151,7 @@ def _beginning(core: Core, made: CreateQuery, policy: Policy) -> Iterator[str]:
     """The beginning of a query that is created, line by line."""
     core.make_waiting()
     query, plan, found = core.drafted(made, None, policy)
-    defined = core.definitions.with_query(query, plan, found.streams, made.position)
+    defined = adding_query(core.definitions, query, plan, found.streams, made.position)
     if core.execution is None or not core.running:
         yield "it is answered from the next run on"
         return
@@ -210,7 +211,7 @@ def _given(core: Core, made: CreateQuery, policy: Policy) -> Definition:
 
 def _replacing(defined: Definitions, draft: _Draft, given: Definition, made: CreateQuery) -> Definitions:
     """What is defined with the other query."""
-    return defined.replacing(draft.query, draft.plan, draft.streams, given, made.position)
+    return replacing(defined, draft.query, draft.plan, draft.streams, given, made.position)
 
 
 def _is_same(core: Core, draft: _Draft) -> bool:

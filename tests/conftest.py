@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import engine
 
+from headrace.runtime.tasks.inline import InlineRunner
 from long_tests import LongTests
 
 # Hypothesis profiles: `ci` is the same on every run, `soak` searches longer and at random.
@@ -31,6 +32,19 @@ settings.register_profile(
 engine.MAX_SHRINKING_SECONDS = 30
 
 settings.load_profile(os.environ.get("HEADRACE_HYPOTHESIS", "ci"))
+
+# HEADRACE_THREADS=7 lets all that is inline run with so many threads, which take turns as often as they can.
+if "HEADRACE_THREADS" in os.environ:
+    begin = InlineRunner.__init__
+
+    def begin_with_threads(
+        runner: InlineRunner, parallelism: int = 1, undivided: float = 0.0, threads: int | None = None
+    ) -> None:
+        some = int(os.environ["HEADRACE_THREADS"]) if parallelism == 1 else None
+        begin(runner, parallelism, undivided, threads or some)
+
+    InlineRunner.__init__ = begin_with_threads  # type: ignore[method-assign, assignment]
+    sys.setswitchinterval(1e-5)
 
 # A shell that runs the tests in the background lets them ignore Ctrl-C, and so the processes that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -167,3 +167,17 @@ def untimed() -> Iterator[None]:
         _UNTIMED.ended(started, spent)
         for limit in getattr(_HERE, "limits", ()):
             limit.extend(spent)
+
+
+@contextmanager
+def one_at_a_time(lock: threading.Lock) -> Iterator[None]:
+    """Work that other threads wait for; the time that this one waits counts for nobody."""
+    if not lock.acquire(blocking=False):
+        started = time.monotonic()
+        lock.acquire()
+        for limit in getattr(_HERE, "limits", ()):
+            limit.extend(time.monotonic() - started)
+    try:
+        yield
+    finally:
+        lock.release()

@@ -6,6 +6,7 @@ import importlib
 import operator
 import os
 from collections.abc import Mapping
+from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Final, Literal, SupportsIndex
@@ -14,7 +15,7 @@ from headrace.byte_sizes import bytes_of
 from headrace.engine.access.policy import Policy
 from headrace.engine.database import Database
 from headrace.engine.run.execution import Settings
-from headrace.engine.run.machine import check_machine, machine_memory
+from headrace.engine.run.machine import check_machine, machine_cores, machine_memory
 from headrace.errors import UserError
 from headrace.language.defaults import INITIAL, Defaults
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, Managing, RunSettings
@@ -24,6 +25,9 @@ from headrace.time import Clock, SystemClock
 
 _OTHERS: Final = ("reoptimize_every", "epoch_timeout", "memory_limit", "manager")
 """Arguments beside numbers that SET can change."""
+
+_UNDIVIDED: Final = 0.02
+"""Seconds of work that one thread does sooner than several, since each of them has to load and store more."""
 
 RunnerName = Literal["spark", "inline"]
 ManagerName = Literal["advise", "act", "off"]
@@ -35,6 +39,7 @@ def connect(
     spark: Any = None,
     *,
     master: str | None = None,
+    threads: int | None = None,
     buckets: int | None = None,
     epoch_rows: int | None = None,
     epoch_bytes: int | None = None,
@@ -57,6 +62,8 @@ def connect(
             was. It must be one that all machines share. None for a temporary folder.
         spark: an existing Spark session; without one, a local one is started when it is first needed.
         master: the Spark master to start, if not all cores of this machine.
+        threads: how many threads do the work of the runner `inline`. If None, one for each core, and one
+            for small epochs, whose rows are pushed. Code of users runs in one at a time.
         buckets: over how many buckets state is spread; as many as tasks can run at once if None. A durable
             store keeps the number it was made with.
         epoch_rows: about how many rows an epoch takes; if None, 500,000 at first, and more as more have
@@ -85,6 +92,7 @@ def connect(
         UserError: an argument makes no sense.
     """
     numbers = {
+        "threads": threads,
         "buckets": buckets,
         "epoch_rows": epoch_rows,
         "epoch_bytes": epoch_bytes,
@@ -93,12 +101,13 @@ def connect(
     }
     _check_numbers(numbers)
     _check_choices(runner, dialect)
+    inline = runner == "inline"
     _check_seconds("reoptimize_every", reoptimize_every, "never")
     _check_seconds("epoch_timeout", epoch_timeout, "600")
-    make = InlineRunner if runner == "inline" else lambda: _spark_runner(spark, master)
+    make = partial(_inline_runner, threads) if inline else partial(_spark_runner, spark, master)
     folder = None if storage is None else Path(storage).absolute()
     size = epoch_bytes or DEFAULT_EPOCH_BYTES
-    machine = machine_memory() if runner == "inline" or (master or "local").startswith("local") else None
+    machine = machine_memory() if inline or (master or "local").startswith("local") else None
     run = RunSettings(
         *(epoch_rows, size, buckets, keep_results, retain_epochs, clock or SystemClock()),
         reoptimize_every=reoptimize_every,
@@ -163,6 +172,10 @@ def _check_seconds(name: str, value: float | None, default: str) -> None:
     if value is not None and not (isinstance(value, Real) and value > 0):
         message = f"{name} must be more than 0, not {value!r}"
         raise UserError(message, hint=f"give a number of seconds, or None for {default}")
+
+
+def _inline_runner(threads: int | None) -> InlineRunner:
+    return InlineRunner(undivided=_UNDIVIDED, threads=threads or machine_cores(), spare=threads is None)
 
 
 def _check_java() -> None:

@@ -7,11 +7,12 @@ are exact, state is shared and computed again, and a run that goes on elsewhere 
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +20,11 @@ import pyarrow as pa
 from headrace.conversion import MisfitError, as_column
 from headrace.elements import BoolArray
 from headrace.errors import is_of_code, named
-from headrace.limits import check
+from headrace.limits import check, one_at_a_time
 from headrace.schema import sql_type
+
+ONE_THREAD: Final = threading.Lock()
+"""Held while code of users runs: nobody who writes a function thinks of threads."""
 
 
 class Aggregator(Protocol):
@@ -108,7 +112,8 @@ def call_user(
             return [pa.nulls(1, function.returns)]
 
     count = len(columns[0])
-    values = pa.concat_arrays(over(0, count)) if count else pa.nulls(0, function.returns)
+    with one_at_a_time(ONE_THREAD):
+        values = pa.concat_arrays(over(0, count)) if count else pa.nulls(0, function.returns)
     failures = []
     for reason, rows in reasons.items():
         mask = np.zeros(count, dtype=np.bool_)

@@ -146,7 +146,8 @@ class Execution:
         self._journal: Journal | None = None
         self._watched: Watched | None = None
         self._changes = Differences()
-        buckets = settings.run.buckets or runner.parallelism
+        bulk = not all(stream.is_pushed for stream in defined.inputs.values())
+        buckets = settings.run.buckets or runner.buckets(bulk=bulk)
         if settings.storage is None:
             self.store = runner.new_store()
         else:

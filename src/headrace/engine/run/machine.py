@@ -31,3 +31,10 @@ def check_machine(limit: int, memory: int | None) -> None:
             f"memory_limit is {format_bytes(limit)}, and the machine has {format_bytes(memory)}",
             hint=f"write at most '{memory // 10**6} MB'; what an epoch reads needs a part of that as well",
         )
+
+
+def machine_cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

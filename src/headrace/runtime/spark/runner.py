@@ -94,6 +94,10 @@ class SparkRunner:
             session.conf.set(name, value)
         return session
 
+    def buckets(self, *, bulk: bool) -> int:
+        """As many as tasks can run at once: on several machines no task takes all."""
+        return int(self.parallelism)
+
     def new_store(self) -> Store:
         """A store for the segments of a run; on a cluster the folder must be one that all machines share."""
         return FolderStore.temporary()

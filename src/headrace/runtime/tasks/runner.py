@@ -23,6 +23,14 @@ class Runner(Protocol):
         """Seconds of work that one task does sooner than several, since each of them costs the runner."""
         ...
 
+    def buckets(self, *, bulk: bool) -> int:
+        """Over how many buckets state is spread if nobody has said it.
+
+        Args:
+            bulk: whether there is input that comes in large epochs, such as that of files.
+        """
+        ...
+
     def new_store(self) -> Store:
         """A store that the runner's tasks can reach."""
         ...

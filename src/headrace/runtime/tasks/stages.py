@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial, wraps
-from typing import Concatenate, ParamSpec
+from itertools import chain
+from typing import Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 
@@ -43,6 +44,11 @@ from headrace.runtime.tasks.values import Values
 from headrace.time import BEGINNING
 
 P = ParamSpec("P")
+T = TypeVar("T")
+
+Each = Callable[[Sequence[Callable[[], list[Chunk]]]], list[list[Chunk]]]
+"""Runs the tasks of a stage; what each sends, in their order."""
+
 StageFunction = Callable[Concatenate[EpochWork, int, P], Iterator[Chunk]]
 
 
@@ -59,36 +65,49 @@ def _reporting(stage: StageFunction[P]) -> StageFunction[P]:
     return run
 
 
+def one_by_one(tasks: Sequence[Callable[[], T]]) -> list[T]:
+    """Run tasks in this thread, one after the other; what each gives."""
+    return [task() for task in tasks]
+
+
 def run_epoch(
-    work: EpochWork, attempt: int, at_hand: RunsAtHand | None = None, flag: CancelFlag = NEVER
+    work: EpochWork,
+    attempt: int,
+    at_hand: RunsAtHand | None = None,
+    flag: CancelFlag = NEVER,
+    together: bool = False,
+    each: Each = one_by_one,
 ) -> list[Chunk]:
-    """All levels of an epoch, one after the other in one place; what reaches the end.
+    """All levels of an epoch, one after the other in one process; what reaches the end.
 
     Args:
         work: the epoch.
         attempt: see above.
         at_hand: the state of the epoch before, where that has run here too.
         flag: says what of the epoch is not wanted any more.
+        together: whether tasks hand over what they yield as it is.
+        each: runs the tasks of a stage.
 
     Raises:
         CancelledWorkError: nobody waits for the epoch.
     """
-    in_place = work.tasks == 1
+    in_place = together or work.tasks == 1
     if at_hand is not None:
         at_hand.forget_all_but(work.token, work.state, work.graph)
-    chunks = [
-        sent
-        for task in range(len(work.assignments))
-        for sent in run_sources(work, task, attempt, in_place, flag)
-    ]
+
+    def sources(task: int) -> list[Chunk]:
+        return list(run_sources(work, task, attempt, in_place, flag))
+
+    def levelled(task: int, level: int, box: list[Chunk]) -> list[Chunk]:
+        return list(run_level(work, task, attempt, level, box, in_place, at_hand, flag))
+
+    sent = each([partial(sources, task) for task in range(len(work.assignments))])
     for level in range(1, work.graph.levels + 1):
-        boxes = [[chunk for chunk in chunks if chunk.task == task] for task in range(work.tasks)]
-        chunks = [
-            sent
-            for task, box in enumerate(boxes)
-            for sent in run_level(work, task, attempt, level, box, in_place, at_hand, flag)
-        ]
-    return chunks
+        boxes: list[list[Chunk]] = [[] for _ in range(work.tasks)]
+        for chunk in chain.from_iterable(sent):
+            boxes[chunk.task].append(chunk)
+        sent = each([partial(levelled, task, level, box) for task, box in enumerate(boxes)])
+    return list(chain.from_iterable(sent))
 
 
 @_reporting

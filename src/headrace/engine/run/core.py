@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from headrace.algebra.nodes import Plan
@@ -27,6 +26,7 @@ from headrace.engine.planning.compiler import Compiled, Compiler
 from headrace.engine.planning.decisions import decided
 from headrace.engine.planning.holds import chosen_holds
 from headrace.engine.planning.partitions import notes_on_partitions
+from headrace.engine.planning.samples import unseen
 from headrace.engine.planning.silence import notes_on_silence, place_of
 from headrace.engine.query.choices import (
     Choices,
@@ -61,6 +61,7 @@ from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
 from headrace.runtime.driver.beside.catch_up import Ahead
 from headrace.runtime.driver.endless.withdrawal import check_wanted
+from headrace.runtime.driver.facts.seen_rows import SeenRun, WantedColumns
 from headrace.runtime.intake.streams import is_retained
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.description import WarmStart
@@ -432,8 +433,32 @@ class Core:
         Raises:
             LanguageError: it is wrong.
         """
-        decide = partial(decided, self.definitions)
-        return self.compiler.compiled(asked, policy.visible(self.catalog_of(given)), decide, loss)
+        defined, catalog = self.definitions, policy.visible(self.catalog_of(given))
+        return self.compiler.compiled(
+            asked, catalog, lambda plan: decided(defined, plan, self.look), loss, self._with_rows()
+        )
+
+    def look(self, wanted: WantedColumns, rows: int) -> SeenRun:
+        """What the endless run that goes on has seen of streams; nothing without one.
+
+        Args:
+            wanted: the streams and their columns.
+            rows: about so many rows of each are looked at.
+
+        Raises:
+            StoreError: what the run keeps cannot be read.
+            UserError: the run has ended meanwhile.
+        """
+        return self.started.seen(wanted, rows) if self.running else unseen(wanted, rows)
+
+    def _with_rows(self) -> frozenset[str]:
+        """The streams of which the endless run that goes on has had rows."""
+        execution = self.execution
+        return (
+            frozenset(execution.run.totals.arrivals)
+            if execution is not None and self.running
+            else frozenset()
+        )
 
     def catalog_of(self, given: Definition | None = None) -> Catalog:
         """The catalog of all that FROM can name.

@@ -53,6 +53,7 @@ from headrace.runtime.driver.endless.live import Asked, LiveRun
 from headrace.runtime.driver.endless.retries import run_to_end
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.facts.progress import Progress
+from headrace.runtime.driver.facts.seen_rows import SeenRun, WantedColumns
 from headrace.runtime.driver.kept.letters import all_columns, kept_letters
 from headrace.runtime.driver.kept.replay import Choose, Replayed
 from headrace.runtime.driver.kept.strictness import refuse_dead_letters
@@ -270,6 +271,11 @@ class Execution:
         """
         assert self._live is not None
         return self._live.ahead(self._change_to(defined))
+
+    def seen(self, wanted: WantedColumns, rows: int) -> SeenRun:
+        """What the run that goes on has seen of streams; see `LiveRun.seen`."""
+        assert self._live is not None
+        return self._live.seen(wanted, rows)
 
     def give_up(self, ahead: Ahead) -> None:
         """Forget a query that was to be brought to the present."""

@@ -381,7 +381,7 @@ def _text(
         case ExplainCost(query=query, position=position):
             found = core.compiled(query, policy)
             epoch_rows = core.settings.run.epoch_rows
-            return PlanText(costs(core.definitions, found.optimized, position, epoch_rows))
+            return PlanText(costs(core.definitions, found.optimized, position, epoch_rows, core.look))
         case ExplainShared():
             return _shared(core, statement, policy)
         case ExplainAnalyze():

@@ -37,6 +37,7 @@ from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.facts.progress import Progress
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import LOG, log_passed_over
+from headrace.runtime.driver.facts.seen_rows import SeenRun, WantedColumns, seen_rows
 from headrace.runtime.driver.facts.self_report import Epoch, describe
 from headrace.runtime.driver.kept.replay import Choose, Replayed, carried_out
 from headrace.runtime.driver.manager.managed import Managed
@@ -252,6 +253,16 @@ class LiveRun:
             UserError: it is, or the run has ended.
         """
         self._between_epochs(lambda: self._manager.check_limit(self._run.reading, limit))
+
+    def seen(self, wanted: WantedColumns, rows: int) -> SeenRun:
+        """What the run has seen of streams; see `seen_rows`.
+
+        Raises:
+            StoreError: state, or rows that are kept, cannot be read.
+            UserError: the run has ended.
+        """
+        run, rate = self._run, self._manager.rate
+        return self._between_epochs(lambda: seen_rows(run.reading, run.present.holding(), wanted, rate, rows))
 
     def settle(self, settings: RunSettings, max_dead_letters: int | None) -> None:
         """Go on in another way from the next epoch on; see `Settle`.

@@ -73,6 +73,12 @@ class Forecast:
         known = self._arrived[stream]
         return known.now, known.now - known.lag if known.now != BEGINNING else BEGINNING
 
+    def rate(self, stream: str) -> float:
+        """The rows of a stream that come per instant: lately, or at all where no window is over them."""
+        arrived = self._arrived[stream]
+        shortest = self._below.shortest.get(stream)
+        return arrived.rate(arrived.span if shortest is None else _part_of(shortest))
+
     def is_ready(self) -> bool:
         """Whether enough rows were counted, after a restart, to say what operators keep for a row."""
         spans = {name: _part_of(length) for name, length in self._below.shortest.items()}

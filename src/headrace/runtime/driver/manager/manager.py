@@ -91,6 +91,10 @@ class Manager:
         self._forecast.follow(run)
         self._epochs = run.totals.epochs
 
+    def rate(self, stream: str) -> float:
+        """How many rows of a stream come now (per instant), as sizes are decided by."""
+        return self._forecast.rate(stream)
+
     def _knows(self, run: PublishedRun) -> bool:
         """Whether enough was seen of a run to refuse something for what is expected of it."""
         self._forecast.follow(run)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from typing import Final
 
 import pyarrow as pa
 
-from headrace.algebra.nodes import Relation, Source
+from headrace.algebra.nodes import Plan, Relation, Source, TimeWindow
 from headrace.algebra.properties import is_stateful
+from headrace.expressions.tree import Call
+from headrace.expressions.user import UserFunction
 from headrace.lowering.graph import Graph
 from headrace.lowering.node import Node
 from headrace.optimizer.cost.expected import Expectation, expected
@@ -26,6 +28,7 @@ from headrace.optimizer.cost.work import (
     work_of,
 )
 from headrace.schema import Field
+from headrace.time import INFINITY
 
 _TIMES: Final = 24
 """Bytes of a row of state beside its columns: its interval and how often it is there."""
@@ -47,6 +50,29 @@ def row_bytes(graph: Graph, node: Node) -> float:
 
 def _width(field: Field) -> int:
     return _VALUE if pa.types.is_primitive(field.type) else _TEXT
+
+
+def calls_user(part: object) -> bool:
+    """Whether an expression in a plan, or in a part of one, is computed by a function of the user's."""
+    match part:
+        case Call(user=UserFunction()):
+            return True
+        case tuple():
+            return any(map(calls_user, part))
+        case _ if is_dataclass(part):
+            return any(calls_user(getattr(part, one.name)) for one in fields(part))
+        case _:
+            return False
+
+
+_FULL: Final = 2.0
+"""What is kept of windows is expected for a time so many times as long as the longest."""
+
+
+def full_after(plans: Iterable[Plan]) -> float:
+    """After how long all windows of some nodes are full, with time to spare (instants)."""
+    sizes = (plan.size.length for plan in plans if isinstance(plan, TimeWindow))
+    return _FULL * max((size for size in sizes if size != INFINITY), default=1)
 
 
 def selectivities(graph: Graph, found: Sequence[Expectation]) -> dict[int, float]:

@@ -8,9 +8,9 @@ from typing import Final
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import walk
 from headrace.engine.catalog.definitions import RESULT, Definitions
-from headrace.engine.planning.samples import FEW_ROWS, LookAtRun, Sampled, calls_user, sampled, unseen
+from headrace.engine.planning.samples import FEW_ROWS, LookAtRun, Sampled, sampled, unseen
 from headrace.errors import UserError
-from headrace.lowering.costs import expectations, seconds
+from headrace.lowering.costs import calls_user, expectations, seconds
 from headrace.lowering.lower import lower
 from headrace.optimizer import CHOSEN_RULES, optimize
 from headrace.optimizer.cost.flow import Flow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -12,12 +12,10 @@ import pyarrow as pa
 
 from headrace.algebra.changes import Changes
 from headrace.algebra.letters import stream_of_letters
-from headrace.algebra.nodes import Plan, Relation, Source, TimeWindow
+from headrace.algebra.nodes import Plan, Relation, Source
 from headrace.engine.catalog.definitions import Definitions
 from headrace.errors import LanguageError, Position, UserError
-from headrace.expressions.tree import Call
-from headrace.expressions.user import UserFunction
-from headrace.lowering.costs import expectations
+from headrace.lowering.costs import calls_user, expectations, full_after
 from headrace.lowering.graph import Graph
 from headrace.optimizer.cost.expected import Expectation
 from headrace.optimizer.cost.flow import FlowCounts, FlowSample
@@ -25,7 +23,6 @@ from headrace.runtime.driver.facts.seen_rows import SeenRun, SeenStream, WantedC
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Incoming, LiveStream
 from headrace.runtime.sources import SplitSource
 from headrace.runtime.sources.composed.tables import read_table
-from headrace.time import INFINITY
 
 FEW_ROWS: Final = 20_000
 """About so many rows of each stream are looked at while a query is defined, or a run begins."""
@@ -98,7 +95,7 @@ def sampled(
     first = _samples(streams, wanted, rows)
     lasts = [_duration(stream, first[name]) for name, stream in streams.items()]
     if seen.streams:
-        lasts += [*(one.elapsed for one in seen.streams.values()), _FULL * _longest_window(nodes)]
+        lasts += [*(one.elapsed for one in seen.streams.values()), full_after(nodes)]
     elapsed = max(lasts, default=1.0)
     samples: dict[str, FlowSample | FlowCounts] = {name: one.found for name, one in seen.streams.items()}
     samples |= first
@@ -107,15 +104,6 @@ def sampled(
     samples |= {name: _of_relation(one, wanted[name], rows, begin) for name, one in relations.items()}
     sizes = {name: one.source.rows for name, one in relations.items()}
     return Sampled(samples, sizes, elapsed, seen.streams, seen.density)
-
-
-_FULL: Final = 2.0
-"""What is kept of windows is expected for a time so many times as long as the longest."""
-
-
-def _longest_window(nodes: Iterable[Plan]) -> float:
-    sizes = (node.size.length for node in nodes if isinstance(node, TimeWindow))
-    return float(max((size for size in sizes if size != INFINITY), default=1))
 
 
 def looked_at(defined: Definitions, graph: Graph) -> Sequence[Expectation] | None:
@@ -137,19 +125,6 @@ def looked_at(defined: Definitions, graph: Graph) -> Sequence[Expectation] | Non
     except UserError:
         return None
     return expectations(graph, look.samples, look.sizes, look.elapsed)
-
-
-def calls_user(part: object) -> bool:
-    """Whether an expression in a plan, or in a part of one, is computed by a function of the user's."""
-    match part:
-        case Call(user=UserFunction()):
-            return True
-        case tuple():
-            return any(map(calls_user, part))
-        case _ if is_dataclass(part):
-            return any(calls_user(getattr(part, one.name)) for one in fields(part))
-        case _:
-            return False
 
 
 def _columns(nodes: Iterable[Plan]) -> dict[str, set[str]]:

@@ -40,6 +40,9 @@ from headrace.time import ALWAYS, BEGINNING, INFINITY
 _FEWEST_ROWS: Final = 20
 """Fewer rows of a stream say less than what was counted of all."""
 
+_MEASURED: Final = 200
+"""The bytes for a row are measured on about so many operators."""
+
 WantedColumns = Mapping[str, Collection[str]]
 """Per stream the columns that are asked for."""
 
@@ -243,11 +246,10 @@ class _HeldRows:
 
     @cached_property
     def density(self) -> float:
-        """The bytes of all state by those that are expected of so many rows; infinite without state."""
+        """The bytes of state by those that are expected of so many rows; infinite without state."""
         kept = expected = 0.0
-        for node in self._graph.nodes:
-            if not is_stateful(node.plan):
-                continue
+        stateful = [node for node in self._graph.nodes if is_stateful(node.plan)]
+        for node in stateful[:: 1 + len(stateful) // _MEASURED]:
             width = row_bytes(self._graph, node)
             for bucket in range(self._holding.buckets):
                 for runs in self._holding.state.get((node.identity, bucket), {}).values():

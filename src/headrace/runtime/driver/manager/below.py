@@ -39,6 +39,7 @@ class WindowsBelow:
 
     Attributes:
         operators: their identities.
+        shapes: what they compute, whoever asks for it.
         degrees: float64[n], see `Load.degrees`.
         guesses: float64[n], about how many bytes they keep for a row of their inputs.
         windows: the windows below them, each once.
@@ -48,6 +49,7 @@ class WindowsBelow:
     """
 
     operators: tuple[str, ...]
+    shapes: tuple[str, ...]
     degrees: Float64Array
     guesses: Float64Array
     windows: tuple[WindowBelow, ...]
@@ -158,6 +160,7 @@ def windows_below(graph: Graph) -> WindowsBelow:
     guesses = [row_bytes(graph, node) for node in kept]
     return WindowsBelow(
         tuple(node.identity for node in kept),
+        tuple(node.shape for node in kept),
         np.array(degrees, dtype=np.float64),
         np.array(guesses, dtype=np.float64),
         tuple(numbers),

@@ -234,10 +234,16 @@ class LiveRun:
             return None
 
         def begun() -> Ahead | None:
-            # To bring it to the present takes long, and its state is there as well meanwhile.
-            self._check_room(change)
             query = self._past_of(change)
-            return None if query is None else self._ahead.add(query)
+            if query is None:
+                return None
+            try:
+                # To bring it to the present takes long, and its state is there as well meanwhile.
+                self._check_room(change)
+            except BaseException:
+                query.discard()
+                raise
+            return self._ahead.add(query)
 
         return self._between_epochs(begun)
 

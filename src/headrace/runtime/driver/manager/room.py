@@ -92,10 +92,10 @@ def ways_on(least: float) -> str:
 def columns_of(plans: Sequence[Plan]) -> dict[str, set[str]]:
     """Per stream or relation that some plans read the columns."""
     wanted: dict[str, set[str]] = {}
-    graph = lower({str(number): plan for number, plan in enumerate(plans)})
-    for node in graph.nodes:
-        if isinstance(node.plan, Source | Relation):
-            wanted.setdefault(node.plan.name, set()).update(node.plan.schema.names)
+    for plan in plans:
+        for node in lower({"": plan}).nodes:
+            if isinstance(node.plan, Source | Relation):
+                wanted.setdefault(node.plan.name, set()).update(node.plan.schema.names)
     return wanted
 
 

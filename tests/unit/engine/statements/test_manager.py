@@ -79,6 +79,29 @@ def test_windows_are_shorter_while_more_rows_come_and_long_again(db: hr.Database
     assert managed(db).windows[0].window.why.startswith("enlarged from ")
 
 
+def test_why_says_since_when_a_window_is_shorter_and_for_what_reason(db: hr.Database) -> None:
+    push(db, 0, 3000)
+    assert "the window of" not in told(db, "WHY q")
+    db.execute("ALTER QUERY q SET (WINDOW 500)")
+    by_hand = (
+        "the window of s is 500 for rows from 3000 on, where 100 to 1000 are allowed: somebody has asked"
+    )
+    text = told(db, "WHY q")
+    assert by_hand in text
+    # What the hint says does.
+    (order,) = re.findall(r"write (ALTER QUERY q SET \(WINDOW OF s 1000\))", text)
+    push(db, 3000, 4500)
+    db.execute(order)
+    assert "the window of" not in told(db, "WHY q")
+    push(db, 4500, 6000)
+    db.execute(f"SET memory_limit = {round(managed_after(db, 'SET memory_limit = 100000000').expected)}")
+    (window,) = managed(db).windows
+    assert window.window.size < 1000
+    text = told(db, "WHY q")
+    assert f"the window of s is {window.window.size} for rows from {window.window.since} on" in text
+    assert f"100 to 1000 are allowed: {window.window.why}" in text
+
+
 def managed_after(db: hr.Database, text: str) -> Managed:
     db.execute(text)
     return managed(db)

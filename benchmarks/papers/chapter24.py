@@ -8,7 +8,7 @@
   beside equation 22.6. The thesis has traffic of 1993, here cars come at random.
 - 24.3, windows against shedding: a join of 100 rows/s each, with values from 0 to 49 and windows of 10 s, in
   half of its memory: by windows of 5 s, and by leaving out every other row at random. Results by how far
-  apart their rows are. In the thesis the windows keep all results of close rows, and shedding a quarter of all.
+  apart their rows are. In the thesis the windows keep all results of close rows, and shedding a quarter.
 - 24.4, many queries: `benchmarks/manager.py` has an hour with arrivals and a burst, of other queries.
 
 In this process, without Spark. The figures of the thesis are pictures; what its text says is printed beside.

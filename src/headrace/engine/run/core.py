@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.tunings.loss import Loss
@@ -71,6 +71,9 @@ from headrace.runtime.results.frames import FrameMaker
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.tasks.runner import FormatReader, Runner
 from headrace.schema import Field, Schema, type_named
+
+_PATIENCE: Final = 0.5
+"""The end of an epoch is waited for so many seconds where a text is compiled; others wait for that."""
 
 
 class Core:
@@ -435,21 +438,26 @@ class Core:
         """
         defined, catalog = self.definitions, policy.visible(self.catalog_of(given))
         return self.compiler.compiled(
-            asked, catalog, lambda plan: decided(defined, plan, self.look), loss, self._with_rows()
+            asked, catalog, lambda plan: decided(defined, plan, self._look_shortly), loss, self._with_rows()
         )
 
-    def look(self, wanted: WantedColumns, rows: int) -> SeenRun:
+    def look(self, wanted: WantedColumns, rows: int, patience: float | None = None) -> SeenRun:
         """What the endless run that goes on has seen of streams; nothing without one.
 
         Args:
             wanted: the streams and their columns.
             rows: about so many rows of each are looked at.
+            patience: so long the end of an epoch is waited for (seconds); as long as it takes if None.
 
         Raises:
             StoreError: what the run keeps cannot be read.
-            UserError: the run has ended meanwhile.
+            UserError: the run has ended meanwhile, or an epoch takes longer.
         """
-        return self.started.seen(wanted, rows) if self.running else unseen(wanted, rows)
+        return self.started.seen(wanted, rows, patience) if self.running else unseen(wanted, rows)
+
+    def _look_shortly(self, wanted: WantedColumns, rows: int) -> SeenRun:
+        """The same for who holds others up, who have texts compiled."""
+        return self.look(wanted, rows, _PATIENCE)
 
     def _with_rows(self) -> frozenset[str]:
         """The streams of which the endless run that goes on has had rows."""

@@ -273,10 +273,10 @@ class Execution:
         assert self._live is not None
         return self._live.ahead(self._change_to(defined))
 
-    def seen(self, wanted: WantedColumns, rows: int) -> SeenRun:
+    def seen(self, wanted: WantedColumns, rows: int, patience: float | None = None) -> SeenRun:
         """What the run that goes on has seen of streams; see `LiveRun.seen`."""
         assert self._live is not None
-        return self._live.seen(wanted, rows)
+        return self._live.seen(wanted, rows, patience)
 
     def give_up(self, ahead: Ahead) -> None:
         """Forget a query that was to be brought to the present."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from random import Random
@@ -14,7 +15,8 @@ import headrace as hr
 from headrace.algebra.nodes import Join
 from headrace.algebra.properties import names_read, walk
 from headrace.errors import LanguageError
-from inside import run_of
+from headrace.runtime.driver.facts.seen_rows import SeenRun
+from inside import core_of, run_of
 
 STREAMS = """
     CREATE STREAM shown (ad BIGINT, page STRING, ts BIGINT) FROM push TIMESTAMP BY ts{0};
@@ -217,3 +219,32 @@ def test_a_query_that_comes_later_is_joined_in_the_order_that_the_rows_suggest(
             assert join_order(db, "first") == [("big", "mid", "few"), ("big", "mid")]
         later = [sorted(names) for names in join_order(db, "later")]
         assert later[1] == ["few", "mid"]
+
+
+def test_a_text_is_compiled_in_the_order_that_it_has_while_an_epoch_takes_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("headrace.engine.run.core._PATIENCE", 0.01)
+    with three() as db:
+        push_three(db, 0)
+        begun, ends = threading.Event(), threading.Event()
+
+        def epoch(*_: object) -> SeenRun:
+            begun.set()
+            assert ends.wait(60)
+            return SeenRun({}, 1.0)
+
+        with monkeypatch.context() as patched:
+            patched.setattr("headrace.runtime.driver.endless.live.seen_rows", epoch)
+            other = threading.Thread(target=lambda: core_of(db).look({"big": {"x"}}, 1))
+            other.start()
+            assert begun.wait(60)
+            try:
+                text = str(db.execute(f"EXPLAIN {JOINED.format(40)}")[0])
+            finally:
+                ends.set()
+                other.join()
+        assert "order_joins" not in text
+        assert "order_joins" in str(
+            db.execute(f"EXPLAIN {JOINED.format(41)}".replace("big.x, few.y", "few.y"))[0]
+        )

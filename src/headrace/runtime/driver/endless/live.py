@@ -264,14 +264,28 @@ class LiveRun:
         """
         self._between_epochs(lambda: self._manager.check_limit(self._run.reading, limit))
 
-    def seen(self, wanted: WantedColumns, rows: int) -> SeenRun:
+    def seen(self, wanted: WantedColumns, rows: int, patience: float | None = None) -> SeenRun:
         """What the run has seen of streams; see `seen_rows`.
+
+        Args:
+            wanted: the streams and their columns.
+            rows: about so many rows of each are looked at.
+            patience: so long the end of an epoch is waited for (seconds); as long as it takes if None.
 
         Raises:
             StoreError: state, or rows that are kept, cannot be read.
-            UserError: the run has ended.
+            UserError: the run has ended, or an epoch takes longer.
         """
-        return self._between_epochs(lambda: self._seen(wanted, rows))
+        done: Future[SeenRun] = Future()
+        with self._changed:
+            if self._ended:
+                raise _over(self.error)
+            self._changes.append((lambda: self._seen(wanted, rows), done))
+            self._changed.notify_all()
+        with withdrawing(done.cancel):
+            if patience is not None and not wait([done], patience).done and done.cancel():
+                raise UserError(f"an epoch has been running for {patience:g} s", hint="try again after it")
+            return done.result()
 
     def room(self, change: Asked) -> Room | None:
         """The state that is expected of the queries that a change would add; see `Manager.room`.

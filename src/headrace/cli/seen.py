@@ -184,8 +184,8 @@ def _memory(managed: Mapping[str, Any] | None) -> MemorySeen | None:
 
 def _window(one: Mapping[str, Any]) -> WindowSeen:
     domain = TimeDomain(one["domain"])
-    lengths = (format_length(one[name], domain) for name in ("smallest", "largest", "size"))
-    return WindowSeen(", ".join(one["streams"]), *lengths, one["place"], one["why"])
+    smallest, largest, size = (format_length(one[name], domain) for name in ("smallest", "largest", "size"))
+    return WindowSeen(", ".join(one["streams"]), smallest, largest, size, one["place"], one["why"])
 
 
 def _stream(one: Mapping[str, Any]) -> StreamSeen:

@@ -26,7 +26,6 @@ LONGEST_FUNCTION: Final = 50
 
 EXCEPTIONS: Final[Mapping[str, str]] = {
     "algebra/nodes.py": "the closed union of all nodes, each with its definition: read as one page",
-    "engine/catalog/definitions.py": "one value in seven mappings by name, until a query is one record",
     "cli/illustrations/heartbeats.py:heartbeats": "a command's options, with the help of each",
     "cli/serve.py:serve": "a command's options, with the help of each",
     "cli/store.py:store": "a command's options, with the help of each",

@@ -27,6 +27,7 @@ from headrace.operators.state.netting import netted
 from headrace.runtime.driver.change.wanted import Redefine, Wanted
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import RunSettings
+from headrace.runtime.journal.described_query import DescribedQuery
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.instants import form_of
@@ -138,7 +139,7 @@ class Script:
         return run
 
     def _description(self) -> Description:
-        queries = dict.fromkeys(self._plans(), identity(self.case.plan))
+        queries = dict.fromkeys(self._plans(), DescribedQuery(identity(self.case.plan)))
         return Description(queries, dict.fromkeys(self.streams, "a table"), self.settings.buckets or 1)
 
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 import headrace as hr
+import headrace.runtime.driver.epoch.committed as driver
+from headrace.runtime.driver.beside.starting_at import CatchUp
+from headrace.runtime.store import segments
 from how_many import examples
 
 COLUMNS = "(k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts"
@@ -53,6 +59,7 @@ STEPS = st.lists(
         st.integers(0, 1),
         st.integers(0, len(TEXTS) - 1),
         st.integers(0, 2),
+        st.just(0) | st.integers(1, 14),
     ),
     min_size=2,
     max_size=8,
@@ -60,8 +67,30 @@ STEPS = st.lists(
 NUMBERS = st.integers(0, len(TEXTS) - 1)
 RETAINED = st.sampled_from(["", "RETAIN 6", "RETAIN ALL"])
 Rows = list[tuple[str, int, int, int]]
-Step = tuple[Rows, str, int, int, int]
-"""Rows that are pushed, a change of one of the queries, and its text and level if it gets others."""
+Step = tuple[Rows, str, int, int, int, int]
+"""Rows that are pushed, a change of one of the queries, its text and level if it gets others, and with which
+of its steps in writing files the process dies; with none for 0."""
+
+
+class Killed(BaseException):
+    """What ends a process in the middle of a step."""
+
+
+@contextmanager
+def dying(step: int) -> Iterator[None]:
+    """Let a process die with its n-th step in writing files, and leave behind what it has written."""
+    reached = count(1)
+
+    def reach(_: str) -> None:
+        if next(reached) == step:
+            raise Killed
+
+    with (
+        patch.object(segments, "reach", reach),
+        patch.object(driver, "reach", reach),
+        patch.object(CatchUp, "discard", lambda _: None),
+    ):
+        yield
 
 
 @dataclass
@@ -96,6 +125,7 @@ class World:
         rows: all that was pushed, by stream.
         lives: the queries, by place.
         made: how many there have been.
+        killed: how often the process has died.
     """
 
     db: hr.Database
@@ -103,6 +133,7 @@ class World:
     rows: dict[str, list[dict[str, int]]] = field(default_factory=lambda: {"s": [], "t": []})
     lives: dict[int, Life] = field(default_factory=dict)
     made: int = 0
+    killed: int = 0
 
     def push(self, rows: Rows) -> None:
         """Push rows, some of them somewhat older than the newest."""
@@ -111,6 +142,52 @@ class World:
             row = {"k": k, "v": v, "ts": max(newest + step, 0)}
             self.rows[stream].append(row)
             self.db.push(stream, row)
+
+    def change_or_die(self, what: str, place: int, text: int, level: int, dies: int) -> None:
+        """Change one of the queries; if the process dies meanwhile another one goes on with its store."""
+        if not dies or self.storage is None or what == "restart":
+            self.change(what, place, text, level)
+            return
+        before, made = {at: replace(life, texts=[*life.texts]) for at, life in self.lives.items()}, self.made
+        try:
+            with dying(dies):
+                self.change(what, place, text, level)
+        except hr.UserError as error:
+            if "Killed" not in str(error):
+                raise
+        else:
+            return
+        self.killed += 1
+        self.restart()
+        if not self.has_changed(what, place, text, before.get(place)):
+            self.lives, self.made = before, made
+
+    def has_changed(self, what: str, place: int, text: int, before: Life | None) -> bool:
+        """Whether a change counts during which the process died; it is noted if so."""
+        if what == "create":
+            name = f"q{self.made}"
+            if done := name in {query.name for query in self.db.queries}:
+                self.lives[place] = Life(name, self.db[name].heartbeat, [(-1, TEXTS[text])])
+            return done
+        life = self.lives.get(place)
+        if life is None or before is None:
+            return False
+        called = {query.name for query in self.db.queries}
+        if what == "drop":
+            if done := life.name not in called:
+                del self.lives[place]
+            return done
+        if what == "rename":
+            return life.name in called
+        is_paused = self.db.served.paused(before.name)
+        if what == "resume":
+            life.paused = is_paused
+            return True
+        if what in ("pause", "keep"):
+            if is_paused and not before.paused:
+                self.paused(life)
+            return is_paused
+        return TEXTS[text] in str(self.db.execute(f"SHOW CREATE QUERY {life.name}")[0])
 
     def change(self, what: str, place: int, text: int, level: int) -> None:
         """Change one of the queries, if it is there and can be changed so."""
@@ -131,8 +208,8 @@ class World:
                 self.db.execute(f"CREATE OR REPLACE QUERY {life.name} {made}")
             case "rename", Life():
                 self.made += 1
-                self.db.execute(f"ALTER QUERY {life.name} RENAME TO q{self.made}")
-                life.name = f"q{self.made}"
+                before, life.name = life.name, f"q{self.made}"
+                self.db.execute(f"ALTER QUERY {before} RENAME TO {life.name}")
             case "pause" | "keep", Life(paused=False):
                 self.pause(life, " KEEPING INPUT" if what == "keep" else "")
             case "resume", Life(paused=True):
@@ -154,15 +231,20 @@ class World:
             if "cannot keep its input" not in str(error):
                 raise
         else:
-            life.paused = True
-            # What was to take over later does so when it goes on.
-            since, last = life.texts[-1]
-            life.texts[-1] = min(since, self.db[life.name].heartbeat), last
+            self.paused(life)
+
+    def paused(self, life: Life) -> None:
+        """Note that a query is paused."""
+        life.paused = True
+        # What was to take over later does so when it goes on.
+        since, last = life.texts[-1]
+        life.texts[-1] = min(since, self.db[life.name].heartbeat), last
 
     def restart(self) -> None:
         """Close the database, and open its store."""
         if self.storage is not None:
-            self.db.close()
+            with suppress(Killed):
+                self.db.close()
             self.db = hr.connect(runner="inline", storage=self.storage)
             self.db.start()
 
@@ -189,9 +271,10 @@ def test_outside_its_gaps_a_query_says_what_its_rows_say(
         world.push([("s", 0, 0, 0), ("t", 0, 0, 0)])
         for place, text in enumerate(first):
             world.change("create", place, text, place)
-        for rows, what, place, text, level in steps:
+        for rows, what, place, text, level, dies in steps:
             world.push(rows)
-            world.change(what, place, text, level)
+            world.change_or_die(what, place, text, level, dies)
+        event(f"killed {world.killed}")
         world.push(last)
         for life in world.lives.values():
             compare(world, life, s == t == "RETAIN ALL")

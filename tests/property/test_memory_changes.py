@@ -32,6 +32,7 @@ from headrace.reference.operators import evaluate
 from headrace.runtime.driver.change.wanted import Redefine, Wanted
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import RunSettings
+from headrace.runtime.journal.described_query import DescribedQuery
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.instants import form_of
@@ -174,7 +175,7 @@ class Script:
         return run
 
     def _description(self) -> Description:
-        queries = {"q": identity(self.case.plan)}
+        queries = {"q": DescribedQuery(identity(self.case.plan))}
         return Description(queries, dict.fromkeys(self.inputs, "a table"), self.settings.buckets or 1)
 
 

@@ -8,9 +8,9 @@ equal are merged after every epoch, and nobody notices.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 from unittest.mock import patch
@@ -29,14 +29,19 @@ from headrace.history import canonical, equivalent
 from headrace.lowering.identity import identity
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
-from headrace.runtime.driver.beside.joining import brought, join
-from headrace.runtime.driver.beside.refill import refill_of
-from headrace.runtime.driver.beside.starting_at import AnswerStart, CatchUp
-from headrace.runtime.driver.change.wanted import JoinRun, Redefine, Replace, Wanted
+from headrace.runtime.driver.beside.joining import brought, catching_up, join
+from headrace.runtime.driver.beside.starting_at import CatchUp
+from headrace.runtime.driver.change.beginning.boundary import beginning_of
+from headrace.runtime.driver.change.beginning.kept_input import KeptInput
+from headrace.runtime.driver.change.beginning.newcomer import Newcomer
+from headrace.runtime.driver.change.common_operators import Inheritance
+from headrace.runtime.driver.change.migration.exchange import Begun
+from headrace.runtime.driver.change.wanted import AnswerStart, JoinRun, Redefine, Replace, Wanted
 from headrace.runtime.driver.change.warm import derivation
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, RunSettings
 from headrace.runtime.intake.streams import BoundedStream, Retain
+from headrace.runtime.journal.described_query import DescribedQuery
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.instants import form_of
@@ -104,11 +109,28 @@ class Answered:
     answers_from: int = BEGINNING
     answers_until: int = INFINITY
     before: tuple[Answered, ...] = ()
+    unlike: list[tuple[int, int]] = field(default_factory=list)
+    """Between which instants the answer lacks rows that were no longer kept."""
 
     @property
     def pieces(self) -> tuple[Answered, ...]:
         """What the query was before it was replaced, and what it is now."""
         return (*self.before, self)
+
+
+def exact_parts(
+    rows: Iterable[tuple[Any, int, int, int]], query: Answered
+) -> list[tuple[Any, int, int, int]]:
+    """The parts of elements at instants at which a query's answer is that over all rows."""
+    left = list(rows)
+    for begin, end in query.unlike:
+        left = [
+            (row, *part, w)
+            for row, ts, te, w in left
+            for part in ((ts, min(te, begin)), (max(ts, end), te))
+            if part[0] < part[1]
+        ]
+    return left
 
 
 class Script:
@@ -136,7 +158,7 @@ class Script:
         self.live: dict[str, Answered] = {}
         self.journal: Journal | None = None
         self.exchanged = 0
-        self.clipped = self.filled = self.inherited = self.killed = 0
+        self.clipped = self.filled = self.partly = self.inherited = self.killed = 0
         for plan in (case.plan, *data.draw(st.lists(relatives(case.plan), max_size=2))):
             self._register(next(self.names), plan, 1, {})
         self.run = self._start()
@@ -196,8 +218,9 @@ class Script:
             ]
             reader = ResultReader(query.name, form_of(query.plan), self.store, parts)
             history = [part for piece in query.pieces for part in self._expected(piece)]
-            expected = from_rows(query.plan.schema, [(row, ts, te, 1) for row, ts, te in history])
-            found = reader.elements()
+            schema = query.plan.schema
+            expected = from_rows(schema, exact_parts([(row, ts, te, 1) for row, ts, te in history], query))
+            found = from_rows(schema, exact_parts(to_rows(reader.elements()), query))
             assert equivalent(found, expected, reader.heartbeat), (
                 query.name,
                 history,
@@ -233,7 +256,7 @@ class Script:
         return run
 
     def _description(self) -> Description:
-        queries = {name: identity(plan) for name, plan in self._plans().items()}
+        queries = {name: DescribedQuery(identity(plan)) for name, plan in self._plans().items()}
         return Description(queries, dict.fromkeys(self.streams, "a table"), self.buckets)
 
     def _register(self, name: str, plan: Plan, start: int, positions: Mapping[str, int]) -> None:
@@ -268,26 +291,33 @@ class Script:
         if until == INFINITY:
             return
         plan = self.data.draw(others(known.plan, self.case, is_above=is_above))
-        refill = refill_of(self.run, name, plan, self.streams, waits=False)
-        if refill is not None:
-            if form_of(plan).is_like(form_of(known.plan)):
+        alike = form_of(plan).is_like(form_of(known.plan))
+        one = Newcomer(self.run.present, name, plan, self.streams, alike=alike, beside=True)
+        said = beginning_of(one)
+        if isinstance(said.provenance, KeptInput):
+            if alike:
                 self._put(known, plan, {}, until, until)
+                self.live[name].unlike.append((until, said.boundary.exact))
             else:
                 known.end = self.run.totals.epochs + 1
                 self._register(name, plan, known.end, {})
                 self.live[name].answers_from = until
-            self.run.change(JoinRun(self._wanted(), brought(refill)))
+                self.live[name].unlike.append((until, said.boundary.exact))
+            self.partly += said.boundary.exact > until
+            found = brought(catching_up(self.run, one, said.provenance))
+            self.run.change(JoinRun(self._wanted(), found))
             self.filled += 1
             return
-        said = self.run.replacement_of(name, plan, alike=True, waits=False)
+        said = beginning_of(replace(one, alike=True, beside=False))
+        clipped, inherits = isinstance(said.provenance, Begun), isinstance(said.provenance, Inheritance)
         positions: Mapping[str, int] = {
             part: self.run.point(part).position for part in self.run.known_streams
         }
-        if said.inherits or said.reason is None:
-            positions, until = known.positions, said.at
-            self.clipped += not said.inherits
-            self.inherited += said.inherits
-        self._put(known, plan, positions, said.at, until)
+        if clipped or inherits:
+            positions, until = known.positions, said.boundary.at
+            self.clipped += clipped
+            self.inherited += inherits
+        self._put(known, plan, positions, said.boundary.at, until)
         self.run.change(Replace(self._wanted(), name))
 
     def _put(self, known: Answered, plan: Plan, positions: Mapping[str, int], since: int, until: int) -> None:
@@ -296,6 +326,7 @@ class Script:
             replace(piece, answers_until=min(until, piece.answers_until), before=()) for piece in known.pieces
         )
         new = Answered(known.name, plan, positions, known.start, answers_from=since, before=before)
+        new.unlike = known.unlike
         self.everything[self.everything.index(known)] = self.live[known.name] = new
 
     def _add_warm(self, other: str) -> None:
@@ -390,10 +421,10 @@ def others(draw: st.DrawFn, plan: Plan, case: Case, *, is_above: bool = False) -
         named = tuple((f"r{place}", call) for place, (_, call) in enumerate(calls))
         other = replace(other, aggregates=named)
     items: list[tuple[str, Expression]] = []
-    for field in plan.schema:
-        places = [place for place, one in enumerate(other.schema) if one.type == field.type]
-        value = column(other, draw(st.sampled_from(places))) if places else Literal(None, field.type)
-        items.append((field.name, value))
+    for column_of in plan.schema:
+        places = [place for place, one in enumerate(other.schema) if one.type == column_of.type]
+        value = column(other, draw(st.sampled_from(places))) if places else Literal(None, column_of.type)
+        items.append((column_of.name, value))
     return Project(other, tuple(items))
 
 

@@ -31,6 +31,7 @@ from headrace.reference.operators import evaluate
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import BoundedStream, Intake
+from headrace.runtime.journal.described_query import DescribedQuery
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.instants import form_of
@@ -129,7 +130,7 @@ class Both:
             {"held": self.held.holds},
         )
         if isinstance(self.store, FolderStore):
-            queries = {name: identity(plan) for name, plan in self.plans.items()}
+            queries = {name: DescribedQuery(identity(plan)) for name, plan in self.plans.items()}
             description = Description(queries, dict.fromkeys(self.streams, "a table"), self.buckets)
             self.journal = Journal(self.store, description)
             run.resume(self.journal, description, adapt=True)

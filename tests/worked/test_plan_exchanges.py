@@ -23,6 +23,7 @@ from headrace.runtime.driver.endless.retries import run_to_end
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import BoundedStream
+from headrace.runtime.journal.described_query import DescribedQuery
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.instants import form_of
@@ -159,7 +160,7 @@ def test_a_kill_while_an_exchange_begins_or_ends(
     with closing(FolderStore(str(tmp_path), durable=True)) as store:
         for _ in range(2):
             run = run_of(store, OLD, LONG)
-            described = Description({"q": identity(OLD)}, dict.fromkeys("ab", "a table"), 2)
+            described = Description({"q": DescribedQuery(identity(OLD))}, dict.fromkeys("ab", "a table"), 2)
             with closing(Journal(store, described)) as journal, suppress(Killed):
                 run.resume(journal, described)
                 while share := run.next_share():

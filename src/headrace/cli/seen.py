@@ -274,8 +274,8 @@ def _stream_in(seen: Glance, name: str) -> StreamSeen:
 
 def _queries_in(seen: Glance) -> Iterator[QuerySeen]:
     emitted, name_of = seen.totals.emitted, seen.description.name_of
-    for query in sorted(seen.description.queries, key=name_of):
-        name, domain = name_of(query), seen.description.query_domains.get(query, TimeDomain.INTEGER)
+    for query in sorted(seen.description.answered, key=name_of):
+        name, domain = name_of(query), seen.description.domain_of_answer(query)
         heartbeat = seen.heartbeats.get(query, BEGINNING)
         horizon = seen.horizons.get(query, heartbeat)
         said = _text(instant_text(horizon, domain)) if horizon > heartbeat else ""

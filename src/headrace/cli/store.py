@@ -301,14 +301,13 @@ def _state(found: Contents) -> list[str]:
 
 
 def _results(results: Sequence[KeptResults], description: Description) -> list[str]:
-    domains = description.answer_domains
     rows = [
         (
             description.name_of(part.query),
             f"{part.rows:,}",
             f"{part.files:,}",
             readable_bytes(part.bytes),
-            _heartbeat(part.heartbeat, domains.get(part.query, TimeDomain.INTEGER))
+            _heartbeat(part.heartbeat, description.domain_of_answer(part.query))
             + (f"; failed: {part.failed}" if part.failed else "")
             + ("; paused" if part.paused else "")
             + ("; dropped" if part.dropped else _lacks(description, part.query)),
@@ -329,7 +328,7 @@ def _sinks(folder: Path, epochs: int, description: Description) -> list[str]:
 
 def _lacks(description: Description, query: str) -> str:
     """About which instants a query says nothing, or not all, if there are any."""
-    domain = description.answer_domains.get(query, TimeDomain.INTEGER)
+    domain = description.domain_of_answer(query)
     gaps = [gap.text(domain) for gap in description.gaps_of(query) if gap.end is not None]
     return f"; {'; '.join(gaps)}" if gaps else ""
 

@@ -70,7 +70,7 @@ class StoredDatabase:
         """
         found = committed(self._folder)
         description = found.description
-        known = sorted(description.queries.keys() | description.paused.keys(), key=description.name_of)
+        known = sorted(description.queries, key=description.name_of)
         return QueryList(
             StoredQuery(self._folder, query, description.name_of(query), _form_of(found, query))
             for query in known
@@ -156,7 +156,7 @@ class StoredQuery(Readable):
             raise UserError(f"{self.name} failed: {message}", hint=hint)
         if not found.description.keeps_results:
             raise UserError(f"the store {self._folder} keeps no results", hint="run it with keep_results")
-        start = found.description.starts.get(query, 1)
+        start = found.description.start_of(query)
         # One that was dropped and defined anew meanwhile has another form.
         form = _form_of(found, query)
         epochs = tuple(part for part in found.results if part.epoch >= start and query in part.heartbeats)
@@ -177,7 +177,7 @@ class StoredQuery(Readable):
 
 
 def _form_of(found: CommittedStore, query: str) -> Form:
-    form = found.description.readable.get(query)
+    form = found.description.form_of(query)
     if form is None:
         name = found.description.name_of(query)
         raise StoreError(

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.catalog.query_changes import without_query, without_sink
 from headrace.engine.catalog.read_queries import readers_of
+from headrace.engine.catalog.stream_changes import with_bounds, without_relation, without_stream
 from headrace.engine.catalog.texts import dropped_skew
 from headrace.errors import LanguageError, Position
 from headrace.language.statements.catalog import CatalogKind
@@ -34,21 +36,21 @@ def without(
     """
     match kind:
         case CatalogKind.SINK:
-            return definitions.without_sink(name, position)
+            return without_sink(definitions, name, position)
         case CatalogKind.QUERY:
             found = definitions
             if not cascade:
                 _refuse_users(definitions, name, position)
             for title in readers_of(definitions, name) if cascade else ():
                 found = _without_user(found, title)
-            return found.without_query(name, position)
+            return without_query(found, name, position)
         case CatalogKind.STREAM | CatalogKind.RELATION:
             found = definitions
             for title in definitions.users_of(name) if cascade else ():
                 found = _without_user(found, title)
             if kind is CatalogKind.RELATION:
-                return found.without_relation(name, position)
-            return found.without_stream(name, position)
+                return without_relation(found, name, position)
+            return without_stream(found, name, position)
 
 
 def _refuse_users(definitions: Definitions, query: str, position: Position | None) -> None:
@@ -78,7 +80,7 @@ def without_unclaimed(definitions: Definitions) -> Definitions:
     ]
     for record in left:
         if record.kind == CatalogKind.SINK.value:
-            found = found.without_sink(record.name, None)
+            found = without_sink(found, record.name, None)
     pending = [record for record in reversed(left) if record.kind != CatalogKind.SINK.value]
     while used := [record for record in pending if _is_used(found, record)]:
         if len(used) == len(pending):
@@ -102,11 +104,11 @@ def _without_all(definitions: Definitions, records: Iterable[Definition]) -> Def
     for record in records:
         match record.kind:
             case CatalogKind.QUERY.value:
-                found = found.without_query(record.name, None)
+                found = without_query(found, record.name, None)
             case CatalogKind.STREAM.value | CatalogKind.RELATION.value:
                 found = without(found, CatalogKind(record.kind), record.name, None)
             case kind if kind == SKEW and record.key in found.records.known:
-                found = found.with_skew(dropped_skew(record))
+                found = with_bounds(found, dropped_skew(record))
     return found
 
 

@@ -27,7 +27,7 @@ from headrace.language.statements.streams import (
     ValuesOf,
 )
 from headrace.language.syntax import Name
-from headrace.runtime.driver.beside.starting_at import AnswerStart
+from headrace.runtime.driver.change.wanted import AnswerStart
 from headrace.runtime.intake.streams import Retain
 from headrace.schema import BIGINT, STRING, TIMESTAMP, Field, sql_type
 from headrace.time import (

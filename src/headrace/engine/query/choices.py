@@ -30,7 +30,7 @@ def stored_choices(folder: Path | None) -> Mapping[str, Choices]:
     description = _described(folder)
     if description is None:
         return {}
-    return {name: description.choices.get(name, {}) for name in description.queries}
+    return {name: one.choices for name, one in description.answered.items()}
 
 
 def stored_catalog(folder: Path | None) -> tuple[tuple[Definition, ...], int]:

@@ -25,8 +25,8 @@ from headrace.lowering.lower import NO_HOLDS, Holds, lower
 from headrace.optimizer import rewrites_by
 from headrace.optimizer.decisions import Decisions
 from headrace.runtime.delivery.contract import Retry, SinkLike
-from headrace.runtime.driver.beside.starting_at import AnswerStart
-from headrace.runtime.journal.description import WarmStart
+from headrace.runtime.driver.change.wanted import AnswerStart
+from headrace.runtime.journal.described_query import WarmStart
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.instants import form_of

@@ -15,6 +15,7 @@ from headrace.engine.catalog.cascade import without, without_unclaimed
 from headrace.engine.catalog.claims import is_stored, with_input, with_query
 from headrace.engine.catalog.consistency import at_level
 from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.catalog.query_changes import adding_query, pausing, renaming, with_sink
 from headrace.engine.catalog.read_queries import ReadQueries, check_unread
 from headrace.engine.catalog.records import DefinitionTexts
 from headrace.engine.catalog.sinks import DefinedSink
@@ -64,7 +65,7 @@ from headrace.runtime.driver.endless.withdrawal import check_wanted
 from headrace.runtime.driver.facts.seen_rows import SeenRun, WantedColumns
 from headrace.runtime.intake.streams import is_retained
 from headrace.runtime.journal.definition import Definition
-from headrace.runtime.journal.description import WarmStart
+from headrace.runtime.journal.described_query import WarmStart
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.frames import FrameMaker
@@ -177,7 +178,7 @@ class Core:
         else:
             query = self.definitions.find_query(definition.name) if definition.paused else None
             if query is not None and not self.definitions.is_paused(query):
-                self.change(self.definitions.pausing(query, keeps_input=definition.keeps_input))
+                self.change(pausing(self.definitions, query, keeps_input=definition.keeps_input))
 
     def take_in(
         self, made: Input | RelationTable, given: Definition, position: Position | None = None
@@ -354,7 +355,7 @@ class Core:
                     return query
 
             def made() -> Definitions:
-                new = self.definitions.with_query(query, plan, found.streams, position)
+                new = adding_query(self.definitions, query, plan, found.streams, position)
                 return self.claiming(new.recording(replace(definition, id=identity)), definition)
 
             self.change_when_ready(made, chosen)
@@ -519,7 +520,7 @@ class Core:
         with self.lock:
             self._check_results()
             before = self.definitions
-            self.change(self.claiming(before.with_sink(sink, given, position), given))
+            self.change(self.claiming(with_sink(before, sink, given, position), given))
             if self.execution is None or not self.running:
                 return
             try:
@@ -706,7 +707,7 @@ class Core:
             if old == new:
                 return
             check_unread(self.definitions, old, f"{old} cannot be renamed", name.position)
-            after = self.definitions.renaming(query, to)
+            after = renaming(self.definitions, query, to)
             if self.execution is not None and self.running:
                 self.execution.rename(after, query, new)
                 self._stored = None

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from headrace.algebra.nodes import Plan
 from headrace.algebra.system_streams import system_stream
 from headrace.algebra.tunings.tunings import Tuning, tunings_in
 from headrace.engine.catalog.definitions import Definitions
@@ -43,11 +42,10 @@ from headrace.runtime.delivery.clients import Clients
 from headrace.runtime.delivery.contract import STOP_TIMEOUT, Attachment, Reached
 from headrace.runtime.delivery.deliveries import Deliveries
 from headrace.runtime.driver.beside.catch_up import Ahead
-from headrace.runtime.driver.beside.joining import Creation, Starts, join, keeps_rows
-from headrace.runtime.driver.beside.starting_at import AnswerStart
+from headrace.runtime.driver.beside.joining import join, keeps_rows
+from headrace.runtime.driver.change.beginning.boundary import Beginning
 from headrace.runtime.driver.change.refresh import Refreshed
-from headrace.runtime.driver.change.replace import Replacement
-from headrace.runtime.driver.change.wanted import Settle, Tune, Wanted
+from headrace.runtime.driver.change.wanted import AnswerStart, Settle, Starts, Tune, Wanted
 from headrace.runtime.driver.change.warm import derivation
 from headrace.runtime.driver.endless.live import Asked, LiveRun
 from headrace.runtime.driver.endless.retries import run_to_end
@@ -74,6 +72,7 @@ from headrace.runtime.intake.streams import (
     Retain,
 )
 from headrace.runtime.intake.system_feed import Pace
+from headrace.runtime.journal.described_query import DescribedQuery
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.journal.journal import Journal
@@ -430,28 +429,15 @@ class Execution:
         self._deliveries.rename(query.id, name)
         self._asked = self._defined = defined
 
-    def replacement_of(self, query: Query, plan: Plan) -> Replacement:
-        """What would become of a query that another one replaces now.
-
-        Args:
-            query: the other one, of its name.
-            plan: its plan, optimized.
-
-        Raises:
-            UserError: the run has ended.
-        """
-        assert self._live is not None
-        alike, waits = self._goes_on(query), query.heartbeats is not Heartbeats.OPERATOR
-        return self._live.replacement_of(query.id, plan, self._defined.streams, alike=alike, waits=waits)
-
-    def beginning_of(self, query: Query, defined: Definitions) -> Creation:
-        """The beginning that a query would have that is created now.
+    def beginning_of(self, query: Query, defined: Definitions) -> Beginning:
+        """The beginning that a query would have that is created, replaced or resumed now.
 
         Args:
             query: the query.
             defined: all queries with it, and all streams.
 
         Raises:
+            PlanError: all of the answer is final in whose place its own is to be.
             UserError: it could not begin so, or the run has ended.
         """
         assert self._live is not None
@@ -777,22 +763,20 @@ class Execution:
         """What a durable store records of queries and streams."""
         return Description(
             queries={
-                name: identity_of(plan, defined.answered[name].heartbeats)
-                for name, plan in defined.plans.items()
+                name: DescribedQuery(
+                    identity_of(defined.plans[name], query.heartbeats),
+                    query.domain,
+                    form_of(query.plan),
+                    query.choices,
+                    earlier=earlier_identity_of(defined.plans[name]),
+                )
+                for name, query in defined.answered.items()
             },
             streams=defined.described_inputs(),
             buckets=buckets,
-            query_domains={name: query.domain for name, query in defined.answered.items()},
             stream_domains={name: stream.info.domain for name, stream in defined.inputs.items()},
             keeps_results=self._settings.run.keep_results,
-            forms={name: form_of(query.plan) for name, query in defined.answered.items()},
-            choices={name: query.choices for name, query in defined.answered.items() if query.choices},
             catalog=tuple(defined.records.known.values()),
-            earlier={
-                name: known
-                for name, plan in defined.plans.items()
-                if (known := earlier_identity_of(plan)) is not None
-            },
             names=defined.names,
             made=defined.made,
         )

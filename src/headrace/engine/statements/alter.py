@@ -7,6 +7,7 @@ from typing import assert_never
 
 from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.catalog.query_changes import pausing, resuming, with_level
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
 from headrace.engine.shown.display import PlanText
@@ -139,7 +140,7 @@ def _leveled(core: Core, statement: SetConsistency) -> tuple[Query, Definitions]
             hint=f"write ALTER QUERY {query.name} RESUME first",
         )
     _check_going_on(core, query, name.position)
-    return query, known.with_level(query, statement.consistency)
+    return query, with_level(known, query, statement.consistency)
 
 
 def _explain_level(core: Core, statement: SetConsistency) -> str:
@@ -193,7 +194,7 @@ def _comment(core: Core, statement: Comment) -> None:
 def _pause(core: Core, statement: PauseQuery) -> str:
     with core.lock:
         query = _to_pause(core, statement)
-        core.change(core.definitions.pausing(query, keeps_input=statement.keeps_input))
+        core.change(pausing(core.definitions, query, keeps_input=statement.keeps_input))
         start = core.paused_at(query)
     return f"{query.name} is paused{_pause_text(query, statement, start)}"
 
@@ -249,13 +250,14 @@ def _explain_resume(core: Core, statement: ResumeQuery) -> str:
     before = core.paused_at(query)
     if before is None or not core.running:
         return f"{query.name} would be resumed when the next run begins"
-    begins = core.started.beginning_of(query, known.resuming(query))
-    if begins.at == INFINITY:
+    begins = core.started.beginning_of(query, resuming(known, query))
+    at, exact = begins.boundary.at, begins.boundary.exact
+    if at == INFINITY:
         return f"{query.name} would be resumed; all of its answer is final"
     by = f", over {rows_text(begins.rows)}" if begins.rows is not None else ""
     if begins.windows:
         by = f", with what larger windows hold: {', '.join(begins.windows)}"
-    missing = _missing_text(before, begins.at, begins.exact, query.domain)
+    missing = _missing_text(before, at, exact, query.domain)
     return f"{query.name} would be resumed{by}{missing}"
 
 
@@ -267,7 +269,7 @@ def _resume(core: Core, statement: ResumeQuery) -> str:
         query = known.query_named(name.text, name.position)
         if core.running and core.has_failed(query):
             # It goes on as one that has been paused since then.
-            core.change(known.pausing(query))
+            core.change(pausing(known, query))
             known = core.definitions
         if not known.is_paused(query):
             raise LanguageError(f"the query {query.name} is not paused", position=name.position)
@@ -277,7 +279,7 @@ def _resume(core: Core, statement: ResumeQuery) -> str:
         now = core.definitions
         if not now.is_paused(query):
             raise LanguageError(f"the query {query.name} is not paused", position=name.position)
-        return now.resuming(query)
+        return resuming(now, query)
 
     core.change_when_ready(made, query.name)
     start = core.warm_start(query)

@@ -13,6 +13,7 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import key_of
 from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.catalog.query_changes import adding_query, replacing
 from headrace.engine.catalog.read_queries import check_unread
 from headrace.engine.catalog.texts import definition_of
 from headrace.engine.query.query import Query
@@ -20,11 +21,17 @@ from headrace.engine.run.core import Core
 from headrace.errors import LanguageError
 from headrace.language.statements.catalog import CatalogKind
 from headrace.language.statements.statements import CreateQuery
-from headrace.runtime.driver.change.replace import Replacement
+from headrace.runtime.driver.change.beginning.boundary import Beginning, Boundary
+from headrace.runtime.driver.change.beginning.kept_input import KeptInput
+from headrace.runtime.driver.change.beginning.provenance import Empty
+from headrace.runtime.driver.change.common_operators import Inheritance
+from headrace.runtime.driver.change.content.larger_windows import Shift
+from headrace.runtime.driver.change.migration.exchange import Begun
+from headrace.runtime.driver.change.warm import TakenOver
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.definition import key_of as key_of_definition
 from headrace.runtime.results.instants import form_of
-from headrace.time import BEGINNING, INFINITY, MIN_INSTANT, format_instant
+from headrace.time import BEGINNING, INFINITY, MIN_INSTANT, TimeDomain, format_instant
 
 _SHOWN: Final = 200
 """So many characters of what an operator does are shown."""
@@ -82,7 +89,7 @@ def replaced(core: Core, made: CreateQuery, policy: Policy) -> Query | None:
         before, one, position = known.records.known[given.key], known.queries[draft.known.id], made.position
 
         def undo(later: Definitions) -> Definitions:
-            return later.replacing(one.query, one.plan, one.streams, before, position)
+            return replacing(later, one.query, one.plan, one.streams, before, position)
 
         core.replace_later(draft.known, undo)
 
@@ -94,9 +101,7 @@ def replaced(core: Core, made: CreateQuery, policy: Policy) -> Query | None:
                 position=made.position,
                 hint="write it again",
             )
-        return core.claiming(
-            now.replacing(draft.query, draft.plan, draft.streams, given, made.position), given
-        )
+        return core.claiming(_replacing(now, draft, given, made), given)
 
     core.change_when_ready(new, name)
     return draft.query
@@ -131,7 +136,9 @@ def replacement_text(core: Core, made: CreateQuery, policy: Policy) -> str:
             return f"{draft.known.name} is replaced; no run is going on"
         if core.has_failed(draft.known):
             return f"{draft.known.name} has failed; the new query starts anew, as one that is created"
-        found = core.execution.replacement_of(draft.query, draft.plan)
+        given = _given(core, replace(made, name=replace(made.name, text=draft.known.name)), policy)
+        defined = _replacing(core.definitions, draft, given, made)
+        found = core.execution.beginning_of(draft.query, defined)
     return "\n".join(_lines(draft, found))
 
 
@@ -150,7 +157,7 @@ def room_text(core: Core, made: CreateQuery, policy: Policy) -> str | None:
     with core.lock:
         core.make_waiting()
         query, plan, found = core.drafted(made, None, policy)
-        defined = core.definitions.with_query(query, plan, found.streams, made.position)
+        defined = adding_query(core.definitions, query, plan, found.streams, made.position)
         if core.execution is None or not core.running:
             return None
         room = core.execution.room(defined)
@@ -166,7 +173,7 @@ def _beginning(core: Core, made: CreateQuery, policy: Policy) -> Iterator[str]:
     """The beginning of a query that is created, line by line."""
     core.make_waiting()
     query, plan, found = core.drafted(made, None, policy)
-    defined = core.definitions.with_query(query, plan, found.streams, made.position)
+    defined = adding_query(core.definitions, query, plan, found.streams, made.position)
     if core.execution is None or not core.running:
         yield "it is answered from the next run on"
         return
@@ -174,26 +181,27 @@ def _beginning(core: Core, made: CreateQuery, policy: Policy) -> Iterator[str]:
     room = core.execution.room(defined)
     if room is not None and room.limit is not None:
         yield room.text
-    if begins.rows is None and begins.at == begins.exact == BEGINNING:
+    at, exact, warm = begins.boundary.at, begins.boundary.exact, isinstance(begins.provenance, TakenOver)
+    if begins.rows is None and at == exact == BEGINNING:
         yield "it is there before the first row"
         return
-    if begins.at == INFINITY:
+    if at == INFINITY:
         yield "it answers at once, and all of its answer is final"
         return
-    lacks = begins.at < begins.exact
-    if begins.warm:
+    lacks = at < exact
+    if warm:
         yield "it takes over the state of queries that run"
     elif begins.windows:
         yield f"it begins with what larger windows hold: {', '.join(begins.windows)}"
     elif begins.rows is not None:
         yield f"it is first brought to the present over {rows_text(begins.rows)}"
-    since = f"from {format_instant(begins.at, domain)} on" if begins.at > MIN_INSTANT else "at once"
-    empty = lacks and begins.rows is None and not (begins.warm or begins.windows)
+    since = f"from {format_instant(at, domain)} on" if at > MIN_INSTANT else "at once"
+    empty = lacks and isinstance(begins.provenance, Empty)
     yield f"it answers {since}{', over the rows that come from then on' if empty else ''}"
-    if begins.exact == INFINITY:
+    if exact == INFINITY:
         yield "it will lack rows from before, to which its windows reach back"
     elif lacks:
-        yield f"it is exact from {format_instant(begins.exact, domain)} on"
+        yield f"it is exact from {format_instant(exact, domain)} on"
 
 
 def _drafted(core: Core, made: CreateQuery, policy: Policy) -> _Draft | None:
@@ -224,6 +232,11 @@ def _drafted(core: Core, made: CreateQuery, policy: Policy) -> _Draft | None:
 
 def _given(core: Core, made: CreateQuery, policy: Policy) -> Definition:
     return definition_of(made, Path(), policy, core.definitions.catalog.defaults)
+
+
+def _replacing(defined: Definitions, draft: _Draft, given: Definition, made: CreateQuery) -> Definitions:
+    """What is defined with the other query."""
+    return replacing(defined, draft.query, draft.plan, draft.streams, given, made.position)
 
 
 def _is_same(core: Core, draft: _Draft) -> bool:
@@ -262,36 +275,49 @@ def _check(core: Core, draft: _Draft, made: CreateQuery) -> None:
         )
 
 
-def _lines(draft: _Draft, found: Replacement) -> Iterator[str]:
-    name, domain = draft.known.name, draft.query.domain
-    at, until = (format_instant(instant, domain) for instant in (found.at, found.until))
+def _lines(draft: _Draft, found: Beginning) -> Iterator[str]:
+    name, domain, boundary = draft.known.name, draft.query.domain, found.boundary
+    at, until = (format_instant(instant, domain) for instant in (boundary.at, boundary.until))
     if draft.unlike is not None:
         yield f"{name} then has {draft.unlike}: its answer and subscriptions to it end"
-    elif found.until > MIN_INSTANT:
+    elif boundary.until > MIN_INSTANT:
         yield f"the old answer holds below {until}"
-    if found.at > MIN_INSTANT:
+    if boundary.at > MIN_INSTANT:
         yield f"the new answer holds from {at} on"
-    if draft.unlike is None and MIN_INSTANT < found.until < found.at:
+    if draft.unlike is None and MIN_INSTANT < boundary.until < boundary.at:
         yield f"nothing is said about the instants from {until} to before {at}"
-    if found.filled:
-        yield "it is brought to the present over the rows that are kept, and takes over once it is there"
-        return
-    if found.windows:
-        yield f"it takes over at once, with what larger windows hold: {', '.join(found.windows)}"
-    elif found.inherits:
-        yield "it takes over at once, with what both have in common"
-    elif found.reason is None and found.at <= MIN_INSTANT:
-        yield "it takes over at once, since no rows have come"
-    elif found.reason is None:
-        yield f"until the heartbeat is at {at} both run"
-    else:
-        yield f"all operators start anew, over the rows that arrive from now on: {found.reason}"
-        if found.at < found.exact < INFINITY:
-            yield f"it is exact from {format_instant(found.exact, domain)} on"
-        elif found.exact == INFINITY:
-            yield "it will lack rows from before, to which its windows reach back"
+    yield _way(found, at)
+    if not isinstance(found.provenance, Begun | Inheritance):
+        yield from _exact_lines(boundary, domain)
     yield from _listed("keeps its state", found.kept)
-    yield from _listed("starts anew", found.anew)
+    if not isinstance(found.provenance, KeptInput):
+        yield from _listed("starts anew", found.anew)
+
+
+def _way(found: Beginning, at: str) -> str:
+    """How the new plan takes over, which answers from an instant on."""
+    match found.provenance:
+        case KeptInput():
+            return "it is brought to the present over the rows that are kept, and takes over once it is there"
+        case Shift():
+            return f"it takes over at once, with what larger windows hold: {', '.join(found.windows)}"
+        case Inheritance():
+            return "it takes over at once, with what both have in common"
+        case Begun() if found.boundary.at <= MIN_INSTANT:
+            return "it takes over at once, since no rows have come"
+        case Begun():
+            return f"until the heartbeat is at {at} both run"
+        case Empty(reason=reason) if reason is not None:
+            return f"all operators start anew, over the rows that arrive from now on: {reason}"
+        case _:
+            return "all operators start anew, over the rows that arrive from now on"
+
+
+def _exact_lines(boundary: Boundary, domain: TimeDomain) -> Iterator[str]:
+    if boundary.exact == INFINITY:
+        yield "it will lack rows from before, to which its windows reach back"
+    elif boundary.at < boundary.exact:
+        yield f"it is exact from {format_instant(boundary.exact, domain)} on"
 
 
 def _listed(title: str, parts: Sequence[Plan]) -> Iterator[str]:

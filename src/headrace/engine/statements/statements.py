@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Final, assert_never
 
 from headrace.engine.access.policy import Policy
-from headrace.engine.catalog.claims import differs, with_columns, with_derived
+from headrace.engine.catalog.claims import differs, with_derived
 from headrace.engine.catalog.definitions import RESULT
+from headrace.engine.catalog.query_changes import only
+from headrace.engine.catalog.stream_changes import adding_columns, with_bounds, with_time
 from headrace.engine.catalog.texts import definition_of, query_definition, skew_definition
 from headrace.engine.explain.analyze import analyzed, check_bounded, run_alone
 from headrace.engine.explain.cost import costs
@@ -439,7 +441,7 @@ def _analyzed(core: Core, statement: ExplainAnalyze, policy: Policy) -> str:
                     hint="define the query, and then write EXPLAIN ANALYZE with its name",
                 )
             found = core.compiled(query, policy)
-            alone = core.definitions.only(Query(core, RESULT, RESULT, found.plan), found.optimized)
+            alone = only(core.definitions, Query(core, RESULT, RESULT, found.plan), found.optimized)
             check_bounded(alone, found.plan, position)
             return PlanText(run_alone(core.runner(), core.settings, alone))
 
@@ -449,23 +451,23 @@ def _alter_stream(core: Core, statement: AddColumns | AlterStream | CreateSkew, 
         case AddColumns(position=position):
             policy.check_change("ALTER STREAM", position)
             with core.lock:
-                known = with_columns(core.definitions, statement)
+                known = adding_columns(core.definitions, statement)
                 if known is not None:
                     core.definitions = known
                 else:
-                    core.change(core.definitions.with_columns(statement))
+                    core.change(adding_columns(core.definitions, statement))
         case AlterStream(position=position, time=time):
             policy.check_change("ALTER STREAM", position)
             with core.lock:
                 listed = replace(statement, time=_listed(core, time, policy))
-                core.change(core.definitions.with_time(listed, time))
+                core.change(with_time(core.definitions, listed, time))
         case CreateSkew(position=position):
             policy.check_change("CREATE SKEW", position)
             with core.lock:
                 given = skew_definition(statement)
                 if core.is_stored(given) and core.definitions.records.known[given.key].text != given.text:
                     raise differs(core.definitions, given, position)
-                core.change(core.claiming(core.definitions.with_skew(statement), given))
+                core.change(core.claiming(with_bounds(core.definitions, statement), given))
         case _:
             assert_never(statement)
 

@@ -23,9 +23,11 @@ from headrace.runtime.driver.kept.rows import RowKeeper
 from headrace.runtime.driver.query_record import Reason
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.state import EpochOutcome, RunState
+from headrace.runtime.driver.stored_queries import records_for_store
 from headrace.runtime.intake.streams import Incoming, Intake, Streams
 from headrace.runtime.journal.by_query import ByQuery
-from headrace.runtime.journal.description import Description, Paused
+from headrace.runtime.journal.described_query import Paused
+from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.held_state import held
 from headrace.runtime.journal.records import (
     Commit,
@@ -332,14 +334,8 @@ def described(
     return replace(
         description,
         buckets=buckets,
-        starts={name: queries.start_of(name) for name in (*queries.plans, *queries.paused)},
+        queries=records_for_store(queries, description.answered),
         merges=queries.merges,
-        warm=queries.warm,
-        paused=queries.paused,
-        horizons=queries.horizons,
-        memories=queries.memories,
-        levels={name: one.level for name, one in queries.answered.items() if one.level is not None},
-        gaps=queries.gaps,
         names=queries.names,
         tunings=queries.tunings,
         streams={name: text for name, text in description.streams.items() if name in known},

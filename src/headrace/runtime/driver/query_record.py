@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from headrace.algebra.nodes import Plan
-from headrace.lowering.early import at_horizon, strong
 from headrace.lowering.lower import Holds
-from headrace.lowering.memory import remembering, remembering_all
 from headrace.optimizer.migration import Migration
-from headrace.runtime.journal.description import Description, Paused, WarmStart
+from headrace.runtime.journal.described_query import PausedQuery, WarmStart
 from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.journal.gap import Gap
 from headrace.time import BEGINNING
@@ -89,24 +87,6 @@ class AnsweredQuery:
         return replace(self, plan=plan, shared=carried_out, replaced=None, level=epoch)
 
 
-@dataclass(frozen=True)
-class PausedQuery:
-    """A query that is not answered until it is resumed.
-
-    Attributes:
-        paused: since when, and what is known of it meanwhile.
-        gaps: the instants about which it says nothing since it was paused or replaced before.
-    """
-
-    paused: Paused
-    gaps: tuple[Gap, ...] = ()
-
-    @property
-    def start(self) -> int:
-        """The epoch from which on it has answered."""
-        return self.paused.start
-
-
 QueryRecord = AnsweredQuery | PausedQuery
 """A query of a run; one that was dropped has no record."""
 
@@ -124,7 +104,7 @@ def begun_query(
     """
     warm = None if adoption is None else WarmStart(adoption.start, adoption.answers_from)
     match before:
-        case PausedQuery(paused=paused):
+        case PausedQuery(paused=paused) if warm is None:
             warm = WarmStart(epoch, paused.heartbeat)
         case AnsweredQuery() if warm is None:
             # From which instant on it answers is known once there is a graph.
@@ -136,11 +116,3 @@ def begun_query(
         warm=warm,
         gaps=() if before is None else before.gaps,
     )
-
-
-def as_it_runs(name: str, plan: Plan, present: Description) -> Plan:
-    """A query's plan at the level of consistency that it has in a store."""
-    known = strong(plan)
-    if present.memories is not None:
-        known = remembering(remembering_all(known), present.memories.get(name, ()))
-    return at_horizon(known, present.horizons.get(name))

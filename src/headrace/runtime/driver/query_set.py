@@ -10,19 +10,16 @@ from typing import Any, Final
 
 from headrace.algebra.arrival import Past
 from headrace.algebra.bounds import has_unbounded_state
-from headrace.algebra.by_object import REMEMBERED, ByObject
 from headrace.algebra.endings import Endings
 from headrace.algebra.explain import describe
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.letters import stream_of_letters
-from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import Clip, Plan, RefreshedRelation, Relation, Source
 from headrace.algebra.properties import is_stateless, relations_of, sources_of
 from headrace.algebra.tunings.tunings import Tunings, used
 from headrace.lowering.early import horizon_of
 from headrace.lowering.graph import Graph, Merge, needed_merges
 from headrace.lowering.lower import Holds, lower
-from headrace.lowering.memory import memories_of
 from headrace.lowering.node import Node
 from headrace.lowering.query_id import first_name
 from headrace.lowering.sharing.new_queries import shared_by
@@ -31,21 +28,17 @@ from headrace.optimizer.migration import Migration
 from headrace.runtime.driver.query_record import (
     Adoption,
     AnsweredQuery,
-    PausedQuery,
     QueryRecord,
     Reason,
-    as_it_runs,
     begun_query,
 )
-from headrace.runtime.journal.description import Description, Paused, WarmStart, gaps_of
+from headrace.runtime.journal.described_query import Paused, PausedQuery, WarmStart
 from headrace.runtime.journal.exchanges import (
     PlanExchange,
     packed_exchanges,
-    unpacked_exchanges,
-    unpacked_last,
 )
 from headrace.runtime.journal.gap import Gap
-from headrace.runtime.journal.plans import Packed, packed_plans, unpacked_plans, users_in
+from headrace.runtime.journal.plans import Packed, packed_plans
 from headrace.runtime.tasks.messages import Manifest, StateKey
 
 _TITLE_CHARACTERS: Final = 200
@@ -96,49 +89,6 @@ class QuerySet:
         }
         return cls(records, names=dict(names))
 
-    @classmethod
-    def resumed(
-        cls,
-        plans: Mapping[str, Plan],
-        present: Description,
-        failed: Mapping[str, Reason],
-        holds: Mapping[str, Holds] = MappingProxyType({}),
-    ) -> QuerySet:
-        """The queries that a store has.
-
-        Args:
-            plans: optimized plans by query; those that the store does not have are left out, and others are
-                at the level of consistency that they have there.
-            present: what the store is for.
-            failed: the queries that have ended early, with the reason.
-            holds: which of their operators wait for others.
-        """
-        known = {
-            name: plan if name in failed else as_it_runs(name, plan, present)
-            for name, plan in plans.items()
-            if name in present.queries
-        }
-        shared = unpacked_plans(present.shared, users_in(known.values()))
-        replaced = unpacked_exchanges(present.exchanges, known)
-        exchanged = unpacked_last(present.exchanges, known)
-        answered = {
-            name: AnsweredQuery(
-                plan,
-                start=present.starts.get(name, 1),
-                failed=failed.get(name),
-                shared=shared.get(name),
-                replaced=replaced.get(name),
-                warm=present.warm.get(name),
-                holds=holds.get(name),
-                exchanged=exchanged.get(name),
-                level=present.levels.get(name),
-                gaps=present.gaps.get(name, ()),
-            )
-            for name, plan in known.items()
-        }
-        paused = {name: PausedQuery(one, present.gaps.get(name, ())) for name, one in present.paused.items()}
-        return cls({**answered, **paused}, present.merges, present.names, present.tunings)
-
     def changed(
         self,
         plans: Mapping[str, Plan],
@@ -163,13 +113,13 @@ class QuerySet:
             replaced: the queries whose plans are others from now on, while their answers go on; they start
                 anew if they take over nothing.
         """
-        kept = levels.keys() | self._going_on(plans, holds, replaced)
-        cold = {name: plan for name, plan in plans.items() if name not in kept and name not in adoptions}
+        begin = self.beginning(plans, holds, levels, replaced)
+        cold = {name: plans[name] for name in begin if name not in adoptions}
         shared = shared_by(cold, look, holds, self.shared)
         records: dict[str, QueryRecord] = {}
         for name, plan in plans.items():
             known = self.records.get(name)
-            if isinstance(known, AnsweredQuery) and name in kept:
+            if isinstance(known, AnsweredQuery) and name not in begin:
                 record = known.at_level(plan, levels[name], epoch) if name in levels else known
             else:
                 goes_on = name in replaced or isinstance(known, PausedQuery)
@@ -188,16 +138,32 @@ class QuerySet:
             return found
         return replace(found, merges=needed_merges(self.merges, map(found.state_start_of, plans)))
 
-    def _going_on(
-        self, plans: Mapping[str, Plan], holds: Mapping[str, Holds], replaced: Collection[str]
-    ) -> set[str]:
-        """The queries of a change that go on as they are; most plans are the objects that run already."""
-        before = self.plans
-        found = {name for name, plan in plans.items() if before.get(name) is plan}
-        found |= {name for name in plans.keys() - found if before.get(name) == plans[name]}
-        if self.holds or holds:
-            found = {name for name in found if self.holds.get(name) == holds.get(name)}
-        return found.difference(replaced)
+    def beginning(
+        self,
+        plans: Mapping[str, Plan],
+        holds: Mapping[str, Holds],
+        levels: Collection[str] = (),
+        replaced: Collection[str] = (),
+    ) -> dict[str, None]:
+        """The queries whose operators begin with a change, in order.
+
+        Most plans are the objects that run already.
+
+        Args:
+            plans: all queries from then on.
+            holds: which of their operators wait for others.
+            levels: those that go on at another level of consistency.
+            replaced: those whose plans are others, while their answers go on.
+        """
+        before, some = self.plans, bool(self.holds or holds)
+
+        def goes_on(name: str, plan: Plan) -> bool:
+            known = before.get(name)
+            if known is not plan and known != plan:
+                return False
+            return name not in replaced and not (some and self.holds.get(name) != holds.get(name))
+
+        return {name: None for name, plan in plans.items() if name not in levels and not goes_on(name, plan)}
 
     def with_records(self, records: Mapping[str, QueryRecord]) -> QuerySet:
         """The set with other records of some queries; itself without any."""
@@ -261,7 +227,8 @@ class QuerySet:
 
     def gaps_of(self, name: str) -> tuple[Gap, ...]:
         """The instants about which a query says nothing, since it was paused."""
-        return gaps_of(name, self.gaps, self.paused)
+        record = self.records.get(name)
+        return record.all_gaps if isinstance(record, PausedQuery) else () if record is None else record.gaps
 
     @cached_property
     def answered(self) -> dict[str, AnsweredQuery]:
@@ -318,12 +285,6 @@ class QuerySet:
         """Up to where those queries speak that do not wait for their heartbeats."""
         found = {name: horizon_of(plan) for name, plan in self.plans.items()}
         return {name: horizon for name, horizon in found.items() if horizon is not None}
-
-    @property
-    def memories(self) -> dict[str, tuple[Memory, ...]]:
-        """For how long those queries remember their streams that do so for less than these allow."""
-        found = {name: _memories(plan) for name, plan in self.plans.items()}
-        return {name: memories for name, memories in found.items() if memories}
 
     @cached_property
     def live(self) -> dict[str, Plan]:
@@ -485,10 +446,3 @@ class QuerySet:
         """The part of some state that belongs to operators of these queries."""
         kept = {node.identity for node in self.graph.nodes}
         return {key: value for key, value in state.items() if key[0] in kept}
-
-
-def _memories_of(plan: Plan) -> tuple[Memory, ...]:
-    return tuple(memories_of(plan).values())
-
-
-_memories: Final = ByObject(_memories_of, REMEMBERED)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import KW_ONLY, asdict, dataclass, field, replace
+from functools import cached_property
 from itertools import takewhile
 from typing import Any, Final, TypeVar
 
-from headrace.algebra.arrival import Unit
-from headrace.algebra.horizon import Horizon
 from headrace.algebra.letters import stream_of_letters
-from headrace.algebra.memory import Memory
 from headrace.algebra.system_streams import system_stream
 from headrace.algebra.tunings.tunings import Tunings
 from headrace.errors import StoreError
@@ -18,11 +16,19 @@ from headrace.lowering.graph import Merge
 from headrace.lowering.identity import STATE_FORMAT
 from headrace.lowering.query_id import first_name
 from headrace.runtime.journal.definition import Definition, packed_definition, unpacked_definition
-from headrace.runtime.journal.forms import Form, packed_form, unpacked_form
-from headrace.runtime.journal.gap import Gap, with_gap
+from headrace.runtime.journal.described_query import (
+    DescribedQuery,
+    Paused,
+    PausedQuery,
+    packed_query,
+    records_of_maps,
+    unpacked_query,
+)
+from headrace.runtime.journal.forms import Form
+from headrace.runtime.journal.gap import Gap
 from headrace.runtime.journal.plans import Packed
 from headrace.runtime.journal.sizes import packed_tunings, unpacked_tunings
-from headrace.time import INFINITY, TimeDomain
+from headrace.time import TimeDomain
 
 T = TypeVar("T")
 
@@ -34,110 +40,51 @@ _SHOWN: Final = 400
 
 
 @dataclass(frozen=True)
-class WarmStart:
-    """How a query began that took over the state of another one.
-
-    Attributes:
-        since: the epoch since which its rows have come.
-        answers_from: the heartbeat from which it answers (instant).
-    """
-
-    since: int
-    answers_from: int
-
-
-@dataclass(frozen=True)
-class Paused:
-    """A query that is not answered until it is resumed.
-
-    Attributes:
-        identity: that of its plan.
-        start: the epoch from which on it has answered.
-        since: the epoch that has paused it.
-        heartbeat: up to where its answer is final meanwhile (instant).
-        form: what readers have to know of it.
-        keeps: the streams whose rows are kept meanwhile.
-    """
-
-    identity: str
-    start: int
-    since: int
-    heartbeat: int
-    form: Form
-    keeps: tuple[str, ...] = ()
-
-
-def gaps_of(query: str, gaps: Mapping[str, tuple[Gap, ...]], paused: Mapping[str, Paused]) -> tuple[Gap, ...]:
-    """The instants about which a query says nothing.
-
-    Args:
-        query: its name.
-        gaps: per query those of pauses that are over, and of replacements.
-        paused: the queries that are paused.
-    """
-    known, now = gaps.get(query, ()), paused.get(query)
-    lacks = now is not None and not now.keeps and now.heartbeat != INFINITY
-    return with_gap(known, Gap(now.heartbeat, None)) if now is not None and lacks else known
-
-
-@dataclass(frozen=True)
 class Description:
-    """The queries and streams of a run; what is known of queries is by their identities.
+    """The queries and streams of a run.
 
     Attributes:
-        queries: per query the identity of its plan.
+        queries: what is known of each query that is answered or paused, by identity.
         streams: per stream what it is read from, and how it is timed.
         buckets: how many buckets its state is spread over.
-        query_domains, stream_domains: what the instants of each count, for whoever looks into the store.
-        starts: the epoch from which on a query answers; 1 if it is not named.
+        stream_domains: what the instants of each stream count, for whoever looks into the store.
         keeps_results: whether results are stored, or only counted.
-        forms: what readers have to know of each query; none where an earlier Headrace has written it.
-        choices: per query what was decided about how it runs that does not follow from its text, as JSON has
-            it, so that a restart decides the same.
         shared: what queries are carried out as that share more than equal plans, as `journal.plans` packs it.
         merges: the operators whose state has become that of older ones.
         exchanges: per query whose plan was exchanged what answers it now, as JSON.
-        warm: how those queries began that took over the state of others, or were resumed.
         operators: what operators with state do, by identity, for whoever looks into the store.
-        paused: the queries that are not answered until they are resumed.
         catalog: all that is defined, in order; None where an earlier Headrace has written it.
-        horizons: up to where those queries speak that do not wait for their heartbeats.
-        levels: the epochs in which the queries came to their levels of consistency that have had others.
-        gaps: per query that has been paused or replaced the instants about which it says nothing.
-        memories: per query that remembers its streams for less than they allow, for how long; None where an
-            earlier Headrace has written it.
-        earlier: per query another identity by which an earlier Headrace has known it; it is not stored.
         state_format: the format of the operators' state.
         names: what queries are called whose identity does not say it, since they were renamed.
         made: how many queries the store has had; none of them has its identity again.
         tunings: the sizes of windows within bounds that have changed.
     """
 
-    queries: Mapping[str, str]
+    queries: Mapping[str, DescribedQuery | PausedQuery]
     streams: Mapping[str, str]
     buckets: int
-    query_domains: Mapping[str, TimeDomain] = field(default_factory=dict)
+    _: KW_ONLY
     stream_domains: Mapping[str, TimeDomain] = field(default_factory=dict)
-    starts: Mapping[str, int] = field(default_factory=dict)
     keeps_results: bool = True
-    forms: Mapping[str, Form] = field(default_factory=dict)
-    choices: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     shared: Packed = field(default_factory=dict)
     merges: tuple[Merge, ...] = ()
     exchanges: Mapping[str, Any] = field(default_factory=dict)
-    warm: Mapping[str, WarmStart] = field(default_factory=dict)
     operators: Mapping[str, str] = field(default_factory=dict)
-    paused: Mapping[str, Paused] = field(default_factory=dict)
     catalog: tuple[Definition, ...] | None = None
-    horizons: Mapping[str, Horizon] = field(default_factory=dict)
-    levels: Mapping[str, int] = field(default_factory=dict)
-    gaps: Mapping[str, tuple[Gap, ...]] = field(default_factory=dict)
-    memories: Mapping[str, tuple[Memory, ...]] | None = field(default_factory=dict)
-    earlier: Mapping[str, str] = field(default_factory=dict)
     state_format: int = STATE_FORMAT
     names: Mapping[str, str] = field(default_factory=dict)
     made: int = 0
     tunings: Tunings = field(default_factory=dict)
+
+    @cached_property
+    def answered(self) -> dict[str, DescribedQuery]:
+        """The queries that are answered, or have ended early."""
+        return {query: one for query, one in self.queries.items() if isinstance(one, DescribedQuery)}
+
+    @cached_property
+    def paused(self) -> dict[str, Paused]:
+        """The queries that are not answered until they are resumed."""
+        return {query: one.paused for query, one in self.queries.items() if isinstance(one, PausedQuery)}
 
     def name_of(self, query: str) -> str:
         """What a query is called, or was when it was dropped."""
@@ -145,12 +92,28 @@ class Description:
 
     def id_of(self, name: str) -> str | None:
         """The identity of the query of a name that is answered or paused; None if there is none."""
-        known = (*self.queries, *self.paused)
-        return next((query for query in known if self.name_of(query).lower() == name.lower()), None)
+        return next((query for query in self.queries if self.name_of(query).lower() == name.lower()), None)
+
+    def start_of(self, query: str) -> int:
+        """The epoch from which on a query answers, or has answered."""
+        return self.queries[query].start if query in self.queries else 1
 
     def gaps_of(self, query: str) -> tuple[Gap, ...]:
-        """The instants about which a query says nothing, the one included in which it is paused."""
-        return gaps_of(query, self.gaps, self.paused)
+        """The instants about which a query says nothing, those included in which it is paused."""
+        one = self.queries.get(query)
+        return one.all_gaps if isinstance(one, PausedQuery) else one.gaps if one is not None else ()
+
+    def form_of(self, query: str) -> Form | None:
+        """What readers have to know of a query; None where that is not recorded."""
+        one = self.queries.get(query)
+        return one.paused.form if isinstance(one, PausedQuery) else one.form if one is not None else None
+
+    def domain_of_answer(self, query: str) -> TimeDomain:
+        """What the instants of an answer count; integers where the store does not say it."""
+        one = self.queries.get(query)
+        if isinstance(one, PausedQuery):
+            return one.paused.form.domain
+        return TimeDomain.INTEGER if one is None else one.domain
 
     def domain_of(self, stream: str) -> TimeDomain:
         """What the instants of a stream count; integers where the store does not say it."""
@@ -160,40 +123,26 @@ class Description:
 
     def without(self, left_out: Collection[str]) -> Description:
         """The same without some queries that are given, and of which nothing has been committed."""
-
-        def left(part: Mapping[str, T]) -> dict[str, T]:
-            return {name: found for name, found in part.items() if name not in left_out}
-
         return replace(
-            self,
-            queries=left(self.queries),
-            query_domains=left(self.query_domains),
-            forms=left(self.forms),
-            choices=left(self.choices),
+            self, queries={name: one for name, one in self.queries.items() if name not in left_out}
         )
 
     def forgetting(self, queries: Collection[str]) -> Description:
         """The same without what is known of how some queries are carried out, whose state cannot be read."""
-        kept = {name: identity for name, identity in self.queries.items() if name not in queries}
-        if kept:
+        kept = {
+            query: one
+            for query, one in self.queries.items()
+            if query not in queries or isinstance(one, PausedQuery)
+        }
+        if any(isinstance(one, DescribedQuery) for one in kept.values()):
             return replace(self, queries=kept)
-        return replace(self, queries={}, shared={}, merges=(), exchanges={})
-
-    @property
-    def readable(self) -> Mapping[str, Form]:
-        """What readers have to know of the queries that are answered or paused, as far as it is recorded."""
-        return {**self.forms, **{name: one.form for name, one in self.paused.items()}}
-
-    @property
-    def answer_domains(self) -> Mapping[str, TimeDomain]:
-        """What the instants of the answers count, those of paused queries included."""
-        return {**self.query_domains, **{name: one.form.domain for name, one in self.paused.items()}}
+        return replace(self, queries=kept, shared={}, merges=(), exchanges={})
 
     @property
     def to_pause(self) -> frozenset[str]:
         """The queries that are defined and not answered."""
         defined = {one.id for one in self.catalog or () if one.kind == "QUERY"}
-        return frozenset(defined - self.queries.keys())
+        return frozenset(defined - self.answered.keys())
 
 
 @dataclass(frozen=True)
@@ -226,33 +175,29 @@ class Differences:
 
 def packed(description: Description) -> dict[str, Any]:
     """A description as JSON has it."""
-    content = asdict(
-        replace(description, forms={}, shared={}, paused={}, catalog=None, memories=None, tunings={})
-    )
-    del content["earlier"], content["tunings"]
+    content: dict[str, Any] = {
+        "records": {query: packed_query(one) for query, one in description.queries.items()},
+        "streams": description.streams,
+        "buckets": description.buckets,
+        "stream_domains": {name: domain.value for name, domain in description.stream_domains.items()},
+        "keeps_results": description.keeps_results,
+        "shared": description.shared,
+        "merges": [asdict(merge) for merge in description.merges],
+        "exchanges": description.exchanges,
+        "operators": description.operators,
+        "state_format": description.state_format,
+        "names": description.names,
+        "made": description.made,
+    }
     if description.tunings:
         content["tunings"] = packed_tunings(description.tunings)
-    content["memories"] = {
-        name: [[one.stream, one.length, one.unit.value] for one in memories]
-        for name, memories in (description.memories or {}).items()
-    }
-    content["shared"] = description.shared
-    content["forms"] = {name: packed_form(form) for name, form in description.forms.items()}
-    content["paused"] = {
-        name: {**vars(one), "form": packed_form(one.form)} for name, one in description.paused.items()
-    }
-    content["horizons"] = {
-        name: {**vars(horizon), "unit": horizon.unit.value} for name, horizon in description.horizons.items()
-    }
     if description.catalog is not None:
         content["catalog"] = [packed_definition(one) for one in description.catalog]
-    for domains in ("query_domains", "stream_domains"):
-        content[domains] = {name: domain.value for name, domain in content[domains].items()}
     return content
 
 
 def unpacked(content: Mapping[str, Any]) -> Description:
-    """A description from its JSON.
+    """A description from its JSON, which may be that of an earlier Headrace.
 
     Raises:
         KeyError: a part is missing.
@@ -260,52 +205,23 @@ def unpacked(content: Mapping[str, Any]) -> Description:
         ValueError: there is no such type or time domain.
     """
     catalog = content.get("catalog")
+    records = content["records"] if "records" in content else records_of_maps(content)
     return Description(
-        content["queries"],
+        {query: unpacked_query(one) for query, one in records.items()},
         content["streams"],
         content["buckets"],
-        _domains(content["query_domains"]),
-        _domains(content["stream_domains"]),
-        content["starts"],
-        content["keeps_results"],
-        {name: unpacked_form(form) for name, form in content.get("forms", {}).items()},
-        content.get("choices", {}),
-        content.get("shared", {}),
-        tuple(Merge(**merge) for merge in content.get("merges", ())),
-        content.get("exchanges", {}),
-        {name: WarmStart(**start) for name, start in content.get("warm", {}).items()},
-        content.get("operators", {}),
-        {
-            name: Paused(**{**one, "form": unpacked_form(one["form"]), "keeps": tuple(one.get("keeps", ()))})
-            for name, one in content.get("paused", {}).items()
-        },
-        None if catalog is None else tuple(map(unpacked_definition, catalog)),
-        {
-            name: Horizon(
-                tuple(horizon["streams"]),
-                horizon["block"],
-                tuple(horizon.get("relations", ())),
-                Unit(horizon.get("unit", Unit.TIME.value)),
-            )
-            for name, horizon in content.get("horizons", {}).items()
-        },
-        content.get("levels", {}),
-        {name: tuple(Gap(**gap) for gap in gaps) for name, gaps in content.get("gaps", {}).items()},
-        _memories(content.get("memories")),
+        stream_domains=_domains(content["stream_domains"]),
+        keeps_results=content["keeps_results"],
+        shared=content.get("shared", {}),
+        merges=tuple(Merge(**merge) for merge in content.get("merges", ())),
+        exchanges=content.get("exchanges", {}),
+        operators=content.get("operators", {}),
+        catalog=None if catalog is None else tuple(map(unpacked_definition, catalog)),
         state_format=content.get("state_format", _UNSAID),
         names=content.get("names", {}),
         made=content.get("made", 0),
         tunings=unpacked_tunings(content.get("tunings", ())),
     )
-
-
-def _memories(content: Mapping[str, Any] | None) -> dict[str, tuple[Memory, ...]] | None:
-    if content is None:
-        return None
-    return {
-        name: tuple(Memory(stream, length, Unit(unit)) for stream, length, unit in memories)
-        for name, memories in content.items()
-    }
 
 
 def _domains(content: Mapping[str, str]) -> dict[str, TimeDomain]:
@@ -335,18 +251,18 @@ def differences(theirs: Description, ours: Description, folder: str) -> Differen
         if theirs.streams[name] != ours.streams[name]:
             raise _another_stream(name, theirs.streams[name], ours.streams[name], folder)
     paused = {name: one.identity for name, one in theirs.paused.items()}
-    known = {**theirs.queries, **paused}
+    known = {name: one.identity for name, one in theirs.answered.items()} | paused
     others = [
         name
-        for name in sorted(ours.queries.keys() & known.keys())
-        if known[name] not in (ours.queries[name], ours.earlier.get(name))
+        for name in sorted(ours.answered.keys() & known.keys())
+        if known[name] not in (ours.answered[name].identity, ours.answered[name].earlier)
     ]
     for name in others:
         if not _is_same_text(name, theirs, ours):
             raise _another_query(ours.name_of(name), theirs, folder)
     return Differences(
-        tuple(sorted(ours.queries.keys() - known.keys())),
-        tuple(sorted(known.keys() - ours.queries.keys() - ours.to_pause)),
+        tuple(sorted(ours.answered.keys() - known.keys())),
+        tuple(sorted(known.keys() - ours.answered.keys() - ours.to_pause)),
         tuple(others),
         {**theirs.names, **ours.names},
     )

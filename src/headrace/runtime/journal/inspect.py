@@ -359,13 +359,12 @@ def _results(description: Description, commits: Sequence[Commit]) -> tuple[KeptR
     kept = [commit.results for commit in commits if commit.epoch >= commits[-1].retained]
     failed = commits[-1].failed if commits else {}
     now, before = [], []
-    answered = description.queries.keys() | description.paused.keys()
-    for name in sorted(answered):
-        start = description.starts.get(name, 1)
+    for name in sorted(description.queries):
+        start = description.start_of(name)
         parts = [part for part in kept if part.epoch >= start]
         now.append(replace(_kept(name, parts, failed.get(name)), paused=name in description.paused))
     for name in sorted({name for part in kept for name in (*part.heartbeats, *part.results)}):
-        start = description.starts.get(name, 1) if name in answered else INFINITY
+        start = description.start_of(name) if name in description.queries else INFINITY
         parts = [
             part for part in kept if part.epoch < start and (name in part.heartbeats or name in part.results)
         ]

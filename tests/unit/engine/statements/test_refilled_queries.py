@@ -23,18 +23,18 @@ TIMES = [3, 1, 6, 4, 9, 12, 11, 16, 15, 19, 24, 22, 27]
 LATER = [26, 31, 30, 34, 70]
 
 
-def at_each_instant(query: Any) -> list[tuple[Any, ...]]:
-    """The rows of a history, each cut into instants."""
+def at_each_instant(query: Any, last: int = 68) -> list[tuple[Any, ...]]:
+    """The rows of a history, each cut into instants, up to one of them."""
     return sorted(
         (*(value for name, value in row.items() if name not in ("valid_from", "valid_to")), instant)
         for row in query.history().to_pylist()
-        for instant in range(row["valid_from"], row["valid_to"] or 68)
+        for instant in range(row["valid_from"], min(row["valid_to"] or last, last))
     )
 
 
-def begun(folder: Path | None, query: str = SHORT) -> hr.Database:
+def begun(folder: Path | None, query: str = SHORT, streams: str = STREAMS) -> hr.Database:
     db = hr.connect(runner="inline", storage=folder)
-    db.execute(f"{STREAMS}; CREATE QUERY q AS {query}; CREATE QUERY other AS SELECT s FROM r")
+    db.execute(f"{streams}; CREATE QUERY q AS {query}; CREATE QUERY other AS SELECT s FROM r")
     db.start()
     for ts in TIMES:
         db.push("r", {"s": ts % 2, "ts": ts})
@@ -145,8 +145,7 @@ def test_a_kill_leaves_the_one_or_the_other(
 
 
 def test_a_second_replacement_names_the_instant_of_the_first_where_rows_are_missing() -> None:
-    with begun(None, LONG) as db:
-        db.execute("ALTER STREAM r RETAIN 3")
+    with begun(None, LONG, streams=STREAMS.replace("RETAIN 40", "")) as db:
         db.push("r", {"s": 0, "ts": 28})
         first = str(db.execute(f"EXPLAIN REPLACE q AS {LONG} HAVING COUNT(*) > 1")[0])
         assert "the new answer holds from 48 on" in first
@@ -154,3 +153,44 @@ def test_a_second_replacement_names_the_instant_of_the_first_where_rows_are_miss
         said = str(db.execute(f"EXPLAIN REPLACE q AS {LONG} HAVING COUNT(*) > 3")[0])
         assert "is being exchanged already, for one that takes over at 48" in said
         assert "it is exact from 48 on" in said
+
+
+def test_a_replacement_uses_the_rows_that_are_kept_though_some_are_missing() -> None:
+    with begun(None, LONG) as db:
+        db.execute("ALTER STREAM r RETAIN 10")
+        db.push("r", {"s": 0, "ts": 28})
+        told_before = str(db.execute(f"EXPLAIN REPLACE q AS {OTHER}")[0])
+        assert "it is brought to the present over the rows that are kept" in told_before
+        (query,) = db.execute(f"CREATE OR REPLACE QUERY q AS {OTHER}")
+        (gap,) = query.gaps().to_pylist()
+        exact = gap["exact_from"]
+        assert f"it is exact from {exact} on" in told_before
+        assert 26 < exact < 28 + 20
+        for ts in (31, 34, 55, 80):
+            db.push("r", {"s": ts % 2, "ts": ts})
+        found = [row for row in at_each_instant(query) if row[-1] >= exact]
+    with begun(None, OTHER) as db:
+        for ts in (28, 31, 34, 55, 80):
+            db.push("r", {"s": ts % 2, "ts": ts})
+        assert found == [row for row in at_each_instant(db["q"]) if row[-1] >= exact]
+
+
+def test_a_resumed_query_says_nothing_up_to_where_the_kept_rows_are_enough() -> None:
+    with begun(None, LONG) as db:
+        db.execute("ALTER QUERY q PAUSE; ALTER STREAM r RETAIN 30")
+        for ts in range(28, 100):
+            db.push("r", {"s": ts % 2, "ts": ts})
+        told_before = str(db.execute("EXPLAIN ALTER QUERY q RESUME")[0])
+        db.execute("ALTER QUERY q RESUME")
+        (gap,) = db["q"].gaps().to_pylist()
+        since = gap["lacks_to"]
+        assert "rows that are kept; it says nothing about the instants from 25 to before" in told_before
+        assert 70 < since < 97
+        assert gap["exact_from"] == since
+        db.push("r", {"s": 0, "ts": 100})
+        found = [row for row in at_each_instant(db["q"], 98) if row[-1] >= since]
+        assert found[0][-1] == since
+    with begun(None, LONG) as db:
+        for ts in range(28, 101):
+            db.push("r", {"s": ts % 2, "ts": ts})
+        assert found == [row for row in at_each_instant(db["q"], 98) if row[-1] >= since]

@@ -26,6 +26,7 @@ import headrace as hr
 from headrace.errors import StoreError
 from headrace.lowering.identity import STATE_FORMAT
 from headrace.runtime.journal.definition import Definition
+from headrace.runtime.journal.described_query import DescribedQuery
 from headrace.runtime.journal.description import Description, differences, refuse
 from headrace.runtime.journal.inspect import contents, verify
 from headrace.runtime.journal.journal import LAYOUT
@@ -103,9 +104,11 @@ def test_a_query_of_another_text_is_refused() -> None:
         (None, "if it is that, use the version"),
         ((Definition("QUERY", "q", "CREATE QUERY q AS SELECT 2"),), "the store, or"),
     ):
-        theirs = Description({"q": "of other operators"}, {}, 1, catalog=catalog)
+        theirs = Description({"q": DescribedQuery("of other operators")}, {}, 1, catalog=catalog)
         with pytest.raises(StoreError, match="is for another query q than the one given now") as raised:
-            differences(theirs, Description({"q": "of operators"}, {}, 1, catalog=given), "folder")
+            differences(
+                theirs, Description({"q": DescribedQuery("of operators")}, {}, 1, catalog=given), "folder"
+            )
         assert hint in str(raised.value.hint)
 
 
@@ -122,8 +125,8 @@ def test_a_query_that_is_carried_out_otherwise_begins_anew(kind: str, other: str
     """Where its text is the same, and those of all that it may read."""
     own = Definition("QUERY", "q", "CREATE QUERY q AS SELECT x FROM r")
     stored, given = ((own, Definition(kind, "r", text)) for text in ("the same", other))
-    theirs = Description({"q": "of other operators"}, {}, 1, catalog=stored)
-    ours = Description({"q": "of operators"}, {}, 1, catalog=given)
+    theirs = Description({"q": DescribedQuery("of other operators")}, {}, 1, catalog=stored)
+    ours = Description({"q": DescribedQuery("of operators")}, {}, 1, catalog=given)
     if is_refused:
         with pytest.raises(StoreError, match="is for another query q"):
             differences(theirs, ours, "folder")

@@ -144,7 +144,7 @@ def test_a_kill_between_the_two_changes_lacks_no_more(
         def die(*_: Any, **__: Any) -> None:
             raise KeyboardInterrupt
 
-        patch.setattr(joining, "catch_up_of", die)
+        patch.setattr(joining, "catching_up", die)
         with opened(tmp_path / "store", "") as db, pytest.raises(KeyboardInterrupt):
             db.start()
     with opened(tmp_path / "store", "") as db:

@@ -20,6 +20,7 @@ from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.store.segments import Store
 from headrace.runtime.tasks.messages import Manifest, ResultRef, StateKey
+from headrace.time import BEGINNING
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,11 @@ class Present:
     def point(self, name: str) -> StreamPoint:
         """How far an input has been read."""
         return self.known.points.get(name, StreamPoint(0))
+
+    def final_until(self, query: str) -> int:
+        """Up to where the answer of a query is final (instant); BEGINNING where it has said nothing yet."""
+        results = self.known.results
+        return results[-1].heartbeats.get(query, BEGINNING) if results else BEGINNING
 
     def turn(self, queries: QuerySet) -> Turn:
         """A change to other queries over the same streams."""

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
-from headrace.errors import PlanError
+from headrace.runtime.driver.change.beginning.newcomer import newcomers
+from headrace.runtime.driver.change.beginning.provenance import provenance_of
 from headrace.runtime.driver.change.common_operators import Inheritance, inherited
-from headrace.runtime.driver.change.content.larger_windows import Shift
 from headrace.runtime.driver.change.migration.exchange import Begun
 from headrace.runtime.driver.change.redefinition import redefined
-from headrace.runtime.driver.change.replace import succession_of
 from headrace.runtime.driver.change.tuning import tuned
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.wanted import JoinRun, PlanChange, Redefine, Rename, Replace, Tune
@@ -47,14 +46,15 @@ def turn_of(present: Present, change: PlanChange) -> Turn:
 
 def _replaced(present: Present, change: Replace) -> Turn:
     """Another plan answers from some instant on, below which the old answer holds; or it starts anew."""
-    wanted, name, waits = change.wanted, change.name, change.name in change.wanted.holds
-    match succession_of(present, name, wanted.plans[name], alike=change.goes_on, waits=waits):
+    wanted, name = change.wanted, change.name
+    (one,) = newcomers(present, wanted, (name,), {}, {}, change.goes_on)
+    match found := provenance_of(one):
         case Begun(queries=queries, adopted=adopted, given=given):
             return replace(present.turn_to(wanted, queries), adopted=adopted, given=given)
-        case Inheritance() as found:
+        case Inheritance():
             return inherited(present, wanted, name, found, goes_on=change.goes_on)
-        case Shift() | PlanError():
-            return redefined(present, Redefine(wanted), anew=(name,) if change.goes_on else ())
+        case _:
+            return redefined(present, Redefine(wanted), [(one, found)])
 
 
 def _joined(present: Present, change: JoinRun) -> Turn:
@@ -63,9 +63,9 @@ def _joined(present: Present, change: JoinRun) -> Turn:
     queries = present.joined(wanted, found.query, found.adoption, goes_on=found.goes_on)
     # Of windows that were there when it began to catch up its rows have had the sizes since then.
     queries = queries.with_tunings({**found.tunings, **queries.tunings})
-    lacks = _gaps_until(found.exact, queries.records[found.query].gaps)
-    if (begins := found.adoption.answers_from) < found.exact:
-        lacks = with_gap(lacks, Gap(begins, begins, found.exact))
+    lacks, begins = _gaps_until(found.exact, queries.records[found.query].gaps), found.adoption.answers_from
+    was = present.known.queries.paused.get(found.query)
+    lacks = with_gap(lacks, Gap(begins if was is None else was.heartbeat, begins, found.exact))
     return replace(present.turn_to(wanted, queries.having(found.query, gaps=lacks)), joining=found)
 
 

@@ -14,6 +14,28 @@ from headrace.runtime.driver.change.warm import Derivation
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import Streams
 from headrace.runtime.journal.description import Description
+from headrace.time import BEGINNING
+
+
+@dataclass(frozen=True)
+class AnswerStart:
+    """Since when a query that is added is to answer.
+
+    Attributes:
+        at: from that instant on; BEGINNING for all that is kept.
+        back: so long before its streams' heartbeat (instants), instead of an instant; or None.
+        now: from the streams' heartbeats on, over the rows that come from then on alone.
+        letters: whether it has the rows as well that came too late for the streams, as far as they are kept.
+    """
+
+    at: int = BEGINNING
+    back: int | None = None
+    now: bool = False
+    letters: bool = False
+
+
+Starts = Mapping[str, AnswerStart | None]
+"""Since when queries answer that begin or go on; None from now on, with what is there from before."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +71,14 @@ class Redefine:
         warm: the new queries that take over the state of others, and how each follows from their answers.
         known: what is known of queries that may be paused; of those that are answered if None.
         keeping: of queries that are paused, the streams whose rows are kept meanwhile.
-        empty: the new queries that begin with nothing from before, also where that is there.
+        starts: since when those queries are to answer that begin with it, of which that was said.
     """
 
     wanted: Wanted
     warm: Mapping[str, Derivation] = field(default_factory=dict)
     known: Mapping[str, KnownQuery] | None = None
     keeping: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    empty: Collection[str] = ()
+    starts: Starts = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class TakenOver:
 
 
 @dataclass(frozen=True)
-class Beginning:
+class WarmContent:
     """What a query that takes over others begins with.
 
     Attributes:
@@ -218,7 +218,7 @@ def begin(
     after: QuerySet,
     results: Sequence[EpochResults],
     file: str,
-) -> Beginning:
+) -> WarmContent:
     """Compute and write what a query begins with, from what has been said before and goes on holding.
 
     Args:
@@ -266,11 +266,11 @@ def begin(
         raise _cannot(name, error.message, _COLD) from error
     states.close()
     if not len(batch):
-        return Beginning((), at_once.state)
+        return WarmContent((), at_once.state)
     part = writer.add(encode(batch))
     writer.close()
     output = dict(after.graph.outputs)[name]
-    return Beginning((ResultRef(output, part, len(batch), int(batch.ts.max())),), at_once.state)
+    return WarmContent((ResultRef(output, part, len(batch), int(batch.ts.max())),), at_once.state)
 
 
 def _held(query: str, before: Holding, results: Sequence[EpochResults], since: int) -> Batch:

@@ -10,15 +10,15 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from headrace.algebra.nodes import Plan
 from headrace.algebra.system_streams import system_stream
 from headrace.errors import EndedError, HeadraceError, StoreError, UserError, as_ours, told
 from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
-from headrace.runtime.driver.beside.joining import Creation, Starts, beginning_of, begun_empty, catch_up_of
-from headrace.runtime.driver.beside.refill import refill_of, refilled
-from headrace.runtime.driver.beside.starting_at import CatchingUp, CatchUp, kept_for
+from headrace.runtime.driver.beside.joining import catch_up_of
+from headrace.runtime.driver.beside.starting_at import CatchingUp, CatchUp
+from headrace.runtime.driver.change.beginning.boundary import Beginning, beginning_of
+from headrace.runtime.driver.change.beginning.kept_input import kept_for
+from headrace.runtime.driver.change.beginning.newcomer import Newcomer, newcomers
 from headrace.runtime.driver.change.refresh import Refreshed
-from headrace.runtime.driver.change.replace import Replacement
 from headrace.runtime.driver.change.wanted import (
     JoinRun,
     Redefine,
@@ -26,6 +26,7 @@ from headrace.runtime.driver.change.wanted import (
     Replace,
     RunChange,
     Settle,
+    Starts,
     Tune,
     Wanted,
 )
@@ -322,37 +323,25 @@ class LiveRun:
         """Give windows within bounds another size; returns when that is committed."""
         self._between_epochs(lambda: self._run.change(change))
 
-    def replacement_of(
-        self, query: str, plan: Plan, streams: Streams, *, alike: bool, waits: bool
-    ) -> Replacement:
-        """What would become of a query that is replaced now; see `Run.replacement_of`."""
-
-        def found() -> Replacement:
-            if refill_of(self._run, query, plan, streams, waits=waits) is not None:
-                return refilled(query, plan, self._run)
-            return self._run.replacement_of(query, plan, alike=alike, waits=waits)
-
-        return self._between_epochs(found)
-
-    def beginning_of(self, query: str, change: Asked) -> Creation:
-        """The beginning that a query would have that is created now.
+    def beginning_of(self, query: str, change: Asked) -> Beginning:
+        """The beginning that a query would have that is created, replaced or resumed now.
 
         Args:
-            query: its name.
-            change: the change that would create it.
+            query: the query.
+            change: the change that would do so.
 
         Raises:
+            PlanError: all of the answer is final in whose place its own is to be.
             UserError: rows are missing from an instant on that was asked for, there is no state to take over,
                 or the run has ended.
         """
-        begun = Redefine(change.wanted, change.warm, empty=begun_empty(change.starts))
-        return self._between_epochs(lambda: beginning_of(self._run, query, change.starts, begun))
+        return self._between_epochs(lambda: beginning_of(self._newcomer(query, change)))
 
     def check_keeping(self, query: str, streams: Streams) -> None:
         """See that the rows of a query's streams can be kept for it while it is paused; see `kept_for`."""
 
         def check() -> None:
-            kept_for(self._run, query, self._run.reading.queries.plans[query], streams)
+            kept_for(self._run.present, query, self._run.reading.queries.plans[query], streams)
 
         self._between_epochs(check)
 
@@ -594,8 +583,18 @@ class LiveRun:
         if not self._run.totals.epochs:
             # It is there before the first row.
             return None
-        ((name, start),) = change.starts.items()
-        return catch_up_of(self._run, name, start, change.wanted)
+        (name,) = change.starts
+        return catch_up_of(self._run, self._newcomer(name, change))
+
+    def _newcomer(self, query: str, change: Asked) -> Newcomer:
+        """A query that a change lets begin, for which there is time to read kept rows if any may matter."""
+        replaced = change.another == query
+        (found,) = newcomers(
+            *(self._run.present, change.wanted, (query,), change.warm, change.starts),
+            alike=change.replaced is not None if replaced else None,
+            beside=query in change.starts and bool(self._run.totals.epochs),
+        )
+        return found
 
     def _catch_up(self) -> None:
         """Bring a query that is to join an epoch nearer to the present."""
@@ -734,8 +733,9 @@ class LiveRun:
             return Replace(asked.wanted, asked.another, goes_on=asked.replaced is not None)
         plans = self._run.reading.queries.plans
         new = (name for name in asked.keeping if name in plans)
-        kept = {name: kept_for(self._run, name, plans[name], asked.wanted.streams) for name in new}
-        return Redefine(asked.wanted, asked.warm, keeping=kept, empty=begun_empty(asked.starts))
+        present, streams = self._run.present, asked.wanted.streams
+        kept = {name: kept_for(present, name, plans[name], streams) for name in new}
+        return Redefine(asked.wanted, asked.warm, keeping=kept, starts=asked.starts)
 
     def _retire_feeds(self) -> None:
         """Stop the feeds of streams that no query reads any more."""

@@ -21,7 +21,6 @@ from headrace.runtime.driver.change.migration.adaptation import Following
 from headrace.runtime.driver.change.migration.join_order import Reordered, reordered
 from headrace.runtime.driver.change.pause import known_in
 from headrace.runtime.driver.change.refresh import Refresh
-from headrace.runtime.driver.change.replace import Replacement, replacement
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.turns import turn_of
 from headrace.runtime.driver.change.wanted import (
@@ -44,6 +43,7 @@ from headrace.runtime.driver.kept.results import Kept
 from headrace.runtime.driver.query_record import Reason
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.settings import RunSettings
+from headrace.runtime.driver.stored_queries import stored_queries
 from headrace.runtime.intake.streams import BoundedRelation, Intake, ReadAgain, Streams, check_not_rewritten
 from headrace.runtime.journal.description import Description, Differences
 from headrace.runtime.journal.exchanges import PlanExchange
@@ -143,7 +143,7 @@ class Run:
             keeping = {name for name, one in present.paused.items() if one.keeps}
             failed, later = (
                 dict(commits[-1].failed),
-                ({*past} & {*found.added}) | (keeping & description.queries.keys()),
+                ({*past} & {*found.added}) | (keeping & description.answered.keys()),
             )
             self._go_on_with(present, failed, later, found.anew)
             self._last.look_again()
@@ -163,10 +163,10 @@ class Run:
         Those that answer later are left out, and those that begin anew, whose state is of no use, paused.
         """
         plans, holds, names = (given := self._last.queries).plans, given.holds, given.names
-        self._last.go_on_with(QuerySet.resumed(plans, present.forgetting(anew), failed, holds))
+        self._last.go_on_with(stored_queries(plans, present.forgetting(anew), failed, holds))
         left_out = {*later, *anew}
         asked = self._last.description.without(left_out)
-        changed = present.queries.keys() != asked.queries.keys()
+        changed = present.answered.keys() != asked.answered.keys()
         known = self._last.queries.plans
         changed |= any(known[name] != plan for name, plan in plans.items() if name in known)
         # Those that are left out bring the catalog with them when they join.
@@ -196,20 +196,6 @@ class Run:
         self._last.turn(turn_of(self._last.present, change), started)
         if isinstance(change, Replace):
             self.end_exchanges()
-
-    def replacement_of(self, name: str, plan: Plan, *, alike: bool, waits: bool) -> Replacement:
-        """What would become of a query that another plan takes the place of now.
-
-        Args:
-            name: the query's, which has not failed.
-            plan: the other plan, optimized.
-            alike: whether its columns are the same.
-            waits: whether some of its operators are to wait for others.
-
-        Raises:
-            PlanError: all of its answer is final, and the new one's is to be a part of it.
-        """
-        return replacement(self._last.present, name, plan, alike=alike, waits=waits)
 
     def beside(self, name: str, plan: Plan, streams: Streams) -> Run:
         """A run of one query, in the same store; its operators can go on in this one.

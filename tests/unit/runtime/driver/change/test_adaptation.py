@@ -19,6 +19,7 @@ from headrace.runtime.driver.change.migration.adaptation import GAIN, LOOKS, Pat
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import BoundedStream
+from headrace.runtime.journal.described_query import DescribedQuery
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.journal import Journal
 from headrace.runtime.results.instants import form_of
@@ -162,7 +163,7 @@ def test_a_new_process_remembers_how_often_a_plan_was_exchanged(tmp_path: Path) 
     streams = {name: BoundedStream(TableSource(table(name, parts)), "ts", Timing(0)) for name in "abc"}
     clock = ManualClock(10**6)
     settings = RunSettings(3 * LENGTH, buckets=1, clock=clock, reoptimize_every=EVERY)
-    description = Description({"q": identity(planned())}, dict.fromkeys("abc", "a table"), 1)
+    description = Description({"q": DescribedQuery(identity(planned()))}, dict.fromkeys("abc", "a table"), 1)
 
     def go_on(count: int) -> int:
         """How many exchanges begin while so many parts are read by a process of their own."""

@@ -11,7 +11,7 @@ import pytest
 
 import headrace as hr
 from headrace.errors import LanguageError, Position, UserError
-from headrace.runtime.journal.description import WarmStart
+from headrace.runtime.journal.described_query import WarmStart
 
 STREAM = "CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 5"
 COUNTS = "SELECT k, COUNT(*) AS n, MAX(v) AS m FROM s [RANGE 10] GROUP BY k"

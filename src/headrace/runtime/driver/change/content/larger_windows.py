@@ -144,15 +144,14 @@ class Shift:
         return found
 
 
-def shift_of(before: Holding, plan: Plan, waits: bool) -> Shift | None:
+def shift_of(before: Holding, plan: Plan) -> Shift | None:
     """The state with which a query could begin now; None where larger windows lack what it needs.
 
     Args:
         before: what runs.
         plan: the query's plan, optimized.
-        waits: whether some of its operators are to wait for others.
     """
-    if waits or not is_strong(plan) or horizon_of(plan) is not None:
+    if not is_strong(plan) or horizon_of(plan) is not None:
         return None
     carried = alone(plan)[0]
     wanted = _bottom(carried)

@@ -112,6 +112,7 @@ _AROUND: Final = (
         "EXPLAIN {}",
         "EXPLAIN PHYSICAL {}",
         "EXPLAIN COST {}",
+        "EXPLAIN COST CREATE QUERY q AS {}",
         "CREATE QUERY y AS {}",
         "CREATE STREAM y AS {}",
         "{};;",

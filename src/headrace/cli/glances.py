@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from headrace.cli.progress import readable_bytes
-from headrace.cli.seen import OperatorSeen, QuerySeen, Seen, StreamSeen
+from headrace.cli.seen import MemorySeen, OperatorSeen, QuerySeen, Seen, StreamSeen
 from headrace.runtime.writing.texts import count
 
 _LEAST: Final = 12
@@ -101,10 +101,18 @@ def picture(
     speed = f", {(seen.rows - rates.rows) / rates.passed:,.0f}/s" if rates.passed > 0 else ""
     title = Text(f"{seen.title}; {count(seen.rows, 'row')}{speed}", style="bold")
     notes = [Text(note, style="red") for note in seen.notes]
-    tables = (_streams(seen, rates, most), _queries(seen, rates, most), _operators(seen, rates, most, order))
-    for table in tables:
+    memory = [] if seen.memory is None else [_windows(seen.memory, most)]
+    others = (_streams(seen, rates, most), _queries(seen, rates, most), _operators(seen, rates, most, order))
+    for table in (*memory, *others):
         table.expand = fills
-    return Group(title, *notes, *tables)
+    return Group(title, *notes, *([Text(seen.memory.title)] if seen.memory else []), *memory, *others)
+
+
+def _windows(memory: MemorySeen, most: int) -> Table:
+    table = _listing("window of", ("min", "max", "now", "of the way"), ("why",))
+    for one in memory.windows[:most]:
+        table.add_row(one.streams, one.smallest, one.largest, one.size, f"{one.place:.0%}", one.why)
+    return _cut(table, len(memory.windows), most)
 
 
 def _streams(seen: Seen, rates: Rates, most: int) -> Table:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.algebra.system_streams import system_stream
+from headrace.byte_sizes import format_bytes
 from headrace.engine.shown.status import instant_text
 from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.journal.inspect import Glance
@@ -94,6 +95,38 @@ class OperatorSeen:
 
 
 @dataclass(frozen=True)
+class WindowSeen:
+    """A window whose size the manager of memory may change.
+
+    Attributes:
+        streams: the names of its streams.
+        smallest, largest, size: its bounds and its size, as people read them.
+        place: how far it is from the smallest to the largest.
+        why: why it has that size, where nobody has asked for it.
+    """
+
+    streams: str
+    smallest: str
+    largest: str
+    size: str
+    place: float
+    why: str
+
+
+@dataclass(frozen=True)
+class MemorySeen:
+    """The state of a run beside its limit.
+
+    Attributes:
+        title: what there is, what is expected, and the limit.
+        windows: those that the manager may change, the shortest for their bounds first.
+    """
+
+    title: str
+    windows: tuple[WindowSeen, ...]
+
+
+@dataclass(frozen=True)
 class Seen:
     """A run at a moment.
 
@@ -101,6 +134,7 @@ class Seen:
         title: what there is to say of all of it.
         notes: what needs attention.
         streams, queries, operators: it.
+        memory: its state beside its limit; None without one.
     """
 
     title: str
@@ -108,6 +142,7 @@ class Seen:
     streams: tuple[StreamSeen, ...]
     queries: tuple[QuerySeen, ...]
     operators: tuple[OperatorSeen, ...]
+    memory: MemorySeen | None = None
 
     @property
     def rows(self) -> int:
@@ -133,7 +168,24 @@ def seen_in_status(place: str, status: Mapping[str, Any]) -> Seen:
             *(_paused(one["name"], _text(one["heartbeat"])) for one in status["paused"]),
         ),
         tuple(map(_operator, status["operators"])),
+        _memory(status.get("managed")),
     )
+
+
+def _memory(managed: Mapping[str, Any] | None) -> MemorySeen | None:
+    """What the manager of memory has found; None without one, and where an earlier Headrace tells less."""
+    if managed is None or "text" not in managed:
+        return None
+    used, expected = format_bytes(managed["used"]), format_bytes(managed["expected"])
+    windows = sorted(managed["windows"], key=lambda window: window["place"])
+    title = f"state: {used}, {expected} expected with full windows; {managed['text']}"
+    return MemorySeen(title, tuple(map(_window, windows)))
+
+
+def _window(one: Mapping[str, Any]) -> WindowSeen:
+    domain = TimeDomain(one["domain"])
+    smallest, largest, size = (format_length(one[name], domain) for name in ("smallest", "largest", "size"))
+    return WindowSeen(", ".join(one["streams"]), smallest, largest, size, one["place"], one["why"])
 
 
 def _stream(one: Mapping[str, Any]) -> StreamSeen:

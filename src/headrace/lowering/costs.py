@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Final
 
-from headrace.algebra.nodes import Relation, Source
+import pyarrow as pa
+
+from headrace.algebra.nodes import Plan, Relation, Source, TimeWindow
 from headrace.algebra.properties import is_stateful
+from headrace.expressions.tree import Call
+from headrace.expressions.user import UserFunction
 from headrace.lowering.graph import Graph
 from headrace.lowering.node import Node
 from headrace.optimizer.cost.expected import Expectation, expected
-from headrace.optimizer.cost.flow import FlowSample, flow_of
+from headrace.optimizer.cost.flow import FlowCounts, FlowSample
 from headrace.optimizer.cost.machine import MACHINE
 from headrace.optimizer.cost.work import (
     EPOCH_ROWS,
@@ -22,6 +27,52 @@ from headrace.optimizer.cost.work import (
     storing,
     work_of,
 )
+from headrace.schema import Field
+from headrace.time import INFINITY
+
+_TIMES: Final = 24
+"""Bytes of a row of state beside its columns: its interval and how often it is there."""
+_VALUE: Final = 8
+_TEXT: Final = 24
+"""Bytes of a column, as far as that is known before there are rows: of a number, and of a text."""
+
+
+def row_bytes(graph: Graph, node: Node) -> float:
+    """About how many bytes a node keeps for a row, as far as that is known before there are any.
+
+    Args:
+        graph: the query graph.
+        node: one with inputs, the widest of which counts.
+    """
+    schemas = (graph.nodes[edge.producer].plan.schema for edge in node.inputs)
+    return max(_TIMES + sum(map(_width, schema.fields)) for schema in schemas)
+
+
+def _width(field: Field) -> int:
+    return _VALUE if pa.types.is_primitive(field.type) else _TEXT
+
+
+def calls_user(part: object) -> bool:
+    """Whether an expression in a plan, or in a part of one, is computed by a function of the user's."""
+    match part:
+        case Call(user=UserFunction()):
+            return True
+        case tuple():
+            return any(map(calls_user, part))
+        case _ if is_dataclass(part):
+            return any(calls_user(getattr(part, one.name)) for one in fields(part))
+        case _:
+            return False
+
+
+_FULL: Final = 2.0
+"""What is kept of windows is expected for a time so many times as long as the longest."""
+
+
+def full_after(plans: Iterable[Plan]) -> float:
+    """After how long all windows of some nodes are full, with time to spare (instants)."""
+    sizes = (plan.size.length for plan in plans if isinstance(plan, TimeWindow))
+    return _FULL * max((size for size in sizes if size != INFINITY), default=1)
 
 
 def selectivities(graph: Graph, found: Sequence[Expectation]) -> dict[int, float]:
@@ -36,22 +87,24 @@ def selectivities(graph: Graph, found: Sequence[Expectation]) -> dict[int, float
 
 
 def expectations(
-    graph: Graph, samples: Mapping[str, FlowSample], sizes: Mapping[str, int], elapsed: float
+    graph: Graph,
+    samples: Mapping[str, FlowSample | FlowCounts],
+    sizes: Mapping[str, int],
+    elapsed: float,
 ) -> tuple[Expectation, ...]:
     """What is expected of every node.
 
     Args:
         graph: the query graph.
-        samples: per stream or relation some of its rows, with at least the columns that the graph reads.
+        samples: per stream or relation some of its rows, with at least the columns that the graph reads, or
+            what was counted of them.
         sizes: per relation how many rows it has, which are taken to be valid all the time.
         elapsed: after so long (instants): what is kept for ever is as large as it is then.
     """
     found: list[Expectation] = []
     for node in graph.nodes:
         if isinstance(node.plan, Source | Relation):
-            sample = samples[node.plan.name]
-            read = sample.rows.select(list(node.plan.schema.names))
-            flow = flow_of(replace(sample, rows=read))
+            flow = samples[node.plan.name].flow(node.plan.schema.names)
             if isinstance(node.plan, Relation):
                 lifetime = 1.0 if node.plan.is_chronon else elapsed
                 flow = replace(

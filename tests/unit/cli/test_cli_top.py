@@ -23,7 +23,7 @@ import warm_processes
 from headrace.cli import app
 from headrace.cli import top as command
 from headrace.cli.glances import OperatorOrder, StatusGlance, picture
-from headrace.cli.seen import Seen
+from headrace.cli.seen import Seen, seen_in_status
 from headrace.cli.top import StoreWatcher
 from headrace.runtime.journal.inspect import contents, glance
 from headrace.runtime.journal.look import left, mark
@@ -90,6 +90,30 @@ def test_a_process_says_what_its_operators_do(db: hr.Database, store: Path) -> N
     for title, (*_, seconds, kept, _, heartbeat) in shown_operators.items():
         assert (seconds, kept) == (f"{known[title].seconds:,.3f}", f"{known[title].state_rows:,}")
         assert heartbeat == "5"
+
+
+def test_the_state_beside_its_limit_and_the_windows_for_it_are_shown(tmp_path: Path) -> None:
+    with hr.connect(runner="inline", storage=tmp_path / "s", memory_limit="100 MB", buckets=2) as db:
+        db.execute("""
+            CREATE STREAM bid (ts BIGINT, item BIGINT) FROM push TIMESTAMP BY ts;
+            CREATE QUERY kinds AS SELECT DISTINCT item FROM bid WINDOW(RANGE MIN 100, MAX 1000)
+        """)
+        db.start()
+        for begin in range(0, 3000, 100):
+            db.push("bid", [{"ts": ts, "item": ts} for ts in range(begin, begin + 100)])
+        assert db.status.managed is not None
+        db.execute(f"SET memory_limit = {round(db.status.managed.expected)}")
+        managed = db.status.managed
+        (window,) = managed.windows
+        output = io.StringIO()
+        seen = seen_in_status("here", {**db.status.to_dict(), "problems": {}})
+        found = picture(None, StatusGlance(seen, 0.0), 12, OperatorOrder.SECONDS)
+        Console(file=output, width=250).print(found)
+    assert managed.text in output.getvalue()
+    row = next(line for line in output.getvalue().splitlines() if "by the manager" in line)
+    size = window.window.size
+    assert row.split()[:5] == ["bid", "100", "1000", str(size), f"{(size - 100) / 900:.0%}"]
+    assert window.window.why in row
 
 
 def test_rates_are_those_between_two_looks(db: hr.Database, store: Path) -> None:

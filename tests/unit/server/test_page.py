@@ -327,6 +327,39 @@ def test_sinks_and_relations_are_shown_and_sinks_dropped(opened: Callable[..., P
 
 
 @needs_browser
+def test_the_limit_of_memory_and_the_windows_for_it_are_shown(
+    opened: Callable[..., Page], tmp_path: Path
+) -> None:
+    with running(tmp_path, PATIENT) as url:
+        carry_out(url, STREAMS)
+        carry_out(
+            url, "CREATE QUERY lately AS SELECT DISTINCT celsius FROM reading [RANGE MIN 100, MAX 1000]"
+        )
+        for begin in range(0, 3000, 300):
+            measure(url, "hall", {ts: ts for ts in range(begin, begin + 300)})
+        page = opened(f"{url}/#/queries")
+        expect(page.get_by_role("row", name=re.compile("^lately"))).to_be_visible()
+        expect(page.get_by_role("region", name="Memory")).to_have_count(0)
+        carry_out(url, "SET memory_limit = '1 GB'")
+        memory = page.get_by_role("region", name="Memory")
+        expect(memory).to_contain_text("windows can be 100 % of the way")
+        managed = httpx.get(f"{url}/status").json()["managed"]
+        carry_out(url, f"SET memory_limit = {managed['expected']}")
+        row = memory.get_by_role("row", name=re.compile("^reading"))
+        expect(row).to_contain_text("shrunk from 1000 to ")
+        managed = httpx.get(f"{url}/status").json()["managed"]
+        (window,) = managed["windows"]
+        place = f"{round(100 * window['place'])} %"
+        expect(row).to_have_text(re.compile(f"reading ?100 ?1,000 ?{window['size']:,} ?{place}"))
+        expect(memory).to_contain_text(managed["text"])
+        page.goto(f"{url}/#/queries/lately/why")
+        expect(page.get_by_role("main")).to_contain_text(window["why"])
+        assert not [
+            one for one in Axe().run(page).response["violations"] if one["impact"] in ("serious", "critical")
+        ]
+
+
+@needs_browser
 def test_the_plan_shows_what_queries_share(opened: Callable[..., Page], server: str) -> None:
     text = "CREATE QUERY hot AS SELECT room, MAX(celsius) AS celsius FROM reading [RANGE 10] GROUP BY room"
     carry_out(server, f"{text} HAVING MAX(celsius) > 21")

@@ -39,7 +39,16 @@ def draw(found: Sequence[tuple[Scenario, Sequence[Figures]]], path: Path) -> Non
     Raises:
         UserError: the file cannot be written.
     """
-    chart = optional("altair", "plot").Chart.from_dict(specification_of(found))
+    saved(specification_of(found), path)
+
+
+def saved(specification: dict[str, Any], path: Path) -> None:
+    """Write a Vega-Lite chart as the picture that the end of a file's name says.
+
+    Raises:
+        UserError: the file cannot be written.
+    """
+    chart = optional("altair", "plot").Chart.from_dict(specification)
     try:
         chart.save(str(path), **({"scale_factor": 2} if path.suffix.lower() == ".png" else {}))
     except OSError as error:

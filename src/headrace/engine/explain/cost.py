@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from headrace.algebra.nodes import Plan, Relation
+from headrace.byte_sizes import format_bytes
 from headrace.engine.catalog.definitions import RESULT, Definitions
-from headrace.engine.planning.samples import sampled
+from headrace.engine.planning.samples import LookAtRun, sampled, unseen
 from headrace.errors import Position
-from headrace.lowering.costs import expectations, seconds
+from headrace.lowering.costs import expectations, row_bytes, seconds
 from headrace.lowering.explain import explain_graph
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
@@ -23,39 +24,51 @@ SAMPLE_ROWS: Final = 100_000
 """About so many rows of each stream are looked at."""
 
 
-def costs(defined: Definitions, plan: Plan, position: Position, epoch_rows: int | None) -> str:
+def costs(
+    defined: Definitions, plan: Plan, position: Position, epoch_rows: int | None, look: LookAtRun = unseen
+) -> str:
     """How a query is expected to run: each operator with its rate, the rows that it keeps and its time.
 
     Times are seconds of processor time for a million rows that the query reads, as on the machine that
-    the constants are from.
+    the constants are from. Of streams that never end it says from what their numbers are.
 
     Args:
         defined: the streams and relations.
         plan: the query's, optimized.
         position: where it is asked for.
         epoch_rows: so many rows are read in an epoch, if that is known.
+        look: says what the run has seen of streams that never end.
 
     Raises:
-        LanguageError: the query reads a stream that never ends, or is timed by arrival.
+        LanguageError: the query reads a stream that never ends and of which no run has had rows, or one that
+            is timed by arrival.
         SourceError: an input is missing or damaged.
     """
     graph = lower({RESULT: plan})
-    look = sampled(defined, [node.plan for node in graph.nodes], SAMPLE_ROWS, position)
-    found = expectations(graph, look.samples, look.sizes, look.elapsed)
+    seen = sampled(defined, [node.plan for node in graph.nodes], SAMPLE_ROWS, position, look)
+    found = expectations(graph, seen.samples, seen.sizes, seen.elapsed)
     read = _read(graph, found)
-    taken = seconds(graph, found, look.elapsed, epoch_rows or EPOCH_ROWS)
-    taking = [part / max(read * look.elapsed, 1.0) * 1e6 for part in taken]
+    taken = seconds(graph, found, seen.elapsed, epoch_rows or EPOCH_ROWS)
+    taking = [part / max(read * seen.elapsed, 1.0) * 1e6 for part in taken]
     notes = {
         node.number: f"{_note(node.plan, found[node.number])}; takes {_number(taking[node.number])} s"
         for node in graph.nodes
     }
-    kept = sum(part.state for part in found)
-    lines = (
+    lines = [
         explain_graph(graph, RESULT, notes),
         _time(plan, sum(taking), read),
-        f"keeps about {_rows(kept)} in all",
-    )
+        _kept(graph, found, seen.density),
+        *(f"{name}: by {one.told}" for name, one in seen.running.items()),
+    ]
     return "\n".join(lines)
+
+
+def _kept(graph: Graph, found: Sequence[Expectation], density: float) -> str:
+    """What all operators keep: rows, and where bytes have been measured about how many."""
+    text = f"keeps about {_rows(sum(part.state for part in found))} in all"
+    widths = {node.number: row_bytes(graph, node) for node in graph.nodes if found[node.number].state}
+    size = density * sum(width * found[number].state for number, width in widths.items())
+    return f"{text}, some {format_bytes(size)}" if math.isfinite(size) else text
 
 
 def _read(graph: Graph, found: Sequence[Expectation]) -> float:

@@ -106,7 +106,7 @@ class Compiler:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._catalog = Catalog()
+        self._catalog, self._with_rows = Catalog(), frozenset[str]()
         self._parsed, self._bound = KnownShapes(), KnownShapes()
         self._parsing: set[ShapeKey] = set()
         self._forms: dict[ShapeKey, ParameterForm] = {}
@@ -140,6 +140,7 @@ class Compiler:
         catalog: Catalog,
         decide: Decide = lambda _: None,
         loss: Loss | None = None,
+        with_rows: frozenset[str] = frozenset(),
     ) -> Compiled:
         """What a query means.
 
@@ -149,6 +150,8 @@ class Compiler:
             decide: asked once for texts that differ in constants alone, so that their queries can share their
                 operators.
             loss: what is borne of rows that are left out, for a query that is estimated then.
+            with_rows: the streams that a run has had rows of; where there are others, what was decided before
+                does not hold for new queries.
 
         Raises:
             LanguageError: an unknown name, a wrong type, or a window where none is allowed.
@@ -159,8 +162,9 @@ class Compiler:
             found = _compiled(asked, catalog)
             return found.decided(decide(found.optimized))
         with self._lock:
-            if catalog != self._catalog or len(self._forms) >= MAX_FORMS:
-                self._catalog, self._bound = catalog, KnownShapes()
+            known = self._catalog, self._with_rows
+            if known != (catalog, with_rows) or len(self._forms) >= MAX_FORMS:
+                (self._catalog, self._with_rows), self._bound = (catalog, with_rows), KnownShapes()
                 self._forms.clear()
             key = self._bound.key(asked)
             form = None if key is None else self._forms.get(key)

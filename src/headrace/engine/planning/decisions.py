@@ -8,9 +8,9 @@ from typing import Final
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import walk
 from headrace.engine.catalog.definitions import RESULT, Definitions
-from headrace.engine.planning.samples import FEW_ROWS, Sampled, calls_user, sampled
+from headrace.engine.planning.samples import FEW_ROWS, LookAtRun, Sampled, sampled, unseen
 from headrace.errors import UserError
-from headrace.lowering.costs import expectations, seconds
+from headrace.lowering.costs import calls_user, expectations, seconds
 from headrace.lowering.lower import lower
 from headrace.optimizer import CHOSEN_RULES, optimize
 from headrace.optimizer.cost.flow import Flow
@@ -23,16 +23,17 @@ _MARGIN: Final = 0.9
 """A rule is chosen if the plan costs less than this part of what it costs without."""
 
 
-def decided(defined: Definitions, plan: Plan) -> Decisions | None:
+def decided(defined: Definitions, plan: Plan, look: LookAtRun = unseen) -> Decisions | None:
     """What is to be done with a plan so that its operators take the least processor time.
 
-    Nothing where nothing can be seen of an input: of a stream that never ends or is timed by arrival, or one
-    that cannot be read; and where the plan calls a function of the user's, which is called for rows of a run
-    only.
+    Nothing where nothing can be seen of an input: of a stream that never ends and of which no run has had
+    rows, one that is timed by arrival, or one that cannot be read; and where the plan calls a function of the
+    user's, which is called for rows of a run only.
 
     Args:
         defined: the streams and relations.
         plan: the query's, optimized.
+        look: says what the run has seen of streams that never end.
 
     Returns:
         What was decided; None where there is nothing to decide.
@@ -45,16 +46,16 @@ def decided(defined: Definitions, plan: Plan) -> Decisions | None:
     if calls_user(plan):
         return Decisions((), present)
     try:
-        look = sampled(defined, nodes, FEW_ROWS, None)
+        seen = sampled(defined, nodes, FEW_ROWS, None, look)
     except UserError:
         return Decisions((), present)
     chosen: list[str] = []
     for rule in rules:
         other = optimize(rule.rewrite(plan))
-        if _cost(look, other) < _MARGIN * _cost(look, plan):
+        if _cost(seen, other) < _MARGIN * _cost(seen, plan):
             plan = other
             chosen.append(rule.name)
-    return Decisions(tuple(chosen), join_orders(plan, partial(_best, look)))
+    return Decisions(tuple(chosen), join_orders(plan, partial(_best, seen)))
 
 
 def _cost(look: Sampled, plan: Plan) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -14,12 +15,11 @@ from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.nodes import Plan, Relation, Source
 from headrace.engine.catalog.definitions import Definitions
 from headrace.errors import LanguageError, Position, UserError
-from headrace.expressions.tree import Call
-from headrace.expressions.user import UserFunction
-from headrace.lowering.costs import expectations
+from headrace.lowering.costs import calls_user, expectations, full_after
 from headrace.lowering.graph import Graph
 from headrace.optimizer.cost.expected import Expectation
-from headrace.optimizer.cost.flow import FlowSample
+from headrace.optimizer.cost.flow import FlowCounts, FlowSample
+from headrace.runtime.driver.facts.seen_rows import SeenRun, SeenStream, WantedColumns
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Incoming, LiveStream
 from headrace.runtime.sources import SplitSource
 from headrace.runtime.sources.composed.tables import read_table
@@ -33,17 +33,38 @@ class Sampled:
     """What was seen of the inputs of a query.
 
     Attributes:
-        samples: per stream or relation some of its rows.
+        samples: per stream or relation some of its rows, or what was counted of them.
         sizes: per relation how many rows it has.
-        elapsed: how long the longest stream is (instants), if it goes on as it begins.
+        elapsed: how long the longest stream is (instants), if it goes on as it begins; of one that never
+            ends, for how long its rows have come, and at least until all windows are full.
+        running: of streams that never end, what the run has seen of them.
+        density: how many times more bytes the run keeps for a row than the widths of its columns let expect;
+            infinite without a run.
     """
 
-    samples: Mapping[str, FlowSample]
+    samples: Mapping[str, FlowSample | FlowCounts]
     sizes: Mapping[str, int]
     elapsed: float
+    running: Mapping[str, SeenStream] = field(default_factory=dict)
+    density: float = math.inf
 
 
-def sampled(defined: Definitions, nodes: Iterable[Plan], rows: int, position: Position | None) -> Sampled:
+LookAtRun = Callable[[WantedColumns, int], SeenRun]
+"""Says what a run has seen of streams; how many rows of each are looked at."""
+
+
+def unseen(wanted: WantedColumns, rows: int) -> SeenRun:
+    """Nothing was seen: there is no run."""
+    return SeenRun({}, math.inf)
+
+
+def sampled(
+    defined: Definitions,
+    nodes: Iterable[Plan],
+    rows: int,
+    position: Position | None,
+    look: LookAtRun = unseen,
+) -> Sampled:
     """Look at some rows of all that a query reads.
 
     Args:
@@ -51,25 +72,38 @@ def sampled(defined: Definitions, nodes: Iterable[Plan], rows: int, position: Po
         nodes: those of the query's plan.
         rows: about so many rows of each are looked at.
         position: where the query is.
+        look: says what a run has seen of streams that never end.
 
     Raises:
-        LanguageError: the query reads a stream that never ends, or is timed by arrival.
+        LanguageError: the query reads a stream that never ends, of which no run has had rows, or one that is
+            timed by arrival.
         SourceError: an input is missing or damaged.
+        StoreError: what the run keeps cannot be read.
     """
+    nodes = list(nodes)
     wanted = _columns(nodes)
     known = defined.streams
+    endless = {name: columns for name, columns in wanted.items() if isinstance(known[name], LiveStream)}
+    seen = look(endless, rows) if endless else unseen({}, 0)
     inputs = {name: known[name] for name in wanted}
     relations = {name: one for name, one in inputs.items() if isinstance(one, BoundedRelation)}
     streams = {
         name: _stream(name, one, position)
         for name, one in inputs.items()
-        if not isinstance(one, BoundedRelation)
+        if name not in seen.streams and not isinstance(one, BoundedRelation)
     }
-    samples = _samples(streams, wanted, rows)
-    elapsed = max((_duration(stream, samples[name]) for name, stream in streams.items()), default=1.0)
-    begin = min((int(one.instants[0]) for one in samples.values() if len(one.instants)), default=0)
+    first = _samples(streams, wanted, rows)
+    lasts = [_duration(stream, first[name]) for name, stream in streams.items()]
+    if seen.streams:
+        lasts += [*(one.elapsed for one in seen.streams.values()), full_after(nodes)]
+    elapsed = max(lasts, default=1.0)
+    samples: dict[str, FlowSample | FlowCounts] = {name: one.found for name, one in seen.streams.items()}
+    samples |= first
+    moving = [one for one in samples.values() if isinstance(one, FlowSample) and len(one.instants)]
+    begin = min((int(one.instants[0]) for one in moving), default=0)
     samples |= {name: _of_relation(one, wanted[name], rows, begin) for name, one in relations.items()}
-    return Sampled(samples, {name: one.source.rows for name, one in relations.items()}, elapsed)
+    sizes = {name: one.source.rows for name, one in relations.items()}
+    return Sampled(samples, sizes, elapsed, seen.streams, seen.density)
 
 
 def looked_at(defined: Definitions, graph: Graph) -> Sequence[Expectation] | None:
@@ -93,19 +127,6 @@ def looked_at(defined: Definitions, graph: Graph) -> Sequence[Expectation] | Non
     return expectations(graph, look.samples, look.sizes, look.elapsed)
 
 
-def calls_user(part: object) -> bool:
-    """Whether an expression in a plan, or in a part of one, is computed by a function of the user's."""
-    match part:
-        case Call(user=UserFunction()):
-            return True
-        case tuple():
-            return any(map(calls_user, part))
-        case _ if is_dataclass(part):
-            return any(calls_user(getattr(part, field.name)) for field in fields(part))
-        case _:
-            return False
-
-
 def _columns(nodes: Iterable[Plan]) -> dict[str, set[str]]:
     """Per stream or relation the columns that some operator reads."""
     wanted: dict[str, set[str]] = {}
@@ -125,9 +146,15 @@ def _stream(name: str, stream: Incoming, position: Position | None) -> BoundedSt
         )
     if isinstance(stream, BoundedStream) and not stream.timing.by_arrival:
         return stream
-    why = "never ends" if isinstance(stream, LiveStream) else "is timed as its rows arrive"
+    if isinstance(stream, LiveStream):
+        raise LanguageError(
+            f"EXPLAIN COST looks at some rows of each stream; the stream {name} never ends, and no query "
+            "that runs has had rows of it",
+            position=position,
+            hint=f"start the database with a query that reads {name}, and ask again when rows have come",
+        )
     raise LanguageError(
-        f"EXPLAIN COST looks at some rows of each stream, and the stream {name} {why}",
+        f"EXPLAIN COST looks at some rows of each stream, and the stream {name} is timed as its rows arrive",
         position=position,
         hint="define the query, start it, and write EXPLAIN ANALYZE with its name",
     )

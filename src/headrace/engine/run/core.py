@@ -6,8 +6,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.tunings.loss import Loss
@@ -28,6 +27,7 @@ from headrace.engine.planning.compiler import Compiled, Compiler
 from headrace.engine.planning.decisions import decided
 from headrace.engine.planning.holds import chosen_holds
 from headrace.engine.planning.partitions import notes_on_partitions
+from headrace.engine.planning.samples import unseen
 from headrace.engine.planning.silence import notes_on_silence, place_of
 from headrace.engine.query.choices import (
     Choices,
@@ -62,6 +62,7 @@ from headrace.runtime.delivery.contract import Attachment, Retry, SinkLike
 from headrace.runtime.delivery.deliveries import attachment_of
 from headrace.runtime.driver.beside.catch_up import Ahead
 from headrace.runtime.driver.endless.withdrawal import check_wanted
+from headrace.runtime.driver.facts.seen_rows import SeenRun, WantedColumns
 from headrace.runtime.intake.streams import is_retained
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.described_query import WarmStart
@@ -71,6 +72,9 @@ from headrace.runtime.results.frames import FrameMaker
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.tasks.runner import FormatReader, Runner
 from headrace.schema import Field, Schema, type_named
+
+_PATIENCE: Final = 0.5
+"""The end of an epoch is waited for so many seconds where a text is compiled; others wait for that."""
 
 
 class Core:
@@ -433,8 +437,37 @@ class Core:
         Raises:
             LanguageError: it is wrong.
         """
-        decide = partial(decided, self.definitions)
-        return self.compiler.compiled(asked, policy.visible(self.catalog_of(given)), decide, loss)
+        defined, catalog = self.definitions, policy.visible(self.catalog_of(given))
+        return self.compiler.compiled(
+            asked, catalog, lambda plan: decided(defined, plan, self._look_shortly), loss, self._with_rows()
+        )
+
+    def look(self, wanted: WantedColumns, rows: int, patience: float | None = None) -> SeenRun:
+        """What the endless run that goes on has seen of streams; nothing without one.
+
+        Args:
+            wanted: the streams and their columns.
+            rows: about so many rows of each are looked at.
+            patience: so long the end of an epoch is waited for (seconds); as long as it takes if None.
+
+        Raises:
+            StoreError: what the run keeps cannot be read.
+            UserError: the run has ended meanwhile, or an epoch takes longer.
+        """
+        return self.started.seen(wanted, rows, patience) if self.running else unseen(wanted, rows)
+
+    def _look_shortly(self, wanted: WantedColumns, rows: int) -> SeenRun:
+        """The same for who holds others up, who have texts compiled."""
+        return self.look(wanted, rows, _PATIENCE)
+
+    def _with_rows(self) -> frozenset[str]:
+        """The streams of which the endless run that goes on has had rows."""
+        execution = self.execution
+        return (
+            frozenset(execution.run.totals.arrivals)
+            if execution is not None and self.running
+            else frozenset()
+        )
 
     def catalog_of(self, given: Definition | None = None) -> Catalog:
         """The catalog of all that FROM can name.

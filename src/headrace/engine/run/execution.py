@@ -51,10 +51,12 @@ from headrace.runtime.driver.endless.live import Asked, LiveRun
 from headrace.runtime.driver.endless.retries import run_to_end
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.facts.progress import Progress
+from headrace.runtime.driver.facts.seen_rows import SeenRun, WantedColumns
 from headrace.runtime.driver.kept.letters import all_columns, kept_letters
 from headrace.runtime.driver.kept.replay import Choose, Replayed
 from headrace.runtime.driver.kept.strictness import refuse_dead_letters
 from headrace.runtime.driver.manager.manager import Manager
+from headrace.runtime.driver.manager.room import Room
 from headrace.runtime.driver.query_record import Reason
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.feed import Feed
@@ -271,6 +273,11 @@ class Execution:
         assert self._live is not None
         return self._live.ahead(self._change_to(defined))
 
+    def seen(self, wanted: WantedColumns, rows: int, patience: float | None = None) -> SeenRun:
+        """What the run that goes on has seen of streams; see `LiveRun.seen`."""
+        assert self._live is not None
+        return self._live.seen(wanted, rows, patience)
+
     def give_up(self, ahead: Ahead) -> None:
         """Forget a query that was to be brought to the present."""
         assert self._live is not None
@@ -436,6 +443,18 @@ class Execution:
         """
         assert self._live is not None
         return self._live.beginning_of(query.id, self._change_to(defined))
+
+    def room(self, defined: Definitions) -> Room | None:
+        """The state that queries would add that are in definitions and not in the run; None if not known.
+
+        Args:
+            defined: all queries, and all streams.
+
+        Raises:
+            UserError: the run has ended.
+        """
+        assert self._live is not None
+        return self._live.room(self._change_to(defined))
 
     def check_keeping(self, query: Query) -> None:
         """See that the rows of a query's streams can be kept for it while it is paused.

@@ -142,6 +142,28 @@ def replacement_text(core: Core, made: CreateQuery, policy: Policy) -> str:
     return "\n".join(_lines(draft, found))
 
 
+def room_text(core: Core, made: CreateQuery, policy: Policy) -> str | None:
+    """The state that a query would add to the run that goes on; None where nothing is known of it.
+
+    Args:
+        core: the database.
+        made: the CREATE QUERY.
+        policy: what it may reach.
+
+    Raises:
+        LanguageError: it is wrong.
+    """
+    policy.check_definition("EXPLAIN COST CREATE QUERY", made.position)
+    with core.lock:
+        core.make_waiting()
+        query, plan, found = core.drafted(made, None, policy)
+        defined = adding_query(core.definitions, query, plan, found.streams, made.position)
+        if core.execution is None or not core.running:
+            return None
+        room = core.execution.room(defined)
+    return None if room is None else room.text
+
+
 def rows_text(rows: int) -> str:
     """So many kept rows, for people."""
     return "1 row that is kept" if rows == 1 else f"{rows:,} rows that are kept"
@@ -156,6 +178,9 @@ def _beginning(core: Core, made: CreateQuery, policy: Policy) -> Iterator[str]:
         yield "it is answered from the next run on"
         return
     begins, domain = core.execution.beginning_of(query, defined), query.domain
+    room = core.execution.room(defined)
+    if room is not None and room.limit is not None:
+        yield room.text
     at, exact, warm = begins.boundary.at, begins.boundary.exact, isinstance(begins.provenance, TakenOver)
     if begins.rows is None and at == exact == BEGINNING:
         yield "it is there before the first row"

@@ -30,7 +30,7 @@ from headrace.engine.statements.declaring import check_pipe, warn_of_topics
 from headrace.engine.statements.describe import told_of
 from headrace.engine.statements.refresh import refreshed_text
 from headrace.engine.statements.reoptimize import reoptimized
-from headrace.engine.statements.replace import replaced, replacement_text
+from headrace.engine.statements.replace import replaced, replacement_text, room_text
 from headrace.engine.statements.replace_stream import Replacing, changes_to
 from headrace.engine.statements.replay import replayed
 from headrace.engine.statements.set import setting_rows
@@ -380,10 +380,8 @@ def _text(
             return PlanText(
                 with_notes(explain_plan(found.plan, found.decisions or Decisions(), stage), notes)
             )
-        case ExplainCost(query=query, position=position):
-            found = core.compiled(query, policy)
-            epoch_rows = core.settings.run.epoch_rows
-            return PlanText(costs(core.definitions, found.optimized, position, epoch_rows))
+        case ExplainCost():
+            return _costs(core, statement, policy)
         case ExplainShared():
             return _shared(core, statement, policy)
         case ExplainAnalyze():
@@ -402,6 +400,14 @@ def _text(
             )
         case _:
             assert_never(statement)
+
+
+def _costs(core: Core, statement: ExplainCost, policy: Policy) -> str:
+    """What is expected of a query; of one that is to be created also what it would add to the run."""
+    room = None if statement.made is None else room_text(core, statement.made, policy)
+    plan, epoch_rows = core.compiled(statement.query, policy).optimized, core.settings.run.epoch_rows
+    text = costs(core.definitions, plan, statement.position, epoch_rows, core.look)
+    return PlanText(text if room is None else f"{text}\n{room}")
 
 
 def _shared(core: Core, statement: ExplainShared, policy: Policy) -> str:

@@ -91,7 +91,14 @@ def why(status: Status, name: str, plan: Plan | None = None, letters: pa.Table |
         return Why(query.name, (Finding(f"{query.name} failed: {query.failed}", query.advice),), ())
     streams = [stream for stream in status.streams if stream.name in query.reads]
     unused = () if letters is None else unused_by(query, letters)
-    findings = [_how_far(query), *_ended(status), *_attempt(status), *_inputs(streams), *unused]
+    findings = [
+        _how_far(query),
+        *_shrunk(query),
+        *_ended(status),
+        *_attempt(status),
+        *_inputs(streams),
+        *unused,
+    ]
     findings += _lost(status, query)
     findings += () if plan is None else passing_nothing(status, query, plan)
     if query.held_by is not None:
@@ -124,6 +131,28 @@ def _how_far(query: QueryStatus) -> Finding:
     if query.horizon > query.heartbeat:
         said = f"; what it says from there on, below {instant_text(query.horizon, query.domain)}, may change"
     return Finding(f"{query.name} has yielded {changes}, and is final below {until}{behind}{said}")
+
+
+def _shrunk(query: QueryStatus) -> Iterator[Finding]:
+    """The windows within bounds that are not as long as they may be: since when, and why."""
+    for window in query.windows:
+        if window.size == window.largest:
+            continue
+        lengths = (window.size, window.smallest, window.largest)
+        size, least, most = (format_length(length, query.domain) for length in lengths)
+        of = " and ".join(window.streams)
+        since = instant_text(window.since, query.domain)
+        what = f"the window of {of} is {size} for rows from {since} on, where {least} to {most} are allowed"
+        if window.why:
+            hint = "with more memory_limit, or fewer queries or rows, the manager makes it longer again"
+            yield Finding(f"{what}: {window.why}", hint)
+        else:
+            yield Finding(
+                f"{what}: somebody has asked for it",
+                f"write ALTER QUERY {query.name} SET (WINDOW OF {window.streams[0]} {most}) for the largest"
+                if len(window.streams) == 1
+                else f"write ALTER QUERY {query.name} SET (WINDOW {most}) for the largest",
+            )
 
 
 def _paused(query: PausedStatus) -> Finding:

@@ -369,8 +369,7 @@ def _explain(
         is_text = cursor.word() in _QUERIES
         return ExplainAnalyze(parse_query(cursor) if is_text else cursor.name("the query's name"), position)
     if cursor.accept("COST"):
-        _refuse_other_statements(cursor)
-        return ExplainCost(parse_query(cursor), position)
+        return _explain_cost(cursor, position)
     if cursor.accept("SHARED"):
         _refuse_other_statements(cursor)
         return ExplainShared(parse_query(cursor) if cursor.word() in _QUERIES else None, position)
@@ -384,6 +383,14 @@ def _explain(
         raise cursor.error(f"EXPLAIN {cursor.word()} is not supported", hint)
     _refuse_other_statements(cursor)
     return Explain(parse_query(cursor), stage, position)
+
+
+def _explain_cost(cursor: Cursor, position: Position) -> ExplainCost:
+    if cursor.accept("CREATE", "QUERY"):
+        made = _create_query(cursor, position)
+        return ExplainCost(made.query, position, made)
+    _refuse_other_statements(cursor)
+    return ExplainCost(parse_query(cursor), position)
 
 
 def _refuse_other_statements(cursor: Cursor) -> None:

@@ -253,10 +253,12 @@ class ExplainCost:
     Attributes:
         query: the query.
         position: where the statement starts.
+        made: the CREATE QUERY that it is from, or None.
     """
 
     query: QuerySyntax
     position: Position
+    made: CreateQuery | None = None
 
 
 @dataclass(frozen=True)

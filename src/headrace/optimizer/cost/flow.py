@@ -14,7 +14,7 @@ from headrace.algebra.predicates import conjuncts
 from headrace.elements import Int64Array
 from headrace.expressions.evaluation.evaluate import evaluate, predicate_mask
 from headrace.expressions.tree import Call, Column, Expression, columns_of
-from headrace.optimizer.cost.growth import Growth, codes_of, growth_of, together
+from headrace.optimizer.cost.growth import ALL, Growth, codes_of, growth_of, together
 
 _TURNED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 """Each comparison with its operands in the other order."""
@@ -36,6 +36,10 @@ class FlowSample:
     rows: pa.RecordBatch
     instants: Int64Array
     part: float = 1.0
+
+    def flow(self, names: Sequence[str]) -> Flow:
+        """How the stream flows, with some of its columns."""
+        return flow_of(replace(self, rows=self.rows.select(list(names))))
 
     def kept(self, predicate: Expression) -> FlowSample:
         """The rows for which a predicate is true."""
@@ -70,6 +74,24 @@ class FlowSample:
         for values in both:
             absent |= np.asarray(values.is_null())
         return np.where(absent, -1, codes)[:rows], np.where(absent, -2, codes)[rows:]
+
+
+@dataclass(frozen=True, eq=False)
+class FlowCounts:
+    """What was counted of a stream of which no rows are at hand.
+
+    Attributes:
+        rate: rows per instant.
+        values: of some columns how many different values they have. Those of others are taken to be all
+            different.
+    """
+
+    rate: float
+    values: Mapping[str, Growth] = field(default_factory=dict)
+
+    def flow(self, names: Sequence[str]) -> Flow:
+        """How the stream flows, with some of its columns."""
+        return Flow(self.rate, 1.0, 1.0, tuple(self.values.get(name, ALL) for name in names))
 
 
 @dataclass(frozen=True, eq=False)

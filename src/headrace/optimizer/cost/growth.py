@@ -25,6 +25,10 @@ _STEP: Final = 4
 """Each length that is measured is so many times the next shorter one."""
 _STRETCHES: Final = 8
 """So many stretches of a length are looked at, spread over the sample."""
+_MOST_CHOICES: Final = 1_000.0
+"""With so many times as many values as rows hardly two rows have the same one."""
+_HALVINGS: Final = 60
+"""After so many halvings of an interval nothing is left of it."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,29 @@ def growth_of(codes: Int64Array, most: float = 1) -> Growth:
         lengths.append(max(1, lengths[-1] // _STEP))
     points = ((float(length), _different(codes, length, most)) for length in reversed(lengths))
     return Growth(tuple(points))
+
+
+def evenly_spread(rows: float, different: float) -> Growth:
+    """How the number of different values grows where so many rows have so many, each as often as the others.
+
+    With n values to choose from, r rows have n (1 - e^(-r/n)) different ones. This n is found by bisection.
+
+    Args:
+        rows: how many rows there are.
+        different: how many different values they have, at most `rows`.
+    """
+    if different <= 1 or rows <= 1:
+        return ONE if different <= 1 < rows else ALL
+    low, high = 1.0, rows * _MOST_CHOICES
+    for _ in range(_HALVINGS):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if -middle * math.expm1(-rows / middle) < different else (low, middle)
+    lengths = [1.0]
+    while lengths[-1] < rows * _STEP:
+        lengths.append(lengths[-1] * 2)
+    return Growth(
+        tuple((length, max(1.0, min(length, -high * math.expm1(-length / high)))) for length in lengths)
+    )
 
 
 def _different(codes: Int64Array, length: int, most: float) -> float:

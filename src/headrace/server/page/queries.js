@@ -10,6 +10,7 @@ import { Live } from "./live.js";
 import { ask, say } from "./notices.js";
 import { bars, drawable, labelText, steps } from "./plots.js";
 import { rateFigure } from "./rates.js";
+import { memory } from "./memory.js";
 import { sinksOf } from "./sinks.js";
 import { change, refresh, state, statusOf } from "./state.js";
 import { isTrial } from "./trial.js";
@@ -92,7 +93,7 @@ function overview() {
     { title: "Query", heads: true }, { title: "State" }, { title: "Changes", number: true }, { title: "Changes/s", number: true },
     { title: "Final below", number: true }, { title: "Lag", number: true }, { title: "Held by" },
   ];
-  return [h("h1", { tabindex: -1 }, "All queries"), wholeHour(),
+  return [h("h1", { tabindex: -1 }, "All queries"), wholeHour(), memory(),
     rows.length ? table("All queries", columns, rows, { class: "scroll long" })
     : h("p", {}, "A query is defined in the ", h("a", { href: "#/editor" }, "editor"), ", and answered from then on.")];
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import headrace as hr
 from headrace.errors import LanguageError, UserError
+from headrace.runtime.driver.beside.starting_at import CatchUp
 from headrace.runtime.driver.manager.managed import Managed
 from headrace.runtime.driver.manager.policy import TOO_MUCH
 
@@ -77,6 +79,29 @@ def test_windows_are_shorter_while_more_rows_come_and_long_again(db: hr.Database
     assert managed(db).windows[0].window.why.startswith("enlarged from ")
 
 
+def test_why_says_since_when_a_window_is_shorter_and_for_what_reason(db: hr.Database) -> None:
+    push(db, 0, 3000)
+    assert "the window of" not in told(db, "WHY q")
+    db.execute("ALTER QUERY q SET (WINDOW 500)")
+    by_hand = (
+        "the window of s is 500 for rows from 3000 on, where 100 to 1000 are allowed: somebody has asked"
+    )
+    text = told(db, "WHY q")
+    assert by_hand in text
+    # What the hint says does.
+    (order,) = re.findall(r"write (ALTER QUERY q SET \(WINDOW OF s 1000\))", text)
+    push(db, 3000, 4500)
+    db.execute(order)
+    assert "the window of" not in told(db, "WHY q")
+    push(db, 4500, 6000)
+    db.execute(f"SET memory_limit = {round(managed_after(db, 'SET memory_limit = 100000000').expected)}")
+    (window,) = managed(db).windows
+    assert window.window.size < 1000
+    text = told(db, "WHY q")
+    assert f"the window of s is {window.window.size} for rows from {window.window.since} on" in text
+    assert f"100 to 1000 are allowed: {window.window.why}" in text
+
+
 def managed_after(db: hr.Database, text: str) -> Managed:
     db.execute(text)
     return managed(db)
@@ -127,7 +152,12 @@ def test_a_query_for_which_there_is_no_room_is_refused_with_the_numbers(db: hr.D
     db.execute("SET memory_limit = '60 kB'")
     text = "CREATE QUERY more AS SELECT DISTINCT v FROM s [RANGE 5000]"
     message, hint = refused(db, text)
-    assert message.startswith("more would need about 160 kB of memory with the smallest windows, and ")
+    expected = re.match(
+        r"more would need about ([\d.]+) kB of memory with the smallest windows, and ", message
+    )
+    assert expected is not None, message
+    # Its window is five times that of the query that is there, and keeps the same.
+    assert float(expected[1]) * 1000 == pytest.approx(5 * managed(db).used, rel=0.3)
     assert message.endswith(" are needed already: of memory_limit, 60 kB, only 48 kB are for state")
     assert hint is not None
     assert [query.name for query in db.status.queries] == ["q"]
@@ -136,6 +166,66 @@ def test_a_query_for_which_there_is_no_room_is_refused_with_the_numbers(db: hr.D
     db.execute(text)
     # One that is there is no reason to refuse what needs nothing.
     db.execute("CREATE QUERY no_state AS SELECT v FROM s [NOW]")
+
+
+PAIRS = "SELECT a.k, COUNT(*) AS n FROM s [RANGE {0}] a JOIN s [RANGE {0}] b ON a.v = b.v GROUP BY a.k"
+
+
+def test_what_is_above_a_join_counts_with_the_rows_that_are_expected_of_it(db: hr.Database) -> None:
+    push(db, 0, 3000)
+    db.execute("SET memory_limit = '600 kB'")
+    before = managed(db).expected
+    db.execute(f"CREATE QUERY pairs AS {PAIRS.format(1000)}")
+    expected = managed(db).expected - before
+    assert size(db) == 1000
+    push(db, 3000, 6000)
+    found = managed(db).used - before
+    assert found / 2 < expected < found * 2
+
+
+def test_a_query_without_room_is_refused_before_it_is_brought_to_the_present(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with database(memory_limit="60 kB") as db:
+        db.execute(f"{STREAM} RETAIN ALL; CREATE QUERY q AS {KINDS}")
+        db.start()
+        push(db, 0, 3000)
+        begun: list[str] = []
+        monkeypatch.setattr(CatchUp, "step", lambda self: begun.append("an epoch"))
+        text = "CREATE QUERY more FROM BEGINNING AS SELECT DISTINCT v FROM s [RANGE 5000]"
+        assert "more would need about " in refused(db, text)[0]
+        assert "it would be refused" in told(db, f"EXPLAIN {text}")
+        assert not begun
+        assert db.status.catching_up is None
+
+
+def test_what_a_query_would_add_is_told_before(db: hr.Database) -> None:
+    text = "CREATE QUERY more AS SELECT DISTINCT k, v FROM s [RANGE MIN 200, MAX 4000]"
+    push(db, 0, 3000)
+    size_text = r"([\d.]+) kB"
+    least = f"about {size_text} of state are expected with the smallest windows"
+    sizes = f"{least}, {size_text} now, {size_text} at most"
+    found = re.search(f"{sizes}$", told(db, f"EXPLAIN COST {text}"))
+    assert found is not None
+    assert "of state are expected" not in told(db, f"EXPLAIN {text}")
+    db.execute("SET memory_limit = '60 kB'")
+    for explained in ("EXPLAIN", "EXPLAIN COST"):
+        assert re.search(
+            f"{sizes}; .* only 48 kB are for state$", told(db, f"{explained} {text}"), re.MULTILINE
+        )
+    more = f"CREATE QUERY fixed AS {PAIRS.format(5000)}"
+    assert told(db, f"EXPLAIN COST {more}").endswith(" are for state: it would be refused")
+    message, _ = refused(db, more)
+    (expected,) = re.findall(r"need about ([\d.]+ kB)", message)
+    assert f"about {expected} of state are expected;" in told(db, f"EXPLAIN COST {more}")
+    db.execute("SET manager = 'advise'")
+    assert told(db, f"EXPLAIN COST {more}").endswith(f"about {expected} of state are expected")
+    db.execute("SET memory_limit = DEFAULT")
+    db.execute(text)
+    before = sum(part.state_bytes for part in db.status.operators)
+    push(db, 3000, 12_000)
+    added = sum(part.state_bytes for part in db.status.operators) - before
+    assert added / 2 < float(found[3]) * 1000 < added * 2
 
 
 def test_windows_within_bounds_count_with_their_smallest_size(db: hr.Database) -> None:

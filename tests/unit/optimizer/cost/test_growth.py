@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from headrace.optimizer.cost.growth import ALL, ONE, codes_of, growth_of, together
+from headrace.optimizer.cost.growth import ALL, ONE, codes_of, evenly_spread, growth_of, together
 
 
 def test_different_values_grow_with_the_rows_and_a_constant_does_not() -> None:
@@ -23,6 +23,20 @@ def test_values_that_come_again_are_counted_as_in_the_sample_and_stop_beyond_it(
     for rows in (20, 50, 200, 700):
         assert growth.at(rows) == pytest.approx(100 * (1 - 0.99**rows), rel=0.1)
     assert growth.at(10_000) == growth.at(1e9) == 100
+
+
+@pytest.mark.parametrize("rows", [300, 1_000, 3_000])
+def test_the_number_of_values_is_that_of_as_many_rows_with_equally_frequent_ones(rows: int) -> None:
+    codes = np.random.default_rng(2).integers(0, 300, 10_000)
+    growth = evenly_spread(rows, len(np.unique(codes[:rows])))
+    for more in (10, 100, 1_000, 4_000):
+        assert growth.at(more) == pytest.approx(300 * (1 - (1 - 1 / 300) ** more), rel=0.15)
+
+
+def test_one_value_stays_one_and_different_ones_stay_different() -> None:
+    assert evenly_spread(1_000, 1).at(1e6) == 1
+    assert evenly_spread(1_000, 1_000).at(2_000) == pytest.approx(2_000, rel=0.01)
+    assert evenly_spread(1, 1).at(50) == 50
 
 
 def test_a_share_of_new_values_goes_on_beyond_the_sample() -> None:

@@ -38,10 +38,12 @@ from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.facts.progress import Progress
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import LOG, log_passed_over
+from headrace.runtime.driver.facts.seen_rows import SeenRun, WantedColumns, seen_rows
 from headrace.runtime.driver.facts.self_report import Epoch, describe
 from headrace.runtime.driver.kept.replay import Choose, Replayed, carried_out
 from headrace.runtime.driver.manager.managed import Managed
 from headrace.runtime.driver.manager.manager import Manager
+from headrace.runtime.driver.manager.room import LOOKED_AT, Room
 from headrace.runtime.driver.settings import Managing, RunSettings
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.streams import Intake, LiveStream, ReadAgain, Streams
@@ -226,14 +228,23 @@ class LiveRun:
             None where there is none.
 
         Raises:
-            UserError: rows are missing that its answer depends on, or the run has ended.
+            UserError: rows are missing that its answer depends on, there is no memory for it, or the run has
+                ended.
         """
         if not change.starts:
             return None
 
         def begun() -> Ahead | None:
             query = self._past_of(change)
-            return None if query is None else self._ahead.add(query)
+            if query is None:
+                return None
+            try:
+                # To bring it to the present takes long, and its state is there as well meanwhile.
+                self._check_room(change)
+            except BaseException:
+                query.discard()
+                raise
+            return self._ahead.add(query)
 
         return self._between_epochs(begun)
 
@@ -253,6 +264,37 @@ class LiveRun:
             UserError: it is, or the run has ended.
         """
         self._between_epochs(lambda: self._manager.check_limit(self._run.reading, limit))
+
+    def seen(self, wanted: WantedColumns, rows: int, patience: float | None = None) -> SeenRun:
+        """What the run has seen of streams; see `seen_rows`.
+
+        Args:
+            wanted: the streams and their columns.
+            rows: about so many rows of each are looked at.
+            patience: so long the end of an epoch is waited for (seconds); as long as it takes if None.
+
+        Raises:
+            StoreError: state, or rows that are kept, cannot be read.
+            UserError: the run has ended, or an epoch takes longer.
+        """
+        done: Future[SeenRun] = Future()
+        with self._changed:
+            if self._ended:
+                raise _over(self.error)
+            self._changes.append((lambda: self._seen(wanted, rows), done))
+            self._changed.notify_all()
+        with withdrawing(done.cancel):
+            if patience is not None and not wait([done], patience).done and done.cancel():
+                raise UserError(f"an epoch has been running for {patience:g} s", hint="try again after it")
+            return done.result()
+
+    def room(self, change: Asked) -> Room | None:
+        """The state that is expected of the queries that a change would add; see `Manager.room`.
+
+        Raises:
+            UserError: the run has ended.
+        """
+        return self._between_epochs(lambda: self._room(change))
 
     def settle(self, settings: RunSettings, max_dead_letters: int | None) -> None:
         """Go on in another way from the next epoch on; see `Settle`.
@@ -630,12 +672,30 @@ class LiveRun:
 
     def _check_room(self, asked: Asked) -> None:
         """Refuse queries for which there is no memory even with the smallest windows."""
+        settings = self._run.present.settings
+        if settings.memory_limit is None or settings.managing is not Managing.ACT:
+            return
+        room = self._room(asked)
+        if room is not None:
+            room.check()
+
+    def _room(self, asked: Asked) -> Room | None:
+        """The state that is expected of queries that are asked for and not there; None if nothing is."""
         present, wanted = self._run.present, asked.wanted
-        limit, known = present.settings.memory_limit, present.known.queries
+        settings, known = present.settings, present.known.queries
+        limit = settings.memory_limit if settings.managing is Managing.ACT else None
         new = [name for name in wanted.plans if name not in known.plans or name == asked.another]
-        if limit is not None and present.settings.managing is Managing.ACT and new:
-            other = known.changed(wanted.plans, present.epoch, present.settings.look, holds=wanted.holds)
-            self._manager.check_room(self._run.reading, other.called(wanted.names or known.names), new, limit)
+        if not new:
+            return None
+        other = known.changed(wanted.plans, present.epoch, present.settings.look, holds=wanted.holds)
+        named = other.called(wanted.names or known.names)
+        return self._manager.room(
+            self._run.reading, named, new, lambda read: self._seen(read, LOOKED_AT), limit
+        )
+
+    def _seen(self, wanted: WantedColumns, rows: int) -> SeenRun:
+        run = self._run
+        return seen_rows(run.reading, run.present.holding(), wanted, self._manager.rate, rows)
 
     def _wider(self, streams: Streams) -> dict[str, LiveStream]:
         """The streams with feeds that have further columns from now on."""

@@ -5,24 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
-from headrace.algebra.nodes import Join, Plan, TimeWindow
+from headrace.algebra.nodes import Join, TimeWindow
 from headrace.algebra.properties import is_stateful, sources_of
 from headrace.algebra.tunings.tunings import Tuning, Tunings, tuning_of
 from headrace.elements import Float64Array, Int64Array
+from headrace.lowering.costs import row_bytes
 from headrace.lowering.graph import Graph
 from headrace.lowering.node import Node
 from headrace.time import INFINITY, TimeDomain
-
-_TIMES: Final = 24
-"""Bytes of a row beside its columns: its interval and how often it is there."""
-_VALUE: Final = 8
-_TEXT: Final = 24
-"""Bytes of a column, as far as that is known before there are rows: of a number, and of a text."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +39,7 @@ class WindowsBelow:
 
     Attributes:
         operators: their identities.
+        shapes: what they compute, whoever asks for it.
         degrees: float64[n], see `Load.degrees`.
         guesses: float64[n], about how many bytes they keep for a row of their inputs.
         windows: the windows below them, each once.
@@ -55,6 +49,7 @@ class WindowsBelow:
     """
 
     operators: tuple[str, ...]
+    shapes: tuple[str, ...]
     degrees: Float64Array
     guesses: Float64Array
     windows: tuple[WindowBelow, ...]
@@ -162,9 +157,10 @@ def windows_below(graph: Graph) -> WindowsBelow:
         both = isinstance(node.plan, Join) and all(found[number] for number in inputs)
         joins.append(max(powers, default=0) + both)
     degrees = [1.0 + max(joins[edge.producer] for edge in node.inputs) for node in kept]
-    guesses = [max(_guessed(graph.nodes[edge.producer].plan) for edge in node.inputs) for node in kept]
+    guesses = [row_bytes(graph, node) for node in kept]
     return WindowsBelow(
         tuple(node.identity for node in kept),
+        tuple(node.shape for node in kept),
         np.array(degrees, dtype=np.float64),
         np.array(guesses, dtype=np.float64),
         tuple(numbers),
@@ -180,9 +176,3 @@ def _rows_in(window: TimeWindow) -> Iterator[WindowBelow]:
         # The size that it has now is not what names it.
         for source in sources_of(window):
             yield WindowBelow(source.name, window.size.length, tuning)
-
-
-def _guessed(plan: Plan) -> float:
-    """About how many bytes a row of a plan takes."""
-    types = (column.type for column in plan.schema.fields)
-    return _TIMES + sum(_VALUE if pa.types.is_primitive(one) else _TEXT for one in types)

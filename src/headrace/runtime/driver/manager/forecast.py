@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from headrace.algebra.tunings.tunings import Tunings
+from headrace.algebra.tunings.tunings import Tunings, size_of
 from headrace.elements import Float64Array
 from headrace.heartbeats.bounded import Arrivals
 from headrace.lowering.graph import Graph
@@ -19,6 +19,8 @@ from headrace.runtime.driver.manager.rows_by_time import RowsByTime
 from headrace.runtime.journal.held_state import held
 from headrace.runtime.tasks.messages import Manifest, StateKey
 from headrace.time import BEGINNING
+
+NOTHING: Final[Mapping[str, float]] = {}
 
 ENOUGH_ROWS: Final = 200
 """With fewer rows in the windows below an operator its bytes for a row are partly those known before."""
@@ -35,6 +37,7 @@ class Forecast:
         self._arrived: defaultdict[str, RowsByTime] = defaultdict(RowsByTime)
         self._sizes: dict[StateKey, tuple[Manifest, int]] = {}
         self._per_row: dict[str, tuple[float, int]] = {}
+        self._expected: dict[str, float] = {}
         self._born: dict[tuple[str, str], int] = {}
         self._graph: Graph | None = None
         self._below = windows_below(Graph((), ()))
@@ -61,6 +64,8 @@ class Forecast:
             born = {(name, stream): total for name in new for stream, total in totals.items()}
             self._born = {key: rows for key, rows in self._born.items() if key[0] in names} | born
             self._per_row = {name: size for name, size in self._per_row.items() if name in names}
+            shapes = frozenset(self._below.shapes)
+            self._expected = {name: size for name, size in self._expected.items() if name in shapes}
         self._begun = True
 
     @property
@@ -72,6 +77,12 @@ class Forecast:
         """Up to which instant rows of a stream have come, and its heartbeat; BEGINNING before the first."""
         known = self._arrived[stream]
         return known.now, known.now - known.lag if known.now != BEGINNING else BEGINNING
+
+    def rate(self, stream: str) -> float:
+        """The rows of a stream that come per instant: lately, or at all where no window is over them."""
+        arrived = self._arrived[stream]
+        shortest = self._below.shortest.get(stream)
+        return arrived.rate(arrived.span if shortest is None else _part_of(shortest))
 
     def is_ready(self) -> bool:
         """Whether enough rows were counted, after a restart, to say what operators keep for a row."""
@@ -104,17 +115,41 @@ class Forecast:
         """The state that the run keeps, as followed last; sizes are in the order of `below.tunings`."""
         return self._load(run, self._below)
 
-    def least(self, run: PublishedRun, other: Graph | None = None) -> float:
-        """The state that is expected with the smallest windows (bytes).
+    def uses(
+        self, run: PublishedRun, other: Graph | None = None, expected: Mapping[str, float] = NOTHING
+    ) -> tuple[float, float, float]:
+        """The bytes of state that are expected with the smallest windows, those of now, and the largest.
 
         Args:
             run: the run, as it was followed last.
             other: what would answer its queries instead; if None, what does.
+            expected: what operators that are new keep with the largest windows, by their shapes (bytes). It
+                counts until it can be measured.
         """
         below = self._below if other is None else windows_below(other)
-        return self._load(run, below, other).bytes_at(below.bounds[0])
+        self._expect(run, below, expected)
+        load, (smallest, largest) = self._load(run, below, other), below.bounds
+        now = [size_of(tuning, run.queries.tunings) for tuning, _ in below.tunings]
+        sizes = smallest, np.array(now, dtype=np.int64), largest
+        least, present, most = map(load.bytes_at, sizes)
+        return least, present, most
 
-    def _load(self, run: PublishedRun, below: WindowsBelow, other: Graph | None = None) -> Load:
+    def _expect(self, run: PublishedRun, below: WindowsBelow, expected: Mapping[str, float]) -> None:
+        """Remember what operators are expected to keep for a row; see `uses`."""
+        if not expected:
+            return
+        rates, _, lags = self._rows(below, run.queries.tunings)
+        full = _full(below, rates, lags)
+        for number, shape in enumerate(below.shapes):
+            if shape in expected:
+                self._expected[shape] = expected[shape] / max(float(full[number]), 1.0)
+
+    def _load(
+        self,
+        run: PublishedRun,
+        below: WindowsBelow,
+        other: Graph | None = None,
+    ) -> Load:
         kept = self._kept(run.state)
         sizes = self._sizes_of(below, kept)
         total = held(run.state).sizes.size
@@ -129,9 +164,13 @@ class Forecast:
             # What is not there yet has seen none.
             known = frozenset(self._below.operators)
             present[[name not in known and name not in kept for name in below.operators]] = 0.0
+        per_row = self._bytes_per_row(below, sizes, present)
+        # What has not been measured is known for full windows.
+        full = _full(below, rates, lags)
+        present = np.where(present < ENOUGH_ROWS, np.maximum(full, present), present)
         return Load(
             fixed=max(0.0, total - float(sizes.sum())),
-            per_row=self._bytes_per_row(below, sizes, present),
+            per_row=per_row,
             rows=np.maximum(present, 1.0),
             degrees=below.degrees,
             owners=below.owners,
@@ -191,7 +230,9 @@ class Forecast:
     def _remembered(self, below: WindowsBelow) -> tuple[Float64Array, Float64Array]:
         """Two float64[n]: what was measured of each operator, else a guess, and by how many looks."""
         known = (self._per_row.get(name) for name in below.operators)
-        pairs = [(guess, 0) if one is None else one for one, guess in zip(known, below.guesses, strict=True)]
+        widths = below.guesses.tolist()
+        guesses = map(self._expected.get, below.shapes, widths)
+        pairs = [(guess, 0) if one is None else one for one, guess in zip(known, guesses, strict=True)]
         means, looks = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
         return means, looks
 
@@ -203,6 +244,17 @@ class Forecast:
 def _part_of(length: int) -> int:
     """So many instants of rows say how they come, where windows have this size at least."""
     return max(1, length // _PARTS_OF_A_WINDOW)
+
+
+def _full(below: WindowsBelow, rates: Float64Array, lags: Float64Array) -> Float64Array:
+    """float64[n]: for each operator the rows in all windows below it when these are full, and largest.
+
+    Args:
+        below: the windows.
+        rates: float64[w], the rows that come per instant to each window.
+        lags: float64[w], for how long rows stay besides (instants).
+    """
+    return _added(below, rates[below.below] * (below.lengths + lags[below.below]))
 
 
 def _added(below: WindowsBelow, rows: Float64Array) -> Float64Array:

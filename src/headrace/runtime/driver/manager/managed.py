@@ -28,6 +28,12 @@ class ManagedWindow:
     domain: TimeDomain
     wanted: int
 
+    @property
+    def place(self) -> float:
+        """How far the size is from the smallest to the largest; 1 where these are the same."""
+        way = self.window.largest - self.window.smallest
+        return (self.window.size - self.window.smallest) / way if way else 1.0
+
 
 @dataclass(frozen=True, eq=False)
 class Managed:
@@ -72,6 +78,7 @@ class Managed:
             "least": round(self.least),
             "most": round(self.most),
             "missing": round(self.missing),
+            "text": self.text,
             "windows": [_plain(window) for window in self.windows],
         }
 
@@ -92,7 +99,9 @@ def _plain(managed: ManagedWindow) -> Mapping[str, Any]:
         "smallest": window.smallest,
         "largest": window.largest,
         "size": window.size,
+        "place": managed.place,
         "wanted": managed.wanted,
+        "domain": managed.domain.value,
         "since": None if window.since == BEGINNING else window.since,
         "why": window.why,
     }

@@ -14,10 +14,12 @@ from headrace.errors import UserError
 from headrace.runtime.driver.change.wanted import Tune
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import LOG
+from headrace.runtime.driver.facts.seen_rows import SeenRun, WantedColumns
 from headrace.runtime.driver.facts.sizes import window_status
 from headrace.runtime.driver.manager.forecast import FEW_COMMITS, Forecast
 from headrace.runtime.driver.manager.managed import Managed, ManagedWindow
 from headrace.runtime.driver.manager.policy import PARTS, USED, Decision, Knobs, decided
+from headrace.runtime.driver.manager.room import Room, columns_of, expected_bytes, ways_on
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.settings import Managing, RunSettings
 from headrace.runtime.journal.held_state import held
@@ -26,6 +28,9 @@ from headrace.time import TimeDomain, format_length
 
 Users = Callable[[], Mapping[Tuning, Sequence[str]]]
 """The identities of the queries that have windows whose sizes may change, paused ones included."""
+
+LookAtColumns = Callable[[WantedColumns], SeenRun]
+"""Says what a run has seen of streams."""
 
 NOBODY: Final[Mapping[Tuning, Sequence[str]]] = {}
 
@@ -91,6 +96,10 @@ class Manager:
         self._forecast.follow(run)
         self._epochs = run.totals.epochs
 
+    def rate(self, stream: str) -> float:
+        """How many rows of a stream come now (per instant), as sizes are decided by."""
+        return self._forecast.rate(stream)
+
     def _knows(self, run: PublishedRun) -> bool:
         """Whether enough was seen of a run to refuse something for what is expected of it."""
         self._forecast.follow(run)
@@ -108,37 +117,42 @@ class Manager:
         """
         if not self._knows(run):
             return
-        least = self._forecast.least(run)
+        least, _, _ = self._forecast.uses(run)
         if least > USED * limit:
             raise UserError(
                 f"the queries that run need about {format_bytes(least)} with their smallest windows, and of "
                 f"{format_bytes(limit)} only {format_bytes(USED * limit)} are for state",
-                hint=_ways_on(least),
+                hint=ways_on(least),
             )
 
-    def check_room(self, run: PublishedRun, other: QuerySet, queries: Sequence[str], limit: int) -> None:
-        """Refuse queries for which there is no room even with the smallest windows.
+    def room(
+        self,
+        run: PublishedRun,
+        other: QuerySet,
+        queries: Sequence[str],
+        look: LookAtColumns,
+        limit: int | None,
+    ) -> Room | None:
+        """The state that is expected of queries that are not there yet.
 
         Args:
             run: the run before them.
             other: all queries with them.
             queries: the identities of those that are new.
-            limit: how many bytes of state there may be.
+            look: says what the run has seen of streams.
+            limit: how many bytes of state there may be; any number if None.
 
-        Raises:
-            UserError: there is none, with the numbers.
+        Returns:
+            None where too little was seen yet of how rows come.
         """
         if not self._knows(run):
-            return
-        before, after = self._forecast.least(run), self._forecast.least(run, other.graph)
-        if after > USED * limit and after > before:
-            names = ", ".join(map(other.name_of, queries))
-            raise UserError(
-                f"{names} would need about {format_bytes(after - before)} of memory with the smallest "
-                f"windows, and {format_bytes(before)} are needed already: of memory_limit, "
-                f"{format_bytes(limit)}, only {format_bytes(USED * limit)} are for state",
-                hint=_ways_on(after),
-            )
+            return None
+        plans = [other.plans[name] for name in queries]
+        sizes = {name: seen.rows for name, seen in run.totals.arrivals.items()}
+        expected = expected_bytes(plans, look(columns_of(plans)), sizes)
+        before, after = self._forecast.uses(run), self._forecast.uses(run, other.graph, expected)
+        least, now, most = (more - less for more, less in zip(after, before, strict=True))
+        return Room(tuple(map(other.name_of, queries)), least, now, most, before[0], limit)
 
     def _knobs(self, run: PublishedRun) -> Knobs:
         below, known = self._forecast.below, run.queries.tunings
@@ -214,10 +228,3 @@ def _why(before: int, size: int, domain: TimeDomain, decision: Decision, limit: 
         f"{what} from {format_length(before, domain)} to {format_length(size, domain)} by the manager, since "
         f"{format_bytes(decision.now)} of state were expected, and memory_limit is {format_bytes(limit)}"
     )
-
-
-def _ways_on(least: float) -> str:
-    """The ways on for somebody who lacks memory: a limit that would do, in whole kilobytes."""
-    enough = -(-least // (USED * 1000))
-    more = f"write SET memory_limit = '{enough:.0f} kB', or more"
-    return f"{more}; or drop queries, or let windows have a smaller MIN"

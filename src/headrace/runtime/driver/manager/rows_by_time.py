@@ -106,6 +106,11 @@ class RowsByTime:
         """The number of all."""
         return self.rows[-1] if self.rows else 0
 
+    @property
+    def span(self) -> int:
+        """For how long rows have come (instants); 1 before the first."""
+        return self.now - self.instants[0] if self.instants else 1
+
     def until(self, instants: Float64Array) -> Float64Array:
         """float64[n]: how many rows are of some instants, and earlier ones."""
         if not self.instants:

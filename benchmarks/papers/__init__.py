@@ -1,0 +1,1 @@
+"""Experiments of the papers, run again: what they print, and what is measured here."""

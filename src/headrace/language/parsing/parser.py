@@ -24,7 +24,7 @@ from headrace.language.parsing.statements.sinks import parse_create_sink
 from headrace.language.parsing.statements.skews import parse_create_skew, parse_drop_skew
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.parsing.tokens.slips import unexpected_hint
-from headrace.language.statements.catalog import CatalogKind, PauseQuery, ResumeQuery
+from headrace.language.statements.catalog import CatalogKind, PauseQuery, ResumeQuery, SetKeep
 from headrace.language.statements.sinks import CreateSink, DropSink
 from headrace.language.statements.statements import (
     STRONG,
@@ -241,8 +241,9 @@ def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
     name = cursor.name("the query's name")
     loss = parse_loss(cursor)
     if loss is not None and (cursor.at("CONSISTENCY") or cursor.at("HEARTBEATS") or cursor.at("WARM")):
+        clause = "LOSS TOLERANT" if loss.tolerance is None else "WITHIN"
         raise cursor.error(
-            f"a query cannot have LOSS TOLERANT and {cursor.word()}",
+            f"a query cannot have {clause} and {cursor.word()}",
             "leave one of them out: which share of the rows is kept is known below the heartbeat alone",
         )
     consistency = parse_consistency(cursor) if cursor.at("CONSISTENCY") else STRONG
@@ -358,10 +359,10 @@ def _explain(
     if cursor.accept("ALTER", "QUERY"):
         place = cursor.position
         change = parse_alter_query(cursor, position)
-        if isinstance(change, PauseQuery | ResumeQuery | SetConsistency):
+        if isinstance(change, PauseQuery | ResumeQuery | SetConsistency | SetKeep):
             return ExplainAlter(change, position)
         raise LanguageError(
-            "EXPLAIN ALTER QUERY explains PAUSE, RESUME and SET CONSISTENCY",
+            "EXPLAIN ALTER QUERY explains PAUSE, RESUME, SET CONSISTENCY and SET (KEEP ...)",
             position=place,
             hint="write ALTER QUERY without EXPLAIN: its reply says what it did",
         )

@@ -18,6 +18,7 @@ from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.shedder import recent
 from headrace.runtime.driver.shedder.findings import Shedding
 from headrace.runtime.driver.shedder.recent import MeasuredLoad
+from headrace.runtime.driver.shedder.shedder import FIRST_COMMITS
 from headrace.steps import WHOLE
 from headrace.time import ManualClock
 
@@ -85,14 +86,14 @@ def told(db: hr.Database, text: str) -> str:
 def test_rows_are_left_out_under_overload_and_all_are_kept_again(db: hr.Database, world: World) -> None:
     push(db, 0, 200)
     assert share(db) == 1
-    world.rest, world.each, world.behind = 0.5, 0.8, 3.0
+    world.rest, world.each, world.behind = 0.4, 0.8, 3.0
     push(db, 200, 250)
     world.behind = 0.0
     push(db, 250, 500)
     assert share(db) == 0.5
     (known,) = db.status.tunings.values()
     assert [step.begin for step in known.steps] == [250]
-    assert "lowered from 1 to 0.5 by the shedder, since 130 % of the run's time" in known.why
+    assert "lowered from 1 to 0.5 by the shedder, since 120 % of the run's time" in known.why
     assert known.why in told(db, "DESCRIBE QUERY q")
     found = db["q"].snapshot(400).to_pylist()[0]
     assert found["n_low"] < found["n"] < found["n_high"]
@@ -104,7 +105,7 @@ def test_rows_are_left_out_under_overload_and_all_are_kept_again(db: hr.Database
 
 
 def test_more_is_kept_again_only_when_windows_have_drained(db: hr.Database, world: World) -> None:
-    world.rest, world.each, world.behind = 0.5, 0.8, 3.0
+    world.rest, world.each, world.behind = 0.4, 0.8, 3.0
     push(db, 0, 50)
     world.rest = world.each = 0.1
     world.behind = 0.0
@@ -141,7 +142,7 @@ def test_what_costs_least_is_left_out_first(world: World) -> None:
 
 
 def test_it_advises_or_is_off(db: hr.Database, world: World) -> None:
-    world.rest, world.each, world.behind = 0.5, 0.8, 3.0
+    world.rest, world.each, world.behind = 0.4, 0.8, 3.0
     db.execute("SET shedder = 'advise'")
     push(db, 0, 100)
     assert not db.status.tunings
@@ -248,9 +249,10 @@ def test_a_run_is_measured_by_its_clock_and_its_operators() -> None:
     with database(clock=clock) as db:
         db.execute(f"{STREAM}; CREATE QUERY q LOSS TOLERANT AS {COUNTED}")
         db.start()
-        for number in range(4):
+        for number in range(12):
             push(db, 100 * number, 100 * (number + 1), step=100)
-            assert (shedding(db).needed is None) == (number < 2)
+            # What the first epochs of a process take is no measure; and the bound is two seconds.
+            assert (shedding(db).needed is None) == (number < FIRST_COMMITS + 2)
             clock.instant += 1_000_000
         found = shedding(db)
         assert found.needed is not None

@@ -1,15 +1,15 @@
 """Which share of the rows of queries that bear loss is to be kept: a pure function.
 
 Aurora's greedy over loss graphs (*Monitoring Streams*, VLDB 2002, 7.2): what is left out next is what costs
-its readers least for the processor time that it saves. Aurora asks for graphs that are convex. Here the graph
-may have any form that does not fall: of each query the step is looked for that is best up to any of its
-points, which walks along the convex hull.
+its readers least for the processor time that it saves. Aurora asks for graphs that are convex. Here a graph
+may have any form that does not fall, and the greedy walks along its convex hull.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 from headrace.runtime.driver.shedder.capacity import HEADROOM
@@ -18,19 +18,25 @@ from headrace.steps import WHOLE
 TOO_MUCH: Final = 0.9
 """Rows are left out when more than this part of the capacity is needed."""
 TOO_LITTLE: Final = 0.7
-"""More rows are kept again when no more than this part of the capacity would be needed with them."""
+"""More rows are kept again when answers would be worth more with no more than this part of the capacity."""
 LATE: Final = 0.5
 """Rows are left out when a run is behind by this part of the bound: the rest is for what comes meanwhile."""
 EARLY: Final = 0.25
 """More are kept again only when it is behind by less than this part of it."""
-FACTOR: Final = 2
-"""A change halves a share at most, or doubles it."""
+LOWERED: Final = 4
+"""A change leaves a quarter of a share at least."""
+RAISED: Final = 2
+"""A change doubles a share at most."""
 LEAST: Final = WHOLE // 100
 """No share becomes smaller: with fewer rows bounds say nothing."""
 _WORTH: Final = 0.02
 """A share is left as it is where all of its rows need no more than this part of the capacity."""
-_POINTS: Final = 50
-"""So many shares are looked at between a present share and the smallest or largest that may follow."""
+_POINTS: Final = WHOLE // 100
+"""So far apart are the shares at which utility is looked at."""
+_EVEN: Final = WHOLE // 1000
+"""Shares between these points are rounded to thousandths."""
+_MORE: Final = 1e-4
+"""Where the graph does not say so, all rows are worth so much more than none."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +59,17 @@ class ShareKnob:
     least: int = LEAST
     drained: bool = True
 
-    def saved(self, share: int) -> float:
-        """The processor time that another share saves (seconds for each second); below 0 for a larger one."""
-        return self.cost * (self.share - share) / WHOLE
+    def needs(self, share: int) -> float:
+        """The processor time that the rows of a share need (seconds for each second)."""
+        return self.cost * share / WHOLE
+
+    def worth(self, share: int) -> float:
+        """The worth of a share to all of its queries."""
+        return self.queries * (self.utility(share) + _MORE * share / WHOLE)
 
     def floor(self, capacity: float) -> int:
         """The smallest share that it makes sense to keep (millionths)."""
         return self.least if self.cost > _WORTH * capacity else WHOLE
-
-    def lost(self, share: int) -> float:
-        """The worth that is lost to all of its queries by another share."""
-        return self.queries * (self.utility(self.share) - self.utility(share))
 
 
 @dataclass(frozen=True)
@@ -107,15 +113,21 @@ def shares_wanted(pressure: Pressure, knobs: Sequence[ShareKnob]) -> tuple[int, 
         pressure: the load.
         knobs: the shares that may change.
     """
+    capacity, present = pressure.capacity, [knob.share for knob in knobs]
+    rest = pressure.needed - _needs(knobs, present)
     # Where more has to be kept for what was promised, no load is a reason against it.
-    promised = tuple(max(knob.share, knob.least) for knob in knobs)
-    needed = pressure.needed - sum(map(ShareKnob.saved, knobs, promised))
+    promised = [max(knob.share, knob.least) for knob in knobs]
     if pressure.is_overload:
-        floors = [max(knob.floor(pressure.capacity), knob.share // FACTOR) for knob in knobs]
-        return _lowered(knobs, promised, floors, needed - HEADROOM * pressure.capacity)
-    if pressure.is_calm:
-        return _raised(knobs, promised, needed, pressure.capacity)
-    return promised
+        goal = _goal(knobs, promised, capacity, HEADROOM * capacity - rest)
+        return tuple(max(wanted, _quarter(knob)) for wanted, knob in zip(goal, knobs, strict=True))
+    if not pressure.is_calm:
+        return tuple(promised)
+    most = [WHOLE if knob.drained else known for knob, known in zip(knobs, promised, strict=True)]
+    modest = _goal(knobs, most, capacity, TOO_LITTLE * capacity - rest)
+    if _worth(knobs, modest) <= _worth(knobs, promised) + _MORE**2:
+        return tuple(promised)
+    goal = _goal(knobs, most, capacity, HEADROOM * capacity - rest)
+    return tuple(_moved(knobs, promised, goal, HEADROOM * capacity - rest))
 
 
 def shares_at(needed: float, capacity: float, knobs: Sequence[ShareKnob]) -> tuple[int, ...]:
@@ -126,77 +138,88 @@ def shares_at(needed: float, capacity: float, knobs: Sequence[ShareKnob]) -> tup
         capacity: the processor time that there is.
         knobs: the shares, with the costs that they would have then.
     """
-    full = tuple(WHOLE for _ in knobs)
-    everything = needed - sum(map(ShareKnob.saved, knobs, full))
-    floors = [knob.floor(capacity) for knob in knobs]
-    return _lowered(knobs, full, floors, everything - HEADROOM * capacity)
+    rest = needed - _needs(knobs, [knob.share for knob in knobs])
+    return tuple(_goal(knobs, [WHOLE] * len(knobs), capacity, HEADROOM * capacity - rest))
 
 
-def _lowered(
-    knobs: Sequence[ShareKnob], shares: tuple[int, ...], floors: Sequence[int], missing: float
-) -> tuple[int, ...]:
-    """Shares with which so much less is needed, as far as floors let them, at the least loss."""
-    found = list(shares)
-    while missing > 0:
-        best: tuple[float, int, int] | None = None
-        for place, knob in enumerate(knobs):
-            for share in _between(found[place], floors[place]):
-                saved = knob.saved(share) - knob.saved(found[place])
-                if saved > 0:
-                    lost = knob.lost(share) - knob.lost(found[place])
-                    # Of two that are as good the larger step, so that the ends of straight lines are found.
-                    rated = (lost / saved, share, place)
-                    best = rated if best is None or rated < best else best
-        if best is None:
+def _needs(knobs: Sequence[ShareKnob], shares: Sequence[int]) -> float:
+    return sum(map(ShareKnob.needs, knobs, shares))
+
+
+def _worth(knobs: Sequence[ShareKnob], shares: Sequence[int]) -> float:
+    return sum(map(ShareKnob.worth, knobs, shares))
+
+
+def _quarter(knob: ShareKnob) -> int:
+    """The smallest share that a change may leave."""
+    return max(knob.least, min(knob.share, knob.share // LOWERED))
+
+
+def _goal(knobs: Sequence[ShareKnob], most: Sequence[int], capacity: float, budget: float) -> list[int]:
+    """The shares, as large as some at most, that keep to a budget as far as that goes, at the least loss.
+
+    Args:
+        knobs: what may change.
+        most: the largest shares (millionths).
+        capacity: the processor time that there is.
+        budget: so much of it is for what the shares need.
+    """
+    found, missing = list(most), _needs(knobs, most) - budget
+    steps = [
+        (lost / (knob.cost * (begin - end)), place, begin, end)
+        for place, knob in enumerate(knobs)
+        for begin, end, lost in _hull(knob, most[place], min(most[place], knob.floor(capacity)))
+    ]
+    for _, place, begin, end in sorted(steps, key=lambda step: (*step[:2], -step[2])):
+        if missing <= 0:
             break
-        _, share, place = best
-        share = _enough(knobs[place], found[place], share, missing)
-        missing -= knobs[place].saved(share) - knobs[place].saved(found[place])
-        found[place] = share
-    return tuple(found)
+        knob = knobs[place]
+        saved = knob.needs(begin - end)
+        found[place] = end if saved <= missing else max(end, _even(begin - missing / knob.cost * WHOLE))
+        missing -= saved
+    return found
 
 
-def _enough(knob: ShareKnob, present: int, share: int, missing: float) -> int:
-    """The largest share from a smaller one up to the present one that saves what is missing."""
-    if knob.saved(share) - knob.saved(present) <= missing:
-        return share
-    return max(share, int(present - missing / knob.cost * WHOLE))
+def _even(share: float) -> int:
+    """A share in thousandths, which is no larger but for what rounding adds."""
+    return int((share + 1) // _EVEN * _EVEN)
 
 
-def _raised(
-    knobs: Sequence[ShareKnob], shares: tuple[int, ...], needed: float, capacity: float
-) -> tuple[int, ...]:
-    """Shares that are as large as there is room for, where there is enough of it; else the same ones."""
-    if _grown(knobs, shares, TOO_LITTLE * capacity - needed) == shares:
-        return shares
-    return _grown(knobs, shares, HEADROOM * capacity - needed)
+def _hull(knob: ShareKnob, most: int, least: int) -> Iterator[tuple[int, int, float]]:
+    """The convex hull of what is lost from a share down to another one: pieces, each with its loss."""
+    if most <= least:
+        return
+    points = [*range(most, least, -_POINTS), least]
+    corners: list[tuple[int, float]] = []
+    for share in points:
+        point = (share, -knob.worth(share))
+        while len(corners) > 1 and _slope(corners[-2], corners[-1]) >= _slope(corners[-1], point):
+            corners.pop()
+        corners.append(point)
+    for one, other in pairwise(corners):
+        yield one[0], other[0], other[1] - one[1]
 
 
-def _grown(knobs: Sequence[ShareKnob], shares: tuple[int, ...], left: float) -> tuple[int, ...]:
-    """Shares that need no more than is left, at the largest gain."""
-    found = list(shares)
-    while left > 0:
-        best: tuple[float, int, int] | None = None
-        for place, knob in enumerate(knobs):
-            if not knob.drained:
-                continue
-            for share in _between(found[place], min(WHOLE, FACTOR * knob.share)):
-                taken = knob.saved(found[place]) - knob.saved(share)
-                gained = knob.lost(found[place]) - knob.lost(share)
-                if taken <= left:
-                    rated = (-gained / max(taken, 1e-12), -share, place)
-                    best = rated if best is None or rated < best else best
-        if best is None:
-            break
-        _, share, place = best
-        left -= knobs[place].saved(found[place]) - knobs[place].saved(-share)
-        found[place] = -share
-    return tuple(found)
+def _slope(one: tuple[int, float], other: tuple[int, float]) -> float:
+    """The loss for each row less."""
+    return (other[1] - one[1]) / (one[0] - other[0])
 
 
-def _between(present: int, last: int) -> Iterator[int]:
-    """Some shares from a present one, without it, to the last that it may become."""
-    for part in range(1, _POINTS + 1):
-        share = present + (last - present) * part // _POINTS
-        if share != present and (share < present) == (last < present):
-            yield share
+def _moved(
+    knobs: Sequence[ShareKnob], present: Sequence[int], goal: Sequence[int], budget: float
+) -> list[int]:
+    """Shares as near to a goal as one change may bring them, and as a budget lets them be raised."""
+    found = [
+        max(wanted, _quarter(knob)) if wanted < known else known
+        for knob, known, wanted in zip(knobs, present, goal, strict=True)
+    ]
+    left = budget - _needs(knobs, found)
+    for place, knob in enumerate(knobs):
+        if goal[place] > found[place]:
+            reach = min(goal[place], max(found[place], RAISED * knob.share))
+            if knob.needs(reach - found[place]) > left > 0:
+                reach = max(found[place], _even(found[place] + left / knob.cost * WHOLE))
+            if left > 0 or not knob.cost:
+                left -= knob.needs(reach - found[place])
+                found[place] = reach
+    return found

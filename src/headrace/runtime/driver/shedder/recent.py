@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -16,11 +17,16 @@ from headrace.lowering.graph import Graph
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.statistics import Statistics
 from headrace.runtime.driver.shedder.capacity import Box, above, needs
+from headrace.runtime.driver.shedder.policy import LATE
 from headrace.steps import WHOLE
 from headrace.time import MICROSECONDS
 
-_LOOKS = 2
+_LOOKS: Final = 4
 """So many bounds are looked back."""
+_FEW: Final = 3
+"""So many smaller epochs, and as many larger ones, tell what is the same for each."""
+_SPREAD: Final = 1.2
+"""So many times as much is in the larger ones, for that."""
 
 RowsWaiting = Mapping[str, int | None]
 """The rows that wait for an epoch, by stream; None where that is not known."""
@@ -108,22 +114,55 @@ class RecentLoad:
         }
         rates = {name: max(0.0, rate + grown.get(name, 0.0)) for name, rate in taken.items()}
         boxes = boxes_of(run.queries.graph, run.statistics, run.queries.tunings)
-        graph, busy = run.queries.graph, (last.busy - first.busy) / passed
+        graph = run.queries.graph
         known = {name: float(rows or 0) for name, rows in waiting.items()}
-        done, coming, left = (needs(boxes, _from_streams(graph, rows)) for rows in (taken, rates, known))
-        if not done.sum():
-            return MeasuredLoad(busy, 0.0 if None not in waiting.values() else None, {}, rates)
-        # A run takes longer than its operators, which may work side by side.
-        factor = busy / float(done.sum())
-        behind = None if None in waiting.values() else factor * float(left.sum())
+        coming, left = (needs(boxes, _from_streams(graph, rows)) for rows in (rates, known))
+        work, took = self._epochs(graph, boxes)
+        each, factor = 0.0, float(took.sum() / work.sum()) if work.sum() else 0.0
+        behind = factor * float(left.sum())
+        if behind <= LATE * bound:
+            # Epochs may be larger before rows wait for too long, which needs less time for each of them.
+            each, factor = _epoch_times(work, took)
+        needed = factor * float(coming.sum()) + each / (LATE * bound)
         costs = {
-            tuning: min(1.0, factor)
-            * float(coming[places].sum())
-            * WHOLE
-            / size_of(tuning, run.queries.tunings)
+            tuning: factor * float(coming[places].sum()) * WHOLE / size_of(tuning, run.queries.tunings)
             for tuning, places in scaled_by_shares(graph, boxes).items()
         }
-        return MeasuredLoad(factor * float(coming.sum()), behind, costs, rates)
+        return MeasuredLoad(needed, None if None in waiting.values() else behind, costs, rates)
+
+    def _epochs(self, graph: Graph, boxes: Sequence[Box]) -> tuple[Float64Array, Float64Array]:
+        """Two float64[n]: what the operators of each epoch needed, and what it took (seconds)."""
+        work, took = [], []
+        for before, then in pairwise(self.looks):
+            rows = {name: float(count - before.taken.get(name, count)) for name, count in then.taken.items()}
+            work.append(float(needs(boxes, _from_streams(graph, rows)).sum()))
+            took.append(then.busy - before.busy)
+        return np.array(work), np.array(took)
+
+
+def _epoch_times(work: Float64Array, took: Float64Array) -> tuple[float, float]:
+    """The time that each epoch takes, whatever its rows, and that for a second of its operators.
+
+    Operators may work side by side; reading and writing take time besides. What is the same for each epoch
+    says nothing of how many rows can be answered, since there are fewer and larger epochs under load. It is
+    told from the rest by a line through the means of the smaller and of the larger epochs (Wald, *Annals of
+    Mathematical Statistics* 11, 1940); where all are alike, it is taken to be nothing.
+
+    Args:
+        work: float64[n], what the operators of each epoch needed (seconds).
+        took: float64[n], what it took (seconds).
+    """
+    total = float(work.sum())
+    if not total:
+        return 0.0, 0.0
+    order = np.argsort(work, kind="stable")
+    small, large = order[: len(order) // 2], order[len(order) // 2 :]
+    if len(small) < _FEW or work[large].mean() < _SPREAD * work[small].mean():
+        return 0.0, float(took.sum()) / total
+    wider = float(work[large].mean() - work[small].mean())
+    slope = float(took[large].mean() - took[small].mean()) / wider
+    factor = min(max(0.0, slope), float(took.sum()) / total)
+    return float(took.mean()) - factor * float(work.mean()), factor
 
 
 def boxes_of(graph: Graph, statistics: Statistics, tunings: Tunings) -> tuple[Box, ...]:

@@ -29,6 +29,8 @@ from headrace.time import BEGINNING, INFINITY, MICROSECONDS
 LastSaid = Callable[[str], Iterable[Batch]]
 """The elements that a commit brought to a query's answer, by the query's identity."""
 
+FIRST_COMMITS: Final = 2
+"""After so many commits a run is looked at."""
 _shares_in: Final = ByObject(shares_in, REMEMBERED)
 _IDLE: Final = MeasuredLoad(0.0, None, {}, {})
 
@@ -46,6 +48,7 @@ class Shedder:
     def __init__(self, users: Users = lambda: NOBODY) -> None:
         self._users = users
         self._recent = RecentLoad()
+        self._commits = 0
         self._widths: dict[Tuning, tuple[StepFunction, float]] = {}
         self.found: Shedding | None = None
 
@@ -67,7 +70,10 @@ class Shedder:
             self._recent.forget()
             return None
         seconds = bound / MICROSECONDS["SECOND"]
-        self._recent.note(run, waiting, seconds)
+        # The first epochs of a process load and compile what later ones use.
+        self._commits += 1
+        if self._commits > FIRST_COMMITS:
+            self._recent.note(run, waiting, seconds)
         load = self._recent.load(run, seconds)
         users = _users_in(run.queries.plans)
         pressure = None if load is None else Pressure(load.needed, load.behind, seconds)

@@ -378,8 +378,8 @@ def _text(
             return PlanText(
                 with_notes(explain_plan(found.plan, found.decisions or Decisions(), stage), notes)
             )
-        case ExplainCost(query=query, position=position):
-            found = core.compiled(query, policy)
+        case ExplainCost(query=query, position=position, loss=loss):
+            found = core.compiled(query, policy, loss=loss)
             epoch_rows = core.settings.run.epoch_rows
             return PlanText(costs(core.definitions, found.optimized, position, epoch_rows))
         case ExplainShared():

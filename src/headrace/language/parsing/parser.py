@@ -347,9 +347,8 @@ def _replay(cursor: Cursor, position: Position) -> Replay:
     )
 
 
-def _explain(
-    cursor: Cursor, position: Position
-) -> Explain | ExplainAnalyze | ExplainCost | ExplainShared | ExplainReplace | ExplainAlter:
+def _explained_change(cursor: Cursor, position: Position) -> ExplainReplace | ExplainAlter | None:
+    """Read what follows EXPLAIN if it is a statement that changes something."""
     if cursor.accept("REPLACE"):
         return ExplainReplace(replace(_create_query(cursor, position), replaces=True), position)
     if cursor.accept("CREATE", "OR", "REPLACE", "QUERY"):
@@ -366,10 +365,21 @@ def _explain(
             position=place,
             hint="write ALTER QUERY without EXPLAIN: its reply says what it did",
         )
+    return None
+
+
+def _explain(
+    cursor: Cursor, position: Position
+) -> Explain | ExplainAnalyze | ExplainCost | ExplainShared | ExplainReplace | ExplainAlter:
+    if (found := _explained_change(cursor, position)) is not None:
+        return found
     if cursor.accept("ANALYZE"):
         is_text = cursor.word() in _QUERIES
         return ExplainAnalyze(parse_query(cursor) if is_text else cursor.name("the query's name"), position)
     if cursor.accept("COST"):
+        if cursor.accept("CREATE", "QUERY"):
+            made = _create_query(cursor, position)
+            return ExplainCost(made.query, position, made.loss)
         _refuse_other_statements(cursor)
         return ExplainCost(parse_query(cursor), position)
     if cursor.accept("SHARED"):

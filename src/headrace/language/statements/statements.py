@@ -250,13 +250,17 @@ class ExplainShared:
 class ExplainCost:
     """`EXPLAIN COST query`: what a query's operators are expected to yield, to keep and to take.
 
+    Or `EXPLAIN COST CREATE QUERY name LOSS TOLERANT AS query`, with what it bears of loss.
+
     Attributes:
         query: the query.
         position: where the statement starts.
+        loss: what may be lost of its rows; None if nothing may.
     """
 
     query: QuerySyntax
     position: Position
+    loss: Loss | None = None
 
 
 @dataclass(frozen=True)

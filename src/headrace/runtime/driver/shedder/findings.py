@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from headrace.algebra.tunings.tunings import Tuning
@@ -57,6 +57,7 @@ class Shedding:
         behind: for how long rows wait that have come (seconds); None where that is not known.
         room: whether there is room for what comes; None where `needed` is.
         shares: the shares that may change.
+        rates: the rows that come of each stream (per second).
     """
 
     bound: int
@@ -65,6 +66,7 @@ class Shedding:
     behind: float | None
     room: Room | None
     shares: tuple[ShedShare, ...]
+    rates: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
@@ -89,6 +91,7 @@ class Shedding:
             "mode": self.mode.value,
             "needed": self.needed,
             "behind": self.behind,
+            "rates": dict(self.rates),
             "room": None if self.room is None else self.room.value,
             "shares": [_plain(one) for one in self.shares],
         }

@@ -213,7 +213,8 @@ def _findings(
         )
     if load is None:
         return Shedding(bound, mode, None, None, None, tuple(shares))
-    return Shedding(bound, mode, load.needed, load.behind, room(load.needed, 1.0), tuple(shares))
+    verdict = room(load.needed, 1.0)
+    return Shedding(bound, mode, load.needed, load.behind, verdict, tuple(shares), load.rates)
 
 
 def _at(times: int, load: MeasuredLoad | None, knobs: Mapping[Tuning, ShareKnob]) -> tuple[int, ...]:

@@ -21,6 +21,7 @@ from headrace.runtime.driver.shedder.recent import MeasuredLoad
 from headrace.runtime.driver.shedder.shedder import FIRST_COMMITS
 from headrace.steps import WHOLE
 from headrace.time import ManualClock
+from waiting import wait_until
 
 STREAM = "CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts"
 COUNTED = "SELECT COUNT(*) AS n, SUM(v) AS x FROM s [RANGE 100]"
@@ -192,6 +193,19 @@ def settings(db: hr.Database) -> dict[str, tuple[str, str]]:
 def test_a_bound_that_is_none_is_refused(bound: Any) -> None:
     with pytest.raises(UserError):
         hr.connect(runner="inline", latency_bound=bound)
+
+
+def test_the_shares_of_each_epoch_are_a_stream(db: hr.Database, world: World) -> None:
+    db.execute("CREATE QUERY shares AS SELECT epoch, share, utility, needed, why FROM headrace.shedding")
+    push(db, 0, 50)
+    world.rest, world.each, world.behind = 0.4, 0.8, 3.0
+    push(db, 50, 200)
+    said = db["shares"]
+    wait_until(lambda: said.changes().num_rows >= 2, True)
+    found = said.changes().to_pylist()
+    assert [row["share"] for row in found[:2]] == [1.0, 0.5]
+    assert found[0]["why"] is None
+    assert "lowered from 1 to 0.5" in found[1]["why"]
 
 
 def test_findings_are_plain_values(db: hr.Database, world: World) -> None:

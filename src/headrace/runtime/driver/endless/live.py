@@ -500,7 +500,9 @@ class LiveRun:
         waiting = {name: feed.waiting() for name, feed in self._feeds.items()}
         known = {name: rows for name, rows in waiting.items() if rows is not None}
         results, store = self._run.results[-1], self._run.store
-        epoch = Epoch(before, self._run.reading, results, store, self.problems, known)
+        # The shedder has yet to look at the epoch: these are the shares that its rows have had.
+        shares = () if self.shedder.found is None else self.shedder.found.rows
+        epoch = Epoch(before, self._run.reading, results, store, self.problems, known, shares)
         for feed in noting:
             feed.note(describe(epoch, feed.kind))
 

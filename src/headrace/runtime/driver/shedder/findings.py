@@ -84,6 +84,24 @@ class Shedding:
             found = f"{found}, and {lacks}"
         return f"{bound}: {found}"
 
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The shares as rows of `headrace.shedding`."""
+        return [
+            {
+                "streams": ", ".join(one.tuning.streams),
+                "loss": one.tuning.loss,
+                "share": one.share / WHOLE,
+                "utility": one.utility,
+                "least": one.least / WHOLE,
+                "wanted": one.wanted / WHOLE,
+                "needed": self.needed,
+                "behind": self.behind,
+                "why": one.why or None,
+            }
+            for one in self.shares
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """The same for JSON: the bound in microseconds, times in seconds, shares from 0 to 1."""
         return {

@@ -476,8 +476,9 @@ class LiveRun:
 
     def _shed(self) -> None:
         """Keep the shares of rows that are to be kept by the shedder."""
-        waiting = {name: feed.waiting() for name, feed in self._feeds.items()}
         settings = self._run.present.settings
+        looks = settings.latency_bound is not None
+        waiting = {name: feed.waiting() for name, feed in self._feeds.items()} if looks else {}
         try:
             change = self.shedder.after(self._run.reading, settings, waiting, self._said)
             if change is not None:

@@ -29,6 +29,7 @@ class SystemStream(Enum):
     QUERIES = "queries"
     OPERATORS = "operators"
     DEAD_LETTERS = "dead_letters"
+    SHEDDING = "shedding"
 
     @property
     def full_name(self) -> str:
@@ -107,6 +108,18 @@ _SCHEMAS: Final[Mapping[SystemStream, Schema]] = MappingProxyType(
         ),
         SystemStream.DEAD_LETTERS: _schema(
             epoch=BIGINT, stream=STRING, query=STRING, reason=STRING, place=STRING, row_text=STRING
+        ),
+        SystemStream.SHEDDING: _schema(
+            epoch=BIGINT,
+            streams=STRING,
+            loss=STRING,
+            share=DOUBLE,
+            utility=DOUBLE,
+            least=DOUBLE,
+            wanted=DOUBLE,
+            needed=DOUBLE,
+            behind=DOUBLE,
+            why=STRING,
         ),
     }
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import operator
 import os
 from collections.abc import Mapping
@@ -21,16 +22,18 @@ from headrace.language.defaults import INITIAL, Defaults
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, Managing, RunSettings
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.runner import Runner
-from headrace.time import Clock, SystemClock
+from headrace.time import INFINITY, MICROSECONDS, Clock, SystemClock, parse_duration
 
-_OTHERS: Final = ("reoptimize_every", "epoch_timeout", "memory_limit", "manager")
+_OTHERS: Final = (
+    "reoptimize_every", "epoch_timeout", "memory_limit", "manager", "latency_bound", "shedder",
+)  # fmt: skip
 """Arguments beside numbers that SET can change."""
 
 _UNDIVIDED: Final = 0.02
 """Seconds of work that one thread does sooner than several, since each of them has to load and store more."""
 
 RunnerName = Literal["spark", "inline"]
-ManagerName = Literal["advise", "act", "off"]
+WayName = Literal["advise", "act", "off"]
 
 
 def connect(
@@ -49,7 +52,9 @@ def connect(
     reoptimize_every: float | None = None,
     epoch_timeout: float | None = None,
     memory_limit: str | int | None = None,
-    manager: ManagerName | None = None,
+    manager: WayName | None = None,
+    latency_bound: str | float | None = None,
+    shedder: WayName | None = None,
     dialect: str | None = None,
     policy: Policy | None = None,
     clock: Clock | None = None,
@@ -83,6 +88,11 @@ def connect(
             None.
         manager: `act` does what keeps to the limit, `advise` only says what it would do, `off` does nothing.
             If None, it acts where there is a limit.
+        latency_bound: for how long rows may wait while a run is endless, in seconds or as a text such as
+            `2 seconds`. Where they would wait longer, rows of queries that bear loss are left out. For any
+            time if None.
+        shedder: `act` leaves rows out, `advise` only says which share it would keep, `off` does nothing. If
+            None, it acts where there is a bound.
         dialect: how texts are read where they leave something out: `sql`, which holds if None, `pipes` or
             `cql`. `SET dialect` changes it for the statements that follow.
         clock: wall-clock time, for tests such as `ManualClock`; the machine's if None.
@@ -113,12 +123,13 @@ def connect(
         reoptimize_every=reoptimize_every,
         epoch_timeout=epoch_timeout,
         memory_limit=_limit(memory_limit, machine),
-        manager=_managing(manager),
+        manager=_managing("manager", manager),
+        latency_bound=_latency(latency_bound),
+        shedder=_managing("shedder", shedder),
     )
-    others = (reoptimize_every, epoch_timeout, memory_limit, manager)
+    others = (reoptimize_every, epoch_timeout, memory_limit, manager, latency_bound, shedder)
     given = _given({**dict(zip(_OTHERS, others, strict=True)), **numbers})
-    reading = INITIAL if dialect is None else Defaults(dialect)
-    settings = Settings(folder, run, max_dead_letters, given, reading, machine)
+    settings = Settings(folder, run, max_dead_letters, given, Defaults(dialect or INITIAL), machine)
     return Database(make, settings, policy or Policy.open())
 
 
@@ -144,11 +155,30 @@ def _limit(given: str | int | None, machine: int | None) -> int | None:
     return size
 
 
-def _managing(given: str | None) -> Managing | None:
+def _latency(given: str | float | None) -> int | None:
+    """A bound of latency in microseconds."""
+    if given is None:
+        return None
+    second = MICROSECONDS["SECOND"]
+    if isinstance(given, str):
+        found = parse_duration(given)
+        length = found.length if found.unit is not None else 0
+    else:
+        is_number = isinstance(given, Real) and not isinstance(given, bool) and math.isfinite(given)
+        length = round(given * second) if is_number else 0
+    if not 0 < length < INFINITY:
+        raise UserError(
+            f"latency_bound is not for how long rows may wait: {given!r}",
+            hint="give a number of seconds, or a text such as '2 seconds'",
+        )
+    return length
+
+
+def _managing(name: str, given: str | None) -> Managing | None:
     ways = [way.value for way in Managing]
     if given is not None and given not in ways:
         known = ", ".join(map(repr, ways))
-        raise UserError(f"the manager cannot be {given!r}", hint=f"give one of {known}, or None")
+        raise UserError(f"the {name} cannot be {given!r}", hint=f"give one of {known}, or None")
     return None if given is None else Managing(given)
 
 

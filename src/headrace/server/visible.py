@@ -57,6 +57,7 @@ def shown_status(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
             ],
             "ended": status["ended"] and _HIDDEN_END,
             "managed": None,
+            "shedding": None,
         }
     return {
         **status,
@@ -68,6 +69,7 @@ def shown_status(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         "attempt": None,
         "ended": None,
         "managed": None,
+        "shedding": None,
     }
 
 

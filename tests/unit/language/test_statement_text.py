@@ -51,6 +51,8 @@ def text_of(statement: object) -> str:
     [
         PUSHED,
         "CREATE QUERY q LOSS TOLERANT AS SELECT COUNT(*) AS n FROM s",
+        "CREATE QUERY q WITHIN 5 PERCENT AS SELECT COUNT(*) AS n FROM s",
+        "CREATE QUERY q WITHIN 0.5 PERCENT CONFIDENCE 99 AS SELECT COUNT(*) AS n FROM s",
         "CREATE QUERY q LOSS TOLERANT (0.2: 0.5, 0.75: 0.8) CONFIDENCE 99.5 AS SELECT COUNT(*) AS n FROM s",
         "CREATE STREAM `a b` (`select` BIGINT, `x``y` DATE) FROM push OPTIONS (max_rows_per_epoch 5) "
         "TIMESTAMP BY `select`",

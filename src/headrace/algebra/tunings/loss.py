@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from decimal import Decimal
 from statistics import NormalDist
@@ -16,18 +17,23 @@ CONFIDENCE: Final = Decimal(95)
 
 @dataclass(frozen=True)
 class Loss:
-    """`LOSS TOLERANT [(share: utility, ...)] [CONFIDENCE p]`: rows of a query's streams may be left out.
+    """A clause of a query by which rows of its streams may be left out.
+
+    That is `LOSS TOLERANT [(share: utility, ...)] [CONFIDENCE p]` or `WITHIN p PERCENT [CONFIDENCE p]`.
 
     Attributes:
         graph: shares of the rows that are kept, rising (millionths), each with what an answer of them is
             worth, from 0 to 1, which does not fall. Between two points it is on the line through them; of no
             rows it is 0, and of all of them 1, where the graph says nothing else (Aurora's loss graph).
         confidence: in so many windows of a hundred the bounds of estimates hold.
+        tolerance: so far from an estimate its bounds may be (percent of it), by which rows are left out only
+            as long as they are not further; None for any loss.
         position: of the clause.
     """
 
     graph: tuple[tuple[int, Decimal], ...] = ()
     confidence: Decimal = CONFIDENCE
+    tolerance: Decimal | None = None
     position: Position | None = field(default=None, compare=False)
 
     @property
@@ -35,6 +41,8 @@ class Loss:
         """The clause from which the parser makes it again."""
         points = ", ".join(f"{share_text(share)}: {utility.normalize():f}" for share, utility in self.graph)
         sure = "" if self.confidence == CONFIDENCE else f" CONFIDENCE {self.confidence.normalize():f}"
+        if self.tolerance is not None:
+            return f"WITHIN {self.tolerance.normalize():f} PERCENT{sure}"
         return f"LOSS TOLERANT{f' ({points})' if points else ''}{sure}"
 
     def utility(self, share: int) -> float:
@@ -51,7 +59,37 @@ class Loss:
             begin, low = end, high
         return float(low)
 
+    def width_at(self, width: float, share: int, other: int) -> float:
+        """About how far the bounds of an estimate are from it if another share is kept.
+
+        The variance of what is estimated of a share p of the rows grows with (1 - p) / p.
+
+        Args:
+            width: how far they are, in any unit.
+            share: the share of which that was measured, below all (millionths).
+            other: the other share (millionths).
+        """
+        return width * math.sqrt(_odds(other) / _odds(share))
+
+    def least(self, width: float, share: int, part: float = 1.0) -> int:
+        """The smallest share with which bounds are expected to be within the tolerance (millionths).
+
+        Args:
+            width: how far they are from the estimate, in parts of it.
+            share: the share of which that was measured, below all (millionths).
+            part: only so much of the tolerance is used.
+        """
+        if self.tolerance is None or width == 0:
+            return 1
+        odds = _odds(share) * (part * float(self.tolerance) / 100 / width) ** 2
+        return min(WHOLE, math.ceil(WHOLE / (1 + odds)))
+
     @property
     def deviations(self) -> float:
         """The number of standard errors from an estimate to its bound, by the normal distribution."""
         return NormalDist().inv_cdf((1 + float(self.confidence) / 100) / 2)
+
+
+def _odds(share: int) -> float:
+    """How many rows are left out for one that is kept."""
+    return (WHOLE - share) / share

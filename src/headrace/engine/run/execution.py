@@ -59,6 +59,7 @@ from headrace.runtime.driver.manager.manager import Manager
 from headrace.runtime.driver.manager.room import Room
 from headrace.runtime.driver.query_record import Reason
 from headrace.runtime.driver.settings import RunSettings
+from headrace.runtime.driver.shedder.shedder import Shedder
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.push_feed import PushFeed
 from headrace.runtime.intake.retained import all_retained, not_kept
@@ -259,6 +260,7 @@ class Execution:
             sinks=self.sinks,
             ended=None if self.ended_by is None else told(self.ended_by),
             managed=None if live is None else live.managed,
+            shedding=None if live is None else live.shedder.found,
         )
 
     def ahead(self, defined: Definitions) -> Ahead | None:
@@ -580,7 +582,7 @@ class Execution:
         """Run epochs in a thread, as input comes; `progress` is called after each."""
         manager = Manager(self._tuned_by)
         manager.begin(self.run.reading)
-        self._live = LiveRun(self.run, self._changed, progress, manager)
+        self._live = LiveRun(self.run, self._changed, progress, manager, Shedder(self._tuned_by))
         live = (name for name, read in self.run.streams.items() if isinstance(read, LiveStream))
         self._live.start({name: self._feed(name, self._defined) for name in live})
         self._deliveries.start()

@@ -32,6 +32,7 @@ from headrace.runtime.driver.facts.status import (
 )
 from headrace.runtime.driver.facts.stream_status import stream_statuses
 from headrace.runtime.driver.manager.managed import Managed
+from headrace.runtime.driver.shedder.findings import Shedding
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.writing.tables import write_table
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant, format_length
@@ -62,6 +63,7 @@ class Status:
         ended: what has ended an endless run before it was to end, or None.
         tunings: the sizes of windows within bounds that have changed.
         managed: the findings of the manager of memory; None without a limit, and before there are any.
+        shedding: the findings of the shedder; None without a bound of latency, and before there are any.
     """
 
     running: bool
@@ -79,6 +81,7 @@ class Status:
     ended: str | None = None
     tunings: Tunings = field(default_factory=dict)
     managed: Managed | None = None
+    shedding: Shedding | None = None
 
     def stream(self, name: str) -> StreamStatus:
         """The status of a stream, whatever the case of its name.
@@ -120,6 +123,7 @@ class Status:
             "ended": self.ended,
             "attempt": None if self.attempt is None else _plain_attempt(self.attempt),
             "managed": None if self.managed is None else self.managed.to_dict(),
+            "shedding": None if self.shedding is None else self.shedding.to_dict(),
         }
 
     def __repr__(self) -> str:
@@ -165,6 +169,7 @@ def status_of(
     sinks: tuple[Reached, ...] = (),
     ended: str | None = None,
     managed: Managed | None = None,
+    shedding: Shedding | None = None,
 ) -> Status:
     """The status of a run.
 
@@ -181,6 +186,7 @@ def status_of(
         sinks: where changes go.
         ended: what has ended an endless run before it was to end, or None.
         managed: what the manager of memory has found, or None.
+        shedding: what the shedder has found, or None.
     """
     return Status(
         running,
@@ -198,6 +204,7 @@ def status_of(
         ended,
         reading.queries.tunings,
         managed,
+        shedding,
     )
 
 

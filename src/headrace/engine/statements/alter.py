@@ -13,7 +13,7 @@ from headrace.engine.run.core import Core
 from headrace.engine.shown.display import PlanText
 from headrace.engine.shown.status import instant_text
 from headrace.engine.statements.describe import found, schema_of
-from headrace.engine.statements.keep import kept
+from headrace.engine.statements.keep import explain_kept, kept
 from headrace.engine.statements.replace import rows_text
 from headrace.engine.statements.resize import resized
 from headrace.engine.statements.set import set_option
@@ -115,6 +115,8 @@ def alteration_text(core: Core, statement: ExplainAlter, policy: Policy) -> str:
                 return _explain_pause(core, change)
             case ResumeQuery() as change:
                 return _explain_resume(core, change)
+            case SetKeep() as change:
+                return explain_kept(core, change)
             case _:
                 assert_never(statement.change)
 

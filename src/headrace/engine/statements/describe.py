@@ -197,7 +197,9 @@ def _shares(
         since = steps[-1].begin if steps else BEGINNING
         rows = "" if since == BEGINNING else f" from {instant_text(since, known.plan.domain)} on"
         share = size_of(tuning, status.tunings)
-        yield f"{share_text(share)} of its rows is kept{rows}{worth_of(record, share)}"
+        why = status.tunings[tuning].why if tuning in status.tunings else ""
+        told = f": {why}" if why else ""
+        yield f"{share_text(share)} of its rows is kept{rows}{worth_of(record, share)}{told}"
 
 
 def _delivered(record: Definition, status: Status | None, shows: bool) -> Iterator[str]:

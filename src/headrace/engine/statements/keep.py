@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
-from headrace.algebra.tunings.tunings import shares_in, size_of
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from headrace.algebra.tunings.tunings import Tuning, shares_in, size_of
+from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
 from headrace.engine.shown.status import instant_text
 from headrace.engine.statements.describe import loss_of, worth_of
 from headrace.engine.statements.resize import check_going_on, users_of
 from headrace.engine.statements.running import running_query
 from headrace.errors import LanguageError
+from headrace.language.parsing.statements.losses import loss_from
 from headrace.language.statements.catalog import CatalogKind, SetKeep
 from headrace.runtime.driver.change.wanted import Tune
-from headrace.steps import share_text
-from headrace.time import BEGINNING
+from headrace.runtime.driver.shedder.precision import widest_of
+from headrace.steps import WHOLE, share_text
+from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
 
-_NEW = "all rows are kept of one that is new"
+_NEW: Final = "all rows are kept of one that is new"
+
+
+@dataclass(frozen=True)
+class _KeepChange:
+    """Another share of the rows of a query.
+
+    Attributes:
+        query: the query.
+        tuning: says whose share it is.
+        before, share: the share in force, and the other one (millionths).
+        promise: what bounds will be by that, of a query that has promised something; else empty.
+    """
+
+    query: Query
+    tuning: Tuning
+    before: int
+    share: int
+    promise: str
 
 
 def kept(core: Core, statement: SetKeep) -> str:
@@ -28,35 +54,115 @@ def kept(core: Core, statement: SetKeep) -> str:
         Since when it is kept, what the answer is worth by the query's loss graph, and of which other queries.
 
     Raises:
-        LanguageError: there is no such query, it is not running, bears no loss, or no further rows come.
+        LanguageError: there is no such query, it is not running, bears no loss, or no further rows come; or
+            bounds would be further from estimates than the query has promised.
     """
     with core.lock:
-        core.make_waiting()
-        query = running_query(core, statement.query, _NEW)
-        shares = shares_in(core.definitions.queries[query.id].plan)
-        record = core.definitions.record_of(CatalogKind.QUERY, query.name)
-        if shares and loss_of(record) is None:
-            raise LanguageError(
-                f"{query.name} says nothing of loss itself; a query that it reads bears loss",
-                position=statement.query.position,
-                hint="keep another share of the query that says LOSS TOLERANT",
-            )
-        if not shares:
-            raise LanguageError(
-                f"{query.name} does not say that rows may be left out",
-                position=statement.query.position,
-                hint=f"say so with CREATE OR REPLACE QUERY {query.name} LOSS TOLERANT AS ...",
-            )
-        (tuning,) = shares
-        known = core.started.run.reading.queries.tunings
-        share, users = share_text(statement.share), users_of(core, tuning)
-        if size_of(tuning, known) == statement.share:
-            return f"{share} of the rows is kept already"
-        check_going_on(core, [tuning], statement.position)
-        core.started.tune(Tune({tuning: statement.share}, {tuning: [one.id for one in users]}))
-        since = core.started.run.reading.queries.tunings[tuning].steps[-1].begin
-    when = "" if since == BEGINNING else f" from {instant_text(since, query.plan.domain)} on"
+        change = _change(core, statement)
+        if change.before == change.share:
+            return f"{share_text(change.share)} of the rows is kept already"
+        users = [one.id for one in users_of(core, change.tuning)]
+        core.started.tune(Tune({change.tuning: change.share}, {change.tuning: users}))
+        since = core.started.run.reading.queries.tunings[change.tuning].steps[-1].begin
+    when = "" if since == BEGINNING else f" from {instant_text(since, change.query.plan.domain)} on"
+    return f"{share_text(change.share)} of the rows is kept{when}{_effects(core, change)}"
+
+
+def explain_kept(core: Core, statement: SetKeep) -> str:
+    """The effect that another share of a query's rows would have; nothing is done.
+
+    Args:
+        core: the database.
+        statement: which share.
+
+    Raises:
+        LanguageError: as of `kept`.
+    """
+    change = _change(core, statement)
+    share = share_text(change.share)
+    if change.before == change.share:
+        return f"{share} of the rows is kept already"
+    found = core.status.shedding if core.running else None
+    measured = () if found is None or found.needed is None else found.shares
+    saved = sum(10 * one.saves for one in measured if one.tuning == change.tuning)
+    part = 100 * saved * (change.before - change.share) / WHOLE
+    time = ""
+    if saved:
+        time = f"; that would {'save' if part > 0 else 'take'} about {abs(part):.2g} % of the run's time"
+    was = f"{share_text(change.before)} is now"
+    return f"{share} of the rows that come would be kept, where {was}{_effects(core, change)}{time}"
+
+
+def _effects(core: Core, change: _KeepChange) -> str:
+    """The worth of the answer, the promise, and the other queries of which the share is kept."""
+    record = core.definitions.record_of(CatalogKind.QUERY, change.query.name)
+    users = users_of(core, change.tuning)
     said = (one for one in users if loss_of(core.definitions.record_of(CatalogKind.QUERY, one.name)))
-    others = [one.name for one in said if one is not query]
+    others = [one.name for one in said if one is not change.query]
     also = f"; so it is of {', '.join(others)}, which bear the same loss" if others else ""
-    return f"{share} of the rows is kept{when}{worth_of(record, statement.share)}{also}"
+    return f"{worth_of(record, change.share)}{change.promise}{also}"
+
+
+def _change(core: Core, statement: SetKeep) -> _KeepChange:
+    """What is to change.
+
+    Raises:
+        LanguageError: as of `kept`.
+    """
+    core.make_waiting()
+    query = running_query(core, statement.query, _NEW)
+    shares = shares_in(core.definitions.queries[query.id].plan)
+    record = core.definitions.record_of(CatalogKind.QUERY, query.name)
+    if shares and loss_of(record) is None:
+        raise LanguageError(
+            f"{query.name} says nothing of loss itself; a query that it reads bears loss",
+            position=statement.query.position,
+            hint="keep another share of the query that says LOSS TOLERANT or WITHIN",
+        )
+    if not shares:
+        raise LanguageError(
+            f"{query.name} does not say that rows may be left out",
+            position=statement.query.position,
+            hint=f"say so with CREATE OR REPLACE QUERY {query.name} LOSS TOLERANT AS ...",
+        )
+    (tuning,) = shares
+    before = size_of(tuning, core.started.run.reading.queries.tunings)
+    if before != statement.share:
+        check_going_on(core, [tuning], statement.position)
+    promise = _promise(core, tuning, before, statement)
+    return _KeepChange(query, tuning, before, statement.share, promise)
+
+
+def _promise(core: Core, tuning: Tuning, before: int, statement: SetKeep) -> str:
+    """The bounds that are to be expected, of queries that have promised something of them.
+
+    Raises:
+        LanguageError: they would be further from estimates than was promised.
+    """
+    loss = loss_from(tuning.loss)
+    if loss.tolerance is None or statement.share >= before:
+        return ""
+    promised = f"{loss.tolerance.normalize():f} percent"
+    if before == WHOLE:
+        return f"; {promised} are promised, and where bounds will be is not known before rows are left out"
+    width = max(map(_width_now, users_of(core, tuning)), default=0.0)
+    expected = loss.width_at(width, before, statement.share) if np.isfinite(width) else width
+    if 100 * expected > loss.tolerance:
+        least = loss.least(width, before) if np.isfinite(width) else WHOLE
+        found = (
+            f"about {100 * expected:.3g} percent" if np.isfinite(width) else "so few rows that there are none"
+        )
+        raise LanguageError(
+            f"bounds would be {found} from estimates, and {statement.query.text} has promised {promised}",
+            position=statement.position,
+            hint=f"write KEEP {share_text(least)}, or more",
+        )
+    return f"; bounds are then about {100 * expected:.2g} percent from estimates, {promised} are promised"
+
+
+def _width_now(query: Query) -> float:
+    """How far the bounds of a query's newest answer are from its estimates at most, in parts of these."""
+    at = query.horizon - 1
+    if query.horizon in (BEGINNING, INFINITY) or not MIN_INSTANT <= at <= MAX_INSTANT:
+        return 0.0
+    return widest_of(query.snapshot(at))

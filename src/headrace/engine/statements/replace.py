@@ -11,11 +11,13 @@ from typing import Final
 from headrace.algebra.explain import describe
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import key_of
+from headrace.algebra.tunings.loss import Loss
 from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.catalog.query_changes import adding_query, replacing
 from headrace.engine.catalog.read_queries import check_unread
 from headrace.engine.catalog.texts import definition_of
+from headrace.engine.explain.room import room_lines
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
 from headrace.errors import LanguageError
@@ -177,6 +179,8 @@ def _beginning(core: Core, made: CreateQuery, policy: Policy) -> Iterator[str]:
     if core.execution is None or not core.running:
         yield "it is answered from the next run on"
         return
+    shedding = core.status.shedding if policy.may_change else None
+    yield from room_lines(core.started.run.reading, shedding, plan, _lossy(core, made, policy))
     begins, domain = core.execution.beginning_of(query, defined), query.domain
     room = core.execution.room(defined)
     if room is not None and room.limit is not None:
@@ -202,6 +206,16 @@ def _beginning(core: Core, made: CreateQuery, policy: Policy) -> Iterator[str]:
         yield "it will lack rows from before, to which its windows reach back"
     elif lacks:
         yield f"it is exact from {format_instant(exact, domain)} on"
+
+
+def _lossy(core: Core, made: CreateQuery, policy: Policy) -> Plan | str | None:
+    """A query's plan if it bore loss, or why it cannot; None where it says itself what it bears."""
+    if made.loss is not None:
+        return None
+    try:
+        return core.compiled(made.query, policy, loss=Loss()).optimized
+    except LanguageError as error:
+        return error.message
 
 
 def _drafted(core: Core, made: CreateQuery, policy: Policy) -> _Draft | None:

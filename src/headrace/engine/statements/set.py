@@ -14,6 +14,7 @@ from headrace.errors import LanguageError, UserError
 from headrace.language.statements.catalog import Option, SetOption
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, DEFAULT_EPOCH_TIMEOUT, Managing
 from headrace.runtime.journal.definition import SETTING, Definition, key_of
+from headrace.time import TimeDomain, format_length
 
 _UNSAID: Final = {
     Option.EPOCH_ROWS: "as many as rows have been read",
@@ -24,8 +25,12 @@ _UNSAID: Final = {
     Option.EPOCH_TIMEOUT: f"{DEFAULT_EPOCH_TIMEOUT:g}",
     Option.MEMORY_LIMIT: "none",
     Option.MANAGER: "act with a memory_limit",
+    Option.LATENCY_BOUND: "none",
+    Option.SHEDDER: "act with a latency_bound",
 }
 """What holds where nothing is said."""
+_QUOTED: Final = (Option.MANAGER, Option.LATENCY_BOUND, Option.SHEDDER)
+"""Options whose values are texts."""
 
 
 def set_option(core: Core, statement: SetOption, policy: Policy) -> None:
@@ -49,7 +54,8 @@ def set_option(core: Core, statement: SetOption, policy: Policy) -> None:
     with core.lock:
         _check_dead_letters(core, statement)
         _check_memory(core, statement)
-        text = f"SET {option.value} = " + (f"'{value}'" if isinstance(value, str) else f"{value}")
+        shown = f"'{_shown(option, value)}'" if option in _QUOTED else f"{value}"
+        text = f"SET {option.value} = {shown}"
         key = key_of(SETTING, option.value)
         if value is None:
             core.set(with_option(core.settings, option, None), key, None)
@@ -102,6 +108,8 @@ def with_option(settings: Settings, option: Option, value: int | str | None) -> 
     run = settings.run
     if option is Option.MANAGER:
         return replace(settings, run=replace(run, manager=None if value is None else Managing(value)))
+    if option is Option.SHEDDER:
+        return replace(settings, run=replace(run, shedder=None if value is None else Managing(value)))
     assert not isinstance(value, str)
     match option:
         case Option.EPOCH_ROWS:
@@ -118,6 +126,8 @@ def with_option(settings: Settings, option: Option, value: int | str | None) -> 
             return replace(settings, run=replace(run, epoch_timeout=value))
         case Option.MEMORY_LIMIT:
             return replace(settings, run=replace(run, memory_limit=value))
+        case Option.LATENCY_BOUND:
+            return replace(settings, run=replace(run, latency_bound=value))
         case _:
             assert_never(option)
 
@@ -128,15 +138,22 @@ def setting_rows(core: Core) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for option in Option:
         value = _value(core.settings, option)
-        shown = _UNSAID[option] if value is None else f"{value:g}" if isinstance(value, float) else str(value)
-        if option is Option.MEMORY_LIMIT and value is not None:
-            shown = format_bytes(float(value))
+        shown = _UNSAID[option] if value is None else _shown(option, value)
         if option.value in core.settings.given:
             said = "connect"
         else:
             said = "SET" if key_of(SETTING, option.value) in known else "default"
         rows.append((option.value, shown, said))
     return rows
+
+
+def _shown(option: Option, value: float | str | None) -> str:
+    """A value as people read it."""
+    if isinstance(value, int) and option is Option.MEMORY_LIMIT:
+        return format_bytes(float(value))
+    if isinstance(value, int) and option is Option.LATENCY_BOUND:
+        return format_length(value, TimeDomain.TIMESTAMP)
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _value(settings: Settings, option: Option) -> float | str | None:
@@ -157,5 +174,9 @@ def _value(settings: Settings, option: Option) -> float | str | None:
             return settings.run.memory_limit
         case Option.MANAGER:
             return None if settings.run.manager is None else settings.run.manager.value
+        case Option.LATENCY_BOUND:
+            return settings.run.latency_bound
+        case Option.SHEDDER:
+            return None if settings.run.shedder is None else settings.run.shedder.value
         case _:
             assert_never(option)

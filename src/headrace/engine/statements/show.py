@@ -17,6 +17,7 @@ from headrace.algebra.tunings.tunings import Tunings
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.catalog.listed_sinks import listed_sinks
 from headrace.engine.shown.status import Status, instant_text, lag_text
+from headrace.engine.statements.shedding import SHEDDING, shedding_rows
 from headrace.engine.statements.skews import skew_rows
 from headrace.engine.statements.tunings import manager_rows, tuning_rows
 from headrace.expressions.aggregates.aggregates import AGGREGATES, COMPOSED
@@ -96,6 +97,8 @@ def listing(
             return _table(_TUNINGS, tuning_rows(definitions, tunings))
         case Shown.MANAGER:
             return _table(_MANAGER, manager_rows(status, settings))
+        case Shown.SHEDDING:
+            return _table(SHEDDING, shedding_rows(status, settings))
         case Shown.FUNCTIONS:
             return _table(_FUNCTIONS, _functions(functions))
         case Shown.SETTINGS:

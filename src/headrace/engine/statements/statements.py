@@ -405,7 +405,11 @@ def _text(
 def _costs(core: Core, statement: ExplainCost, policy: Policy) -> str:
     """What is expected of a query; of one that is to be created also what it would add to the run."""
     room = None if statement.made is None else room_text(core, statement.made, policy)
-    plan, epoch_rows = core.compiled(statement.query, policy).optimized, core.settings.run.epoch_rows
+    loss = None if statement.made is None else statement.made.loss
+    plan, epoch_rows = (
+        core.compiled(statement.query, policy, loss=loss).optimized,
+        core.settings.run.epoch_rows,
+    )
     text = costs(core.definitions, plan, statement.position, epoch_rows, core.look)
     return PlanText(text if room is None else f"{text}\n{room}")
 

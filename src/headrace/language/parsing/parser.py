@@ -24,7 +24,7 @@ from headrace.language.parsing.statements.sinks import parse_create_sink
 from headrace.language.parsing.statements.skews import parse_create_skew, parse_drop_skew
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.parsing.tokens.slips import unexpected_hint
-from headrace.language.statements.catalog import CatalogKind, PauseQuery, ResumeQuery
+from headrace.language.statements.catalog import CatalogKind, PauseQuery, ResumeQuery, SetKeep
 from headrace.language.statements.sinks import CreateSink, DropSink
 from headrace.language.statements.statements import (
     STRONG,
@@ -241,8 +241,9 @@ def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
     name = cursor.name("the query's name")
     loss = parse_loss(cursor)
     if loss is not None and (cursor.at("CONSISTENCY") or cursor.at("HEARTBEATS") or cursor.at("WARM")):
+        clause = "LOSS TOLERANT" if loss.tolerance is None else "WITHIN"
         raise cursor.error(
-            f"a query cannot have LOSS TOLERANT and {cursor.word()}",
+            f"a query cannot have {clause} and {cursor.word()}",
             "leave one of them out: which share of the rows is kept is known below the heartbeat alone",
         )
     consistency = parse_consistency(cursor) if cursor.at("CONSISTENCY") else STRONG
@@ -346,9 +347,8 @@ def _replay(cursor: Cursor, position: Position) -> Replay:
     )
 
 
-def _explain(
-    cursor: Cursor, position: Position
-) -> Explain | ExplainAnalyze | ExplainCost | ExplainShared | ExplainReplace | ExplainAlter:
+def _explained_change(cursor: Cursor, position: Position) -> ExplainReplace | ExplainAlter | None:
+    """Read what follows EXPLAIN if it is a statement that changes something."""
     if cursor.accept("REPLACE"):
         return ExplainReplace(replace(_create_query(cursor, position), replaces=True), position)
     if cursor.accept("CREATE", "OR", "REPLACE", "QUERY"):
@@ -358,13 +358,21 @@ def _explain(
     if cursor.accept("ALTER", "QUERY"):
         place = cursor.position
         change = parse_alter_query(cursor, position)
-        if isinstance(change, PauseQuery | ResumeQuery | SetConsistency):
+        if isinstance(change, PauseQuery | ResumeQuery | SetConsistency | SetKeep):
             return ExplainAlter(change, position)
         raise LanguageError(
-            "EXPLAIN ALTER QUERY explains PAUSE, RESUME and SET CONSISTENCY",
+            "EXPLAIN ALTER QUERY explains PAUSE, RESUME, SET CONSISTENCY and SET (KEEP ...)",
             position=place,
             hint="write ALTER QUERY without EXPLAIN: its reply says what it did",
         )
+    return None
+
+
+def _explain(
+    cursor: Cursor, position: Position
+) -> Explain | ExplainAnalyze | ExplainCost | ExplainShared | ExplainReplace | ExplainAlter:
+    if (found := _explained_change(cursor, position)) is not None:
+        return found
     if cursor.accept("ANALYZE"):
         is_text = cursor.word() in _QUERIES
         return ExplainAnalyze(parse_query(cursor) if is_text else cursor.name("the query's name"), position)

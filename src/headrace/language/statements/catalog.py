@@ -29,6 +29,10 @@ class Option(Enum):
     """The bytes of state that there may be."""
     MANAGER = "manager"
     """The deed that follows from that: `advise`, `act` or `off`."""
+    LATENCY_BOUND = "latency_bound"
+    """For how long rows may wait that have come (microseconds)."""
+    SHEDDER = "shedder"
+    """The deed that follows from that: `advise`, `act` or `off`."""
 
 
 class CatalogKind(Enum):

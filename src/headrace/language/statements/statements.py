@@ -250,6 +250,8 @@ class ExplainShared:
 class ExplainCost:
     """`EXPLAIN COST query`: what a query's operators are expected to yield, to keep and to take.
 
+    Or `EXPLAIN COST CREATE QUERY name LOSS TOLERANT AS query`, with what it bears of loss.
+
     Attributes:
         query: the query.
         position: where the statement starts.
@@ -278,7 +280,7 @@ class ExplainReplace:
 
 @dataclass(frozen=True)
 class ExplainAlter:
-    """`EXPLAIN ALTER QUERY name {PAUSE | RESUME | SET CONSISTENCY ...}`.
+    """`EXPLAIN ALTER QUERY name {PAUSE | RESUME | SET CONSISTENCY ... | SET (KEEP ...)}`.
 
     It says what the statement would do, and does nothing.
 
@@ -287,7 +289,7 @@ class ExplainAlter:
         position: where the statement starts.
     """
 
-    change: PauseQuery | ResumeQuery | SetConsistency
+    change: PauseQuery | ResumeQuery | SetConsistency | SetKeep
     position: Position
 
 
@@ -361,6 +363,8 @@ class Shown(Enum):
     """Windows whose size may change, with their bounds and what they are now."""
     MANAGER = "MANAGER"
     """The state that is kept, that may be kept, and the sizes that windows are to have for that."""
+    SHEDDING = "SHEDDING"
+    """The time that runs need for what comes, and the shares of rows that are to be kept for that."""
     FUNCTIONS = "FUNCTIONS"
     """Functions and aggregates, built in and users' own."""
     SETTINGS = "SETTINGS"

@@ -32,6 +32,7 @@ from headrace.expressions.tree import Column, Literal
 from headrace.nested import offsets_of
 from headrace.optimizer.cost.flow import Flow, lasting
 from headrace.optimizer.cost.growth import Growth
+from headrace.schema import DOUBLE
 from headrace.time import INFINITY, Duration
 
 
@@ -86,10 +87,16 @@ def passed(plan: Stateless, inputs: Sequence[Flow], elapsed: float) -> Flow:
 
 
 def _weighed(plan: Weighing, below: Flow) -> Flow:
-    """The rows with a column or two more: as many as there are, since a share is not known before."""
+    """The rows with a column or two more: as many as there are, since all are kept of a query that is new.
+
+    So each has the weight 1.
+    """
     width = len(plan.input.schema)
     kept = tuple((name, column(plan.input, place)) for place, name in enumerate(plan.input.schema.names))
-    added = tuple((field.name, Literal(None, field.type)) for field in plan.schema.fields[width:])
+    added = tuple(
+        (field.name, Literal(1.0 if field.type == DOUBLE else 0, field.type))
+        for field in plan.schema.fields[width:]
+    )
     sample = None if below.sample is None else below.sample.projected((*kept, *added))
     whole = below.growth([part for _, part in kept])
     values = (*below.values, *((whole,) if isinstance(plan, Shed) else ()), below.growth([]))

@@ -19,12 +19,12 @@ SERVED_EPOCH_TIMEOUT: Final = 30.0
 
 
 class Managing(Enum):
-    """The deed that follows from a limit of memory."""
+    """The deed that follows from a limit of memory, or from a bound of latency."""
 
     ADVISE = "advise"
     """The change that would be made is said."""
     ACT = "act"
-    """Windows within bounds get other sizes, and queries for which there is no room are refused."""
+    """The change is made; and queries for which there is no memory are refused."""
     OFF = "off"
     """Nothing."""
 
@@ -47,6 +47,9 @@ class RunSettings:
             time, at least); never if None.
         memory_limit: how many bytes of state there may be in an endless run; any number if None.
         manager: what is done about that; `managing` if None.
+        latency_bound: for how long rows may wait in an endless run that have come (microseconds); for any
+            time if None.
+        shedder: what is done about that; `shedding` if None.
     """
 
     epoch_rows: int | None = None
@@ -61,6 +64,8 @@ class RunSettings:
     usual_timeout: float = DEFAULT_EPOCH_TIMEOUT
     memory_limit: int | None = None
     manager: Managing | None = None
+    latency_bound: int | None = None
+    shedder: Managing | None = None
 
     @property
     def timeout(self) -> float:
@@ -73,3 +78,10 @@ class RunSettings:
         if self.manager is not None:
             return self.manager
         return Managing.ADVISE if self.memory_limit is None else Managing.ACT
+
+    @property
+    def shedding(self) -> Managing:
+        """The deed that follows from the bound of latency: it is kept unless somebody has said otherwise."""
+        if self.shedder is not None:
+            return self.shedder
+        return Managing.ADVISE if self.latency_bound is None else Managing.ACT

@@ -215,3 +215,5 @@ def test_streams_that_never_end_or_have_no_timestamps_are_refused() -> None:
             db.execute("EXPLAIN COST SELECT k FROM a")
         with pytest.raises(LanguageError, match="write EXPLAIN SELECT"):
             db.execute("EXPLAIN COST CREATE OR REPLACE QUERY q AS SELECT k FROM p")
+        with pytest.raises(LanguageError, match="write EXPLAIN SELECT"):
+            db.execute("EXPLAIN COST CREATE STREAM q AS SELECT k FROM p")

@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 from sqlglot.tokens import TokenType
 
 from headrace.algebra.tunings.loss import CONFIDENCE, Loss
 from headrace.language.parsing.tokens.cursor import Cursor
+from headrace.language.text import SourceText
 from headrace.steps import WHOLE
 
 _GRAPH: Final = "write LOSS TOLERANT (0.2: 0.5, 0.5: 0.8): the share that is kept, and its utility"
 
 
 def parse_loss(cursor: Cursor) -> Loss | None:
-    """Read `LOSS TOLERANT [(share: utility, ...)] [CONFIDENCE percent]`, or None where it does not come next.
+    """Read what a query says of loss, or None where that does not come next.
+
+    That is `LOSS TOLERANT [(share: utility, ...)] [CONFIDENCE percent]`, or `WITHIN percent PERCENT
+    [CONFIDENCE percent]`.
 
     Raises:
-        LanguageError: a share or a utility is none, or utility falls where more is kept.
+        LanguageError: a share, a utility or a percentage is none, or utility falls where more is kept.
     """
     position = cursor.position
-    if not cursor.accept("LOSS"):
+    graph: tuple[tuple[int, Decimal], ...] = ()
+    tolerance = None
+    if cursor.accept("WITHIN"):
+        tolerance = _tolerance(cursor)
+    elif cursor.accept("LOSS"):
+        cursor.expect("TOLERANT", "after LOSS")
+        graph = _graph(cursor) if cursor.accept("(") else ()
+    else:
         return None
-    cursor.expect("TOLERANT", "after LOSS")
-    graph = _graph(cursor) if cursor.accept("(") else ()
     confidence = CONFIDENCE
     if cursor.accept("CONFIDENCE"):
         hint = "write CONFIDENCE 95: the bounds then hold in 95 windows of 100"
@@ -32,7 +42,32 @@ def parse_loss(cursor: Cursor) -> Loss | None:
         if not 50 <= confidence <= Decimal("99.9"):
             cursor.index -= 1
             raise cursor.error(f"a confidence is from 50 to 99.9 percent, not {confidence:f}", hint)
-    return Loss(graph, confidence, position)
+    return Loss(graph, confidence, tolerance, position)
+
+
+@lru_cache(maxsize=4096)
+def loss_from(text: str) -> Loss:
+    """The clause of a text, as `Loss.text` has it.
+
+    Raises:
+        LanguageError: it is none.
+    """
+    cursor = Cursor(SourceText(text), lambda _: None)
+    found = parse_loss(cursor)
+    if found is None or cursor.peek() is not None:
+        raise cursor.error(f"{text} says nothing of loss", _GRAPH)
+    return found
+
+
+def _tolerance(cursor: Cursor) -> Decimal:
+    """Read what follows WITHIN: `5 PERCENT`."""
+    hint = "write WITHIN 5 PERCENT: from an estimate to its bounds it is at most so much of it"
+    found = _number(cursor, "the percentage", hint)
+    if not Decimal("0.1") <= found <= 50:
+        cursor.index -= 1
+        raise cursor.error(f"bounds are within 0.1 to 50 percent, not {found:f}", hint)
+    cursor.expect("PERCENT", "after the percentage")
+    return found
 
 
 def parse_share(cursor: Cursor) -> int:

@@ -9,11 +9,13 @@ from sqlglot.tokens import TokenType
 from headrace.byte_sizes import bytes_of
 from headrace.errors import Position
 from headrace.language.defaults import INITIAL, Defaults
+from headrace.language.parsing.clauses.window_clauses import parse_duration_at
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.quoted_names import DIALECT
 from headrace.language.statements.catalog import Option, SetOption
 from headrace.language.statements.statements import SetDialect, Show, Shown
 from headrace.suggestions import did_you_mean
+from headrace.time import INFINITY
 
 _FOREIGN: Final = {
     **dict.fromkeys(("TABLES", "SOURCES"), "write SHOW STREAMS, or SHOW RELATIONS"),
@@ -24,8 +26,8 @@ _FOREIGN: Final = {
 
 OPTIONS: Final = ("dialect", *(option.value for option in Option))
 """The options of SET."""
-MANAGER_WAYS: Final = ("advise", "act", "off")
-"""The values of `manager`."""
+WAYS: Final = ("advise", "act", "off")
+"""The values of `manager` and of `shedder`."""
 _RUN: Final = "options of a stream go into its OPTIONS (...), all others of a run onto the command line"
 
 _SYNONYMS: Final = {
@@ -36,6 +38,8 @@ _SYNONYMS: Final = {
     **dict.fromkeys(("reoptimize", "adaptive"), Option.REOPTIMIZE_EVERY),
     **dict.fromkeys(("timeout", "statement_timeout", "query_timeout"), Option.EPOCH_TIMEOUT),
     **dict.fromkeys(("max_memory", "memory", "memory_budget"), Option.MEMORY_LIMIT),
+    **dict.fromkeys(("max_latency", "latency", "max_lag", "lag_bound"), Option.LATENCY_BOUND),
+    **dict.fromkeys(("shedding", "load_shedding"), Option.SHEDDER),
 }
 """What other systems call it."""
 
@@ -74,8 +78,10 @@ def parse_set(cursor: Cursor, position: Position) -> SetDialect | SetOption:
             return _dialect(cursor, position)
         case Option.MEMORY_LIMIT:
             return _size(cursor, position)
-        case Option.MANAGER:
-            return _manager(cursor, position)
+        case Option.MANAGER | Option.SHEDDER:
+            return _deed(cursor, option, position)
+        case Option.LATENCY_BOUND:
+            return _latency(cursor, position)
         case _:
             return _number(cursor, option, position)
 
@@ -111,20 +117,32 @@ def _size(cursor: Cursor, position: Position) -> SetOption:
     return SetOption(Option.MEMORY_LIMIT, size, position)
 
 
-def _manager(cursor: Cursor, position: Position) -> SetOption:
-    """Read what is done about a limit of memory."""
+def _deed(cursor: Cursor, option: Option, position: Position) -> SetOption:
+    """Read what is done about a limit of memory, or about a bound of latency."""
     if cursor.accept("DEFAULT"):
-        return SetOption(Option.MANAGER, None, position)
-    cursor.offer(*(f"'{way}'" for way in MANAGER_WAYS))
+        return SetOption(option, None, position)
+    cursor.offer(*(f"'{way}'" for way in WAYS))
     token = cursor.peek()
     text = "" if token is None else str(token.text).lower()
-    if text not in MANAGER_WAYS:
+    if text not in WAYS:
+        written = f"write SET {option.value} = 'advise', 'act' or 'off', or = DEFAULT"
         raise cursor.error(
-            f"the manager cannot be {cursor.shown()}",
-            did_you_mean(text, MANAGER_WAYS) or "write SET manager = 'advise', 'act' or 'off', or = DEFAULT",
+            f"the {option.value} cannot be {cursor.shown()}", did_you_mean(text, WAYS) or written
         )
     cursor.index += 1
-    return SetOption(Option.MANAGER, text, position)
+    return SetOption(option, text, position)
+
+
+def _latency(cursor: Cursor, position: Position) -> SetOption:
+    """Read for how long rows may wait: `'2 SECONDS'`."""
+    if cursor.accept("DEFAULT"):
+        return SetOption(Option.LATENCY_BOUND, None, position)
+    place, written = cursor.index, "write SET latency_bound = '2 SECONDS', or = DEFAULT"
+    found = parse_duration_at(cursor, "how long rows may wait")
+    if found.unit is None or not 0 < found.length < INFINITY:
+        cursor.index = place
+        raise cursor.error(f"{cursor.shown()} is not for how long rows may wait", written)
+    return SetOption(Option.LATENCY_BOUND, found.length, position)
 
 
 def _number(cursor: Cursor, option: Option, position: Position) -> SetOption:

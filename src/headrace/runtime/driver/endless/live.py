@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from headrace.algebra.system_streams import system_stream
+from headrace.elements import Batch
 from headrace.errors import EndedError, HeadraceError, StoreError, UserError, as_ours, told
 from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
 from headrace.runtime.driver.beside.joining import catch_up_of
@@ -45,12 +46,14 @@ from headrace.runtime.driver.manager.managed import Managed
 from headrace.runtime.driver.manager.manager import Manager
 from headrace.runtime.driver.manager.room import LOOKED_AT, Room
 from headrace.runtime.driver.settings import Managing, RunSettings
+from headrace.runtime.driver.shedder.shedder import Shedder
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.streams import Intake, LiveStream, ReadAgain, Streams
 from headrace.runtime.intake.system_feed import SystemFeed
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.outside.patience import Away
+from headrace.runtime.results.carried import written
 
 T = TypeVar("T")
 
@@ -121,12 +124,14 @@ class LiveRun:
         changed: notified after every commit and at the end.
         progress: called after every epoch, or None.
         manager: keeps its state within a limit; one that has seen nothing of it if None.
+        shedder: keeps it from falling behind; the same if None.
 
     Attributes:
         error: what ended the run, or None.
         problems: streams that were given up, with the reason; the others go on.
         stale: relations that could not be read again, with the reason; what was read before holds.
         attempt: the epoch that is running, or None.
+        shedder: keeps the run from falling behind.
     """
 
     def __init__(
@@ -135,8 +140,10 @@ class LiveRun:
         changed: threading.Condition,
         progress: Callable[[Progress], None] | None = None,
         manager: Manager | None = None,
+        shedder: Shedder | None = None,
     ) -> None:
         self._run = run
+        self.shedder = shedder or Shedder()
         self._manager = manager or Manager()
         self._progress = progress
         self._changed = changed
@@ -308,6 +315,8 @@ class LiveRun:
             self._run.change(Settle(settings, max_dead_letters))
             if (settings.memory_limit, settings.manager) != (known.memory_limit, known.manager):
                 self._manage()
+            if (settings.latency_bound, settings.shedder) != (known.latency_bound, known.shedder):
+                self._shed()
 
         self._between_epochs(settled)
 
@@ -471,6 +480,7 @@ class LiveRun:
         if self._run.totals.epochs > epochs:
             self._note(intakes, before)
             self._manage()
+            self._shed()
         blamed = {name: error for name, error in self._blamed.items() if name not in intakes}
         self._blamed = {**blamed, **failed}
         self._settle(failed)
@@ -495,6 +505,25 @@ class LiveRun:
         except Exception as error:
             log_passed_over("to look whether state is within its limit", error)
 
+    def _shed(self) -> None:
+        """Keep the shares of rows that are to be kept by the shedder."""
+        settings = self._run.present.settings
+        looks = settings.latency_bound is not None
+        waiting = {name: feed.waiting() for name, feed in self._feeds.items()} if looks else {}
+        try:
+            change = self.shedder.after(self._run.reading, settings, waiting, self._said)
+            if change is not None:
+                self._run.change(change)
+                self.shedder.after(self._run.reading, settings, waiting, self._said)
+        except (StoreError, OSError):
+            raise
+        except Exception as error:
+            log_passed_over("to look whether a run is behind", error)
+
+    def _said(self, query: str) -> list[Batch]:
+        """The elements that the last epoch brought to a query's answer."""
+        return written(query, self._run.store, self._run.results[-1])[0] if self._run.results else []
+
     def _note(self, intakes: Mapping[str, Intake], before: PublishedRun) -> None:
         """Let whoever reads the streams about the run hear of an epoch, unless nothing else was in it."""
         noting = [feed for feed in self._feeds.values() if isinstance(feed, SystemFeed)]
@@ -503,7 +532,9 @@ class LiveRun:
         waiting = {name: feed.waiting() for name, feed in self._feeds.items()}
         known = {name: rows for name, rows in waiting.items() if rows is not None}
         results, store = self._run.results[-1], self._run.store
-        epoch = Epoch(before, self._run.reading, results, store, self.problems, known)
+        # The shedder has yet to look at the epoch: these are the shares that its rows have had.
+        shares = () if self.shedder.found is None else self.shedder.found.rows
+        epoch = Epoch(before, self._run.reading, results, store, self.problems, known, shares)
         for feed in noting:
             feed.note(describe(epoch, feed.kind))
 

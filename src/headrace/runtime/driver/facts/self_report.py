@@ -5,7 +5,7 @@ Numbers of rows, changes and seconds are those of the epoch; heartbeats and stat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, assert_never
 
@@ -35,6 +35,7 @@ class Epoch:
         store: where its dead letters are.
         problems: streams that were given up, with the reason.
         waiting: the rows that wait for the next epoch, of each stream where that is known.
+        shares: the shares that were kept of its rows, as rows of `headrace.shedding`.
     """
 
     before: PublishedRun
@@ -43,6 +44,7 @@ class Epoch:
     store: Store
     problems: Mapping[str, str]
     waiting: Mapping[str, int]
+    shares: Sequence[ReportRow] = ()
 
 
 def describe(epoch: Epoch, stream: SystemStream) -> pa.Table:
@@ -58,6 +60,8 @@ def describe(epoch: Epoch, stream: SystemStream) -> pa.Table:
             rows = _operators(epoch)
         case SystemStream.DEAD_LETTERS:
             return _letters(epoch)
+        case SystemStream.SHEDDING:
+            rows = epoch.shares
         case _:
             assert_never(stream)
     number = epoch.after.totals.epochs

@@ -1,0 +1,55 @@
+"""SHOW SHEDDING: what a run needs of its time, and which shares of rows are kept for that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from headrace.engine.shown.status import Status
+from headrace.language.statements.catalog import Option
+from headrace.runtime.driver.settings import Managing
+from headrace.runtime.driver.shedder.findings import TIMES, ShedShare
+from headrace.steps import share_text
+
+SHEDDING: Final = (
+    "what", "now", "utility", "least", "would_be", *(f"at_{times}x" for times in TIMES), "saves", "why",
+)  # fmt: skip
+"""The columns."""
+
+
+def shedding_rows(status: Status | None, settings: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The findings of the shedder: first the run's load, then each of the shares that may change.
+
+    Args:
+        status: of a run that goes on or is over; None if nothing has been run.
+        settings: how runs go on, as SHOW SETTINGS has it.
+    """
+    if status is None:
+        return []
+    found, others = status.shedding, ("",) * (len(SHEDDING) - 3)
+    if found is None:
+        return [("time needed", "", *others, _unbounded(settings))]
+    needed = "" if found.needed is None else f"{100 * found.needed:.0f} %"
+    behind = "" if found.behind is None else f"; rows wait for {found.behind:.2g} s"
+    return [("time needed", needed, *others, f"{found.text}{behind}"), *map(_row, found.shares)]
+
+
+def _row(one: ShedShare) -> tuple[str, ...]:
+    shares = (one.least, one.wanted, *one.at)
+    return (
+        f"rows of {', '.join(one.tuning.streams)} {one.tuning.loss}",
+        *(share_text(one.share), f"{one.utility:.3g}"),
+        *map(share_text, shares),
+        f"{100 * one.saves:.2g} % for 0.1",
+        one.why,
+    )
+
+
+def _unbounded(settings: Sequence[tuple[str, ...]]) -> str:
+    """Why the shedder has found nothing."""
+    said = {name: value for name, value, who in settings if who != "default"}
+    bound = said.get(Option.LATENCY_BOUND.value)
+    if bound is None:
+        return "there is no latency_bound"
+    off = said.get(Option.SHEDDER.value) == Managing.OFF.value
+    return f"latency_bound is {bound}, and " + ("the shedder is off" if off else "nothing was measured yet")

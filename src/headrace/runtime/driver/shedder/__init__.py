@@ -1,0 +1,1 @@
+"""Where a run cannot keep up, rows of queries that bear loss are left out (Aurora's load shedding)."""

@@ -1,0 +1,201 @@
+"""The load of a run in the last seconds: what came, what was taken, and how much of its time it was busy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from headrace.algebra.nodes import Shed
+from headrace.algebra.tunings.tunings import Tuning, Tunings, size_of, tuning_of
+from headrace.elements import Float64Array
+from headrace.heartbeats.bounded import Arrivals
+from headrace.lowering.graph import Graph
+from headrace.runtime.driver.facts.published import PublishedRun
+from headrace.runtime.driver.facts.statistics import Statistics
+from headrace.runtime.driver.shedder.capacity import Box, above, needs
+from headrace.runtime.driver.shedder.policy import LATE
+from headrace.steps import WHOLE
+from headrace.time import MICROSECONDS
+
+_LOOKS: Final = 4
+"""So many bounds are looked back."""
+_FEW: Final = 3
+"""So many smaller epochs, and as many larger ones, tell what is the same for each."""
+_SPREAD: Final = 1.2
+"""So many times as much is in the larger ones, for that."""
+
+RowsWaiting = Mapping[str, int | None]
+"""The rows that wait for an epoch, by stream; None where that is not known."""
+
+
+class _Look(NamedTuple):
+    """A run after a commit.
+
+    Attributes:
+        at: when (seconds).
+        busy: the seconds that all epochs took.
+        taken: the rows of each stream that were taken.
+        waiting: those that wait, where that is known.
+    """
+
+    at: float
+    busy: float
+    taken: Mapping[str, int]
+    waiting: RowsWaiting
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredLoad:
+    """The load of a run, as it was in the last seconds.
+
+    Attributes:
+        needed: the part of its time that a run needs for what comes; above 1 it falls behind.
+        behind: for how long rows wait that have come (seconds); None where that is not known.
+        costs: for each share the part of its time that the run would need for it if all rows were kept.
+        rates: the rows that come of each stream (per second).
+    """
+
+    needed: float
+    behind: float | None
+    costs: Mapping[Tuning, float]
+    rates: Mapping[str, float]
+
+
+@dataclass
+class RecentLoad:
+    """Looks at a run after its commits.
+
+    Attributes:
+        looks: those of the last seconds since shares have changed, and one before them.
+    """
+
+    looks: list[_Look] = field(default_factory=list)
+
+    def note(self, run: PublishedRun, waiting: RowsWaiting, bound: float) -> None:
+        """Take in what a commit has brought.
+
+        Args:
+            run: what is to be seen of the run.
+            waiting: the rows that wait for the next epoch.
+            bound: for how long rows may wait (seconds).
+        """
+        at = run.statistics.at / MICROSECONDS["SECOND"]
+        arrivals = run.totals.arrivals
+        taken = {name: arrivals.get(name, Arrivals()).everything for name in run.streams}
+        self.looks.append(_Look(at, run.totals.seconds, taken, dict(waiting)))
+        while len(self.looks) > 2 and self.looks[1].at <= at - _LOOKS * bound:
+            del self.looks[0]
+
+    def forget(self) -> None:
+        """Forget all, since the run does something else from now on."""
+        self.looks.clear()
+
+    def load(self, run: PublishedRun, bound: float) -> MeasuredLoad | None:
+        """The load of a run; None before it was looked at for as long as rows may wait.
+
+        Args:
+            run: the run, as it was noted last.
+            bound: for how long rows may wait (seconds).
+        """
+        if not self.looks or self.looks[-1].at - self.looks[0].at < bound:
+            return None
+        first, last = self.looks[0], self.looks[-1]
+        passed = last.at - first.at
+        taken = {name: (rows - first.taken.get(name, rows)) / passed for name, rows in last.taken.items()}
+        waiting = {name: last.waiting.get(name) for name in last.taken if name in last.waiting}
+        grown = {
+            name: (rows - (first.waiting.get(name) or 0)) / passed
+            for name, rows in waiting.items()
+            if rows is not None
+        }
+        rates = {name: max(0.0, rate + grown.get(name, 0.0)) for name, rate in taken.items()}
+        boxes = boxes_of(run.queries.graph, run.statistics, run.queries.tunings)
+        graph = run.queries.graph
+        known = {name: float(rows or 0) for name, rows in waiting.items()}
+        coming, left = (needs(boxes, _from_streams(graph, rows)) for rows in (rates, known))
+        work, took = self._epochs(graph, boxes)
+        each, factor = 0.0, float(took.sum() / work.sum()) if work.sum() else 0.0
+        behind = factor * float(left.sum())
+        if behind <= LATE * bound:
+            # Epochs may be larger before rows wait for too long, which needs less time for each of them.
+            each, factor = _epoch_times(work, took)
+        needed = factor * float(coming.sum()) + each / (LATE * bound)
+        costs = {
+            tuning: factor * float(coming[places].sum()) * WHOLE / size_of(tuning, run.queries.tunings)
+            for tuning, places in scaled_by_shares(graph, boxes).items()
+        }
+        return MeasuredLoad(needed, None if None in waiting.values() else behind, costs, rates)
+
+    def _epochs(self, graph: Graph, boxes: Sequence[Box]) -> tuple[Float64Array, Float64Array]:
+        """Two float64[n]: what the operators of each epoch needed, and what it took (seconds)."""
+        work, took = [], []
+        for before, then in pairwise(self.looks):
+            rows = {name: float(count - before.taken.get(name, count)) for name, count in then.taken.items()}
+            work.append(float(needs(boxes, _from_streams(graph, rows)).sum()))
+            took.append(then.busy - before.busy)
+        return np.array(work), np.array(took)
+
+
+def _epoch_times(work: Float64Array, took: Float64Array) -> tuple[float, float]:
+    """The time that each epoch takes, whatever its rows, and that for a second of its operators.
+
+    Operators may work side by side; reading and writing take time besides. What is the same for each epoch
+    says nothing of how many rows can be answered, since there are fewer and larger epochs under load. It is
+    told from the rest by a line through the means of the smaller and of the larger epochs (Wald, *Annals of
+    Mathematical Statistics* 11, 1940); where all are alike, it is taken to be nothing.
+
+    Args:
+        work: float64[n], what the operators of each epoch needed (seconds).
+        took: float64[n], what it took (seconds).
+    """
+    total = float(work.sum())
+    if not total:
+        return 0.0, 0.0
+    order = np.argsort(work, kind="stable")
+    small, large = order[: len(order) // 2], order[len(order) // 2 :]
+    if len(small) < _FEW or work[large].mean() < _SPREAD * work[small].mean():
+        return 0.0, float(took.sum()) / total
+    wider = float(work[large].mean() - work[small].mean())
+    slope = float(took[large].mean() - took[small].mean()) / wider
+    factor = min(max(0.0, slope), float(took.sum()) / total)
+    return float(took.mean()) - factor * float(work.mean()), factor
+
+
+def boxes_of(graph: Graph, statistics: Statistics, tunings: Tunings) -> tuple[Box, ...]:
+    """The operators of a graph as what they were measured to take and yield.
+
+    What is left out of streams is known, and not measured: so a new share counts at once.
+
+    Args:
+        graph: the graph.
+        statistics: what was counted of its operators, in its order.
+        tunings: the shares that have changed.
+    """
+    found = []
+    for node, (_, taken, given, _, _, seconds) in zip(
+        graph.nodes, statistics.operators.recent.tolist(), strict=True
+    ):
+        kept = given / taken if taken else 1.0
+        if isinstance(node.plan, Shed) and (tuning := tuning_of(node.plan)) is not None:
+            kept = size_of(tuning, tunings) / WHOLE
+        inputs = tuple(edge.producer for edge in node.inputs)
+        found.append(Box(inputs, seconds / taken if taken else 0.0, kept))
+    return tuple(found)
+
+
+def scaled_by_shares(graph: Graph, boxes: Sequence[Box]) -> dict[Tuning, list[int]]:
+    """For each share the operators to which fewer rows come where less is kept."""
+    begun: dict[Tuning, list[int]] = {}
+    for node in graph.nodes:
+        if isinstance(node.plan, Shed) and (tuning := tuning_of(node.plan)) is not None:
+            begun.setdefault(tuning, []).append(node.number)
+    return {tuning: list(above(boxes, places)) for tuning, places in begun.items()}
+
+
+def _from_streams(graph: Graph, rates: Mapping[str, float]) -> Float64Array:
+    """float64[n]: the rows that come to each operator from outside."""
+    return np.array([0.0 if node.reads is None else rates.get(node.reads, 0.0) for node in graph.nodes])

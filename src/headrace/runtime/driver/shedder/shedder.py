@@ -1,0 +1,225 @@
+"""The shedder of a run: after a commit it looks whether rows are to be left out, so that the run keeps up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from headrace.algebra.by_object import REMEMBERED, ByObject
+from headrace.algebra.nodes import LargestWeight, Plan, TimeWindow
+from headrace.algebra.properties import walk
+from headrace.algebra.tunings.tunings import Tuning, shares_in, size_of
+from headrace.elements import Batch
+from headrace.language.parsing.statements.losses import loss_from
+from headrace.runtime.driver.change.wanted import Tune
+from headrace.runtime.driver.facts.published import PublishedRun
+from headrace.runtime.driver.facts.reports import LOG
+from headrace.runtime.driver.manager.manager import NOBODY, Users
+from headrace.runtime.driver.settings import Managing, RunSettings
+from headrace.runtime.driver.shedder.capacity import room
+from headrace.runtime.driver.shedder.findings import TIMES, Shedding, ShedShare, why_changed
+from headrace.runtime.driver.shedder.policy import Pressure, ShareKnob, shares_at, shares_wanted
+from headrace.runtime.driver.shedder.precision import least_share, widest
+from headrace.runtime.driver.shedder.recent import MeasuredLoad, RecentLoad, RowsWaiting
+from headrace.runtime.intake.streams import BoundedStream
+from headrace.steps import StepFunction
+from headrace.time import BEGINNING, INFINITY, MICROSECONDS
+
+LastSaid = Callable[[str], Iterable[Batch]]
+"""The elements that a commit brought to a query's answer, by the query's identity."""
+
+FIRST_COMMITS: Final = 2
+"""After so many commits a run is looked at."""
+_shares_in: Final = ByObject(shares_in, REMEMBERED)
+_IDLE: Final = MeasuredLoad(0.0, None, {}, {})
+
+
+class Shedder:
+    """Keeps a run from falling behind, by the shares that are kept of rows of queries that bear loss.
+
+    Args:
+        users: says who has such shares, paused queries included.
+
+    Attributes:
+        found: what was found after the last commit; None without a bound, and before the first commit.
+    """
+
+    def __init__(self, users: Users = lambda: NOBODY) -> None:
+        self._users = users
+        self._recent = RecentLoad()
+        self._commits = 0
+        self._widths: dict[Tuning, tuple[StepFunction, float]] = {}
+        self.found: Shedding | None = None
+
+    def after(self, run: PublishedRun, how: RunSettings, waiting: RowsWaiting, said: LastSaid) -> Tune | None:
+        """Look at a run after a commit.
+
+        Args:
+            run: what is to be seen of it.
+            how: its settings.
+            waiting: the rows that wait for the next epoch, by live stream.
+            said: says what the commit brought to a query's answer.
+
+        Returns:
+            The change of shares that is to follow; None where there is none.
+        """
+        bound, mode = how.latency_bound, how.shedding
+        if bound is None or mode is Managing.OFF or _reads_all_it_can(run):
+            self.found = None
+            self._recent.forget()
+            return None
+        seconds = bound / MICROSECONDS["SECOND"]
+        # The first epochs of a process load and compile what later ones use.
+        self._commits += 1
+        if self._commits > FIRST_COMMITS:
+            self._recent.note(run, waiting, seconds)
+        load = self._recent.load(run, seconds)
+        users = _users_in(run.queries.plans)
+        pressure = None if load is None else Pressure(load.needed, load.behind, seconds)
+        self._look_at_bounds(run, users, said)
+        knobs = {tuning: self._knob(run, tuning, users[tuning], load or _IDLE) for tuning in users}
+        found = tuple(knob.share for knob in knobs.values())
+        if pressure is not None:
+            found = shares_wanted(pressure, tuple(knobs.values()))
+        wanted = dict(zip(knobs, found, strict=True))
+        self.found = _findings(run, bound, mode, load, knobs, wanted)
+        changed = {tuning: share for tuning, share in wanted.items() if share != knobs[tuning].share}
+        if mode is not Managing.ACT or not changed or load is None:
+            return None
+        self._recent.forget()
+        return self._change(run, changed, users, load, bound)
+
+    def _knob(
+        self, run: PublishedRun, tuning: Tuning, users: Mapping[str, Plan], load: MeasuredLoad
+    ) -> ShareKnob:
+        share, loss = size_of(tuning, run.queries.tunings), loss_from(tuning.loss)
+        _, width = self._widths.get(tuning, ((), None))
+        return ShareKnob(
+            share,
+            load.costs.get(tuning, 0.0),
+            loss.utility,
+            len(users),
+            least_share(loss, share, width),
+            _drains_at(run, tuning, users.values()) is not None,
+        )
+
+    def _look_at_bounds(
+        self, run: PublishedRun, users: Mapping[Tuning, Mapping[str, Plan]], said: LastSaid
+    ) -> None:
+        """Remember how far bounds are from estimates, of queries that have promised something of that."""
+        known, self._widths = self._widths, {}
+        for tuning, plans in users.items():
+            tuned = run.queries.tunings.get(tuning)
+            if tuned is None or not tuned.steps or loss_from(tuning.loss).tolerance is None:
+                continue
+            steps, before = known.get(tuning, ((), None))
+            since = _drains_at(run, tuning, plans.values())
+            if before is not None and steps == tuned.steps:
+                self._widths[tuning] = tuned.steps, before
+            if since is not None:
+                widths = [widest(said(name), plan.schema, since) for name, plan in plans.items()]
+                if found := [one for one in widths if one is not None]:
+                    self._widths[tuning] = tuned.steps, max(found)
+
+    def _change(
+        self,
+        run: PublishedRun,
+        changed: Mapping[Tuning, int],
+        users: Mapping[Tuning, Mapping[str, Plan]],
+        load: MeasuredLoad,
+        bound: int,
+    ) -> Tune:
+        asked, queries, why = self._users(), {}, {}
+        for tuning, share in changed.items():
+            before = size_of(tuning, run.queries.tunings)
+            paused = [name for name in asked.get(tuning, ()) if name in run.queries.paused]
+            queries[tuning] = list(dict.fromkeys((*users[tuning], *paused)))
+            why[tuning] = why_changed(before, share, load.needed, load.behind, bound)
+            LOG.info("the share of %s that is kept was %s", " and ".join(tuning.streams), why[tuning])
+        return Tune(changed, queries, why)
+
+
+def _reads_all_it_can(run: PublishedRun) -> bool:
+    """Whether streams that end are read, which takes all the time there is and makes nobody wait."""
+    return any(
+        isinstance(stream, BoundedStream) and run.points[name].heartbeat != INFINITY
+        for name, stream in run.streams.items()
+    )
+
+
+def _users_in(plans: Mapping[str, Plan]) -> dict[Tuning, dict[str, Plan]]:
+    """The queries that bear loss, by what says which share of their rows is kept."""
+    found: dict[Tuning, dict[str, Plan]] = {}
+    for name, plan in plans.items():
+        for tuning in _shares_in(plan):
+            found.setdefault(tuning, {})[name] = plan
+    return found
+
+
+def _drains_at(run: PublishedRun, tuning: Tuning, plans: Iterable[Plan]) -> int | None:
+    """From which instant on no row is in windows from before the last change of a share.
+
+    None where the run is not there yet.
+    """
+    known = run.queries.tunings.get(tuning)
+    if known is None or not known.steps:
+        return BEGINNING
+    begin, points = known.steps[-1].begin, [run.points[name] for name in tuning.streams]
+    drained = begin + max(map(_longest_window, plans))
+    # Where no row has come of which the share is kept, it has no effect to wait for.
+    none = max(point.time.latest if point.time.rows else BEGINNING for point in points) < begin
+    return drained if none or min(point.heartbeat for point in points) >= drained else None
+
+
+def _longest_window(plan: Plan) -> int:
+    """For how long a row may be in a window of a plan (instants)."""
+    lengths = (
+        node.size.length + node.slide.length
+        for node in walk(plan)
+        if isinstance(node, TimeWindow | LargestWeight) and node.size.length != INFINITY
+    )
+    return max(lengths, default=0)
+
+
+def _findings(
+    run: PublishedRun,
+    bound: int,
+    mode: Managing,
+    load: MeasuredLoad | None,
+    knobs: Mapping[Tuning, ShareKnob],
+    wanted: Mapping[Tuning, int],
+) -> Shedding:
+    tunings = run.queries.tunings
+    domains = {tuning: plan.domain for plan in run.queries.plans.values() for tuning in _shares_in(plan)}
+    at = [_at(times, load, knobs) for times in TIMES]
+    shares = []
+    for place, (tuning, knob) in enumerate(knobs.items()):
+        known = tunings.get(tuning)
+        since = known.steps[-1].begin if known is not None and known.steps else BEGINNING
+        shares.append(
+            ShedShare(
+                tuning,
+                domains[tuning],
+                knob.share,
+                since,
+                knob.utility(knob.share),
+                wanted[tuning],
+                knob.least,
+                tuple(found[place] for found in at),
+                knob.cost / 10,
+                "" if known is None else known.why,
+            )
+        )
+    if load is None:
+        return Shedding(bound, mode, None, None, None, tuple(shares))
+    verdict = room(load.needed, 1.0)
+    return Shedding(bound, mode, load.needed, load.behind, verdict, tuple(shares), load.rates)
+
+
+def _at(times: int, load: MeasuredLoad | None, knobs: Mapping[Tuning, ShareKnob]) -> tuple[int, ...]:
+    """The shares that would be kept at so many times the load."""
+    if load is None:
+        return tuple(knob.share for knob in knobs.values())
+    larger = [replace(knob, cost=times * knob.cost) for knob in knobs.values()]
+    return shares_at(times * load.needed, 1.0, larger)

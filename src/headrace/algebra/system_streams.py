@@ -29,6 +29,7 @@ class SystemStream(Enum):
     QUERIES = "queries"
     OPERATORS = "operators"
     DEAD_LETTERS = "dead_letters"
+    TUNINGS = "tunings"
 
     @property
     def full_name(self) -> str:
@@ -107,6 +108,16 @@ _SCHEMAS: Final[Mapping[SystemStream, Schema]] = MappingProxyType(
         ),
         SystemStream.DEAD_LETTERS: _schema(
             epoch=BIGINT, stream=STRING, query=STRING, reason=STRING, place=STRING, row_text=STRING
+        ),
+        SystemStream.TUNINGS: _schema(
+            epoch=BIGINT,
+            streams=STRING,
+            kind=STRING,
+            smallest=BIGINT,
+            largest=BIGINT,
+            size=BIGINT,
+            since=BIGINT,
+            why=STRING,
         ),
     }
 )

@@ -233,7 +233,9 @@ def test_a_limit_of_memory_leaves_them_alone() -> None:
             push(db, *range(begin, begin + 200))
         sizes = {(one.kind.value, one.size) for name in "ql" for one in db.status.query(name).windows}
         assert {("granule", 1), ("rows", 8)} < sizes
-        assert [one.window.kind.value for one in db.status.managed.windows] == ["window"]
+        managed = db.status.managed
+        assert managed is not None
+        assert [one.window.kind.value for one in managed.windows] == ["window"]
 
 
 @pytest.mark.parametrize("below", ["[ROWS MIN 2, MAX 8]", "[RANGE 10] GRANULARITY(COARSEST 12, FINEST 2)"])

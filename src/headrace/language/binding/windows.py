@@ -259,7 +259,9 @@ def _named(others: Sequence[Plan]) -> str:
     """The part that a window cannot be over, for a message: the uppermost, which may be cut into instants."""
     uppermost = next((part for part in others if not isinstance(part, Split)), others[0])
     match uppermost:
-        case TimeWindow() | RowWindow() | Lifetime() | SessionWindow() | WindowBounds():
+        case RowWindow():
+            return "those of a window of rows"
+        case TimeWindow() | Lifetime() | SessionWindow() | WindowBounds():
             return "those of another window"
         case Relation(name=name):
             return f"the relation {name}"

@@ -240,10 +240,11 @@ class Life:
 
     def _begin(self, number: Number, size: int) -> int:
         """The first instant of a size: of a granule a multiple of the one before, unless it is a multiple."""
-        begin = self._newest(number.stream) + 1
+        newest = self._newest(number.stream)
         if number.what != GRANULE:
-            return begin
-        begin = max([begin, *(begun for begun, _ in self.steps.get(number, ()))])
+            return newest + 1
+        # At the instant after the newest row it may have been said already when the next granule begins.
+        begin = max([0 if newest < 0 else newest + 2, *(begun for begun, _ in self.steps.get(number, ()))])
         before = self._value(number, begin)
         return begin if size % before == 0 else -(-begin // before) * before
 

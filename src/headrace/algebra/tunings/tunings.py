@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar, cast
 
 from headrace.algebra.nodes import BoundedRowWindow, Granularity, Plan, TimeWindow, Weighing
 from headrace.algebra.properties import granule_start, sources_of, walk
 from headrace.errors import UserError
 from headrace.steps import WHOLE, StepFunction, share_text, value_at
-from headrace.time import INFINITY, Duration, TimeDomain, format_length
+from headrace.time import BEGINNING, INFINITY, Duration, TimeDomain, format_length
 
 
 class TuningKind(StrEnum):
@@ -109,6 +109,7 @@ Tunings = Mapping[Tuning, Tuned]
 """The windows whose size has changed."""
 
 
+_Node = TypeVar("_Node", bound=Plan)
 _Tuned = TimeWindow | BoundedRowWindow | Granularity | Weighing
 
 
@@ -175,7 +176,9 @@ def first_instant(tuning: Tuning, steps: StepFunction, unseen: int, value: int) 
     """The first instant at which a number may be another one.
 
     A granule ends with itself, unless the next one is a multiple: so the rows of later instants begin no
-    earlier than those of earlier ones, and what heartbeats promise stays true (thesis, section 21.2.2).
+    earlier than those of earlier ones, and what heartbeats promise stays true (thesis, section 21.2.2). It
+    holds at the first instant of which nothing is known, too: up to there something may have been said, and
+    a coarser granule there would have more said by the change alone.
 
     Args:
         tuning: says which number it is.
@@ -186,16 +189,16 @@ def first_instant(tuning: Tuning, steps: StepFunction, unseen: int, value: int) 
     if tuning.kind is not TuningKind.GRANULE:
         return unseen
     # One that is still to begin may be another one, but begins when it was to.
-    since = max((unseen, *(step.begin for step in steps)))
+    since = max((unseen if unseen == BEGINNING else unseen + 1, *(step.begin for step in steps)))
     granule = value_at(tuning.first, steps, since)
     return since if value % granule == 0 else granule_start(since, granule)
 
 
-def tuned(plan: Plan, tunings: Tunings) -> Plan:
+def tuned(plan: _Node, tunings: Tunings) -> _Node:
     """A node with the numbers that it has had, if one has changed; itself otherwise."""
     if not isinstance(plan, _Tuned) or (tuning := tuning_of(plan)) is None or tuning not in tunings:
         return plan
-    return replace(plan, steps=tunings[tuning].steps)
+    return cast(_Node, replace(plan, steps=tunings[tuning].steps))
 
 
 def size_of(tuning: Tuning, tunings: Tunings) -> int:

@@ -104,7 +104,7 @@ def test_tunings(db: hr.Database) -> None:
         tuple(row[name] for name in ("streams", "kind", "smallest", "largest", "size", "since"))
         for row in last
     ] == [
-        ("reading", "granule", 2, 6, 6, 8),
+        ("reading", "granule", 2, 6, 6, 9),
         ("reading", "rows", 2, 5, 3, 8),
         ("reading", "window", 2, 9, 4, 8),
     ]

@@ -53,11 +53,11 @@ def refused(db: hr.Database, text: str) -> tuple[str, str | None]:
 
 def test_rows_come_and_go_at_multiples_of_the_granule_that_there_is_when_they_come(db: hr.Database) -> None:
     push(db, *range(7))
-    # 12 is a multiple of 2: it begins with the next row.
-    assert told(db, "ALTER QUERY q SET (GRANULARITY 12)") == "the granule of s is 12 for rows from 7 on"
+    # 12 is a multiple of 2: it need not wait for one.
+    assert told(db, "ALTER QUERY q SET (GRANULARITY 12)") == "the granule of s is 12 for rows from 8 on"
     push(db, *range(7, 31))
-    # The rows of 7 to 12 come at 12 and leave at 24, at which those of 15 to 24 come.
-    assert counts(db, "q", 6, 7, 11, 12, 13, 14, 23, 24) == [7, 7, 6, 10, 10, 8, 6, 10]
+    # The rows of 8 to 12 come at 12 and leave at 24, at which those of 15 to 24 come.
+    assert counts(db, "q", 6, 7, 11, 12, 13, 14, 23, 24) == [7, 7, 7, 10, 10, 8, 5, 10]
     # 3 is no multiple of 12: it waits for one. A finer one takes its place there.
     assert "is no multiple of FINEST 2" in refused(db, "ALTER QUERY q SET (GRANULARITY 3)")[0]
     assert told(db, "ALTER QUERY q SET (GRANULARITY 6)") == "the granule of s is 6 for rows from 36 on"
@@ -110,15 +110,15 @@ def test_sizes_are_shown(db: hr.Database) -> None:
     db.execute("ALTER QUERY both SET (WINDOW 5); ALTER QUERY both SET (GRANULARITY OF s 4)")
     db.execute("ALTER QUERY l SET (WINDOW OF S 5 ROWS)")
     assert told(db, "SHOW TUNINGS").splitlines()[2:5] == [
-        "s GRANULARITY  2       12      4       5      q, both",
+        "s GRANULARITY  2       12      4       6      q, both",
         "s              2 ROWS  8 ROWS  5 ROWS  5      l",
         "s              3       8       5       5      both",
     ]
-    assert "its granule of s is 4 for rows from 5 on, from FINEST 2 to COARSEST 12" in told(db, "DESCRIBE q")
+    assert "its granule of s is 4 for rows from 6 on, from FINEST 2 to COARSEST 12" in told(db, "DESCRIBE q")
     assert "its window of rows of s is 5 ROWS for rows from 5 on, from MIN 2 ROWS to MAX 8 ROWS" in told(
         db, "DESCRIBE l"
     )
-    assert "Granularity COARSEST 12, FINEST 2, now 4 since 5" in told(db, "EXPLAIN ANALYZE both")
+    assert "Granularity COARSEST 12, FINEST 2, now 4 since 6" in told(db, "EXPLAIN ANALYZE both")
     assert "RowWindow ROWS MIN 2, MAX 8, now 5 since 5" in told(db, "EXPLAIN ANALYZE l")
     windows = json.loads(json.dumps(db.status.to_dict()))["queries"][2]["windows"]
     assert [(one["kind"], one["smallest"], one["largest"], one["size"]) for one in windows] == [
@@ -138,7 +138,7 @@ def test_a_restart_goes_on_with_them(tmp_path: Path) -> None:
         assert told(db, "SHOW TUNINGS") == shown
         db.start()
         push(db, *range(20, 50))
-        assert counts(db, "q", 20, 36, 40) == [9, 10, 10]
+        assert counts(db, "q", 20, 36, 40) == [10, 10, 10]
         assert counts(db, "l", 20, 30) == [3, 3]
 
 
@@ -179,7 +179,7 @@ def test_granules_of_times_have_units() -> None:
         db.start()
         db.push("t", [{"ts": "2026-11-29T10:00:00Z"}])
         found = told(db, "ALTER QUERY q SET (GRANULARITY 20 MINUTES)")
-        assert found == "the granule of t is 20 MINUTES for rows from 2026-11-29T10:00:00.000001Z on"
+        assert found == "the granule of t is 20 MINUTES for rows from 2026-11-29T10:00:00.000002Z on"
         found = told(db, "ALTER QUERY q SET (GRANULARITY 1 MINUTE)")
         assert found == "the granule of t is 1 MINUTE for rows from 2026-11-29T10:20:00Z on"
         assert refused(db, "ALTER QUERY q SET (GRANULARITY 7 MINUTES)") == (
@@ -242,3 +242,25 @@ def test_a_limit_of_memory_leaves_them_alone() -> None:
 def test_nothing_is_estimated_of_them(db: hr.Database, below: str) -> None:
     text = f"CREATE QUERY e LOSS TOLERANT AS SELECT COUNT(*) AS n FROM s {below}"
     assert "no row may be left out of" in refused(db, text)[0]
+
+
+def test_a_change_of_level_knows_the_sizes(db: hr.Database) -> None:
+    push(db, *range(10))
+    db.execute("ALTER QUERY l SET (WINDOW 2 ROWS)")
+    push(db, 10, 11)
+    db.execute("ALTER QUERY l SET CONSISTENCY MIDDLE")
+    assert counts(db, "l", 9, 10, 11) == [8, 2, 2]
+    push(db, 12)
+    db.execute("ALTER QUERY l SET CONSISTENCY STRONG")
+    push(db, *range(13, 20))
+    assert counts(db, "l", 9, 10, 12, 15) == [8, 2, 2, 2]
+
+
+def test_a_query_that_speaks_early_says_no_more_by_a_coarser_granule_alone(db: hr.Database) -> None:
+    db.execute("ALTER QUERY q SET CONSISTENCY MIDDLE")
+    push(db, *range(10))
+    before = db["q"].horizon
+    db.execute("ALTER QUERY q SET (GRANULARITY 12)")
+    assert db["q"].horizon == before
+    push(db, 10, 11, 12)
+    assert counts(db, "q", 10, 11) == [10, 10]

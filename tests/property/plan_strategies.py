@@ -20,6 +20,7 @@ from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
+    BoundedRowWindow,
     Coalesce,
     Distinct,
     Dstream,
@@ -409,7 +410,12 @@ class _Builder:
         every = Duration(slide if slide == 1 else slide * _granule(below))
         window = TimeWindow(below, size, every, smallest=smallest)
         granule = self.draw(st.sampled_from((1, 1, 1, 2, 5)))
-        return window if granule == 1 else Granularity(window, Duration(granule * _granule(below)))
+        if granule == 1:
+            return window
+        finest = granule * _granule(below)
+        bounded = isinstance(below, Source) and slide == 1 and not self.draw(st.integers(0, 2))
+        coarsest = Duration(finest * self.draw(st.sampled_from((2, 3)))) if bounded else None
+        return Granularity(window, Duration(finest), coarsest)
 
     def _smallest(self, below: Plan, size: Duration) -> Duration | None:
         """A smallest size, where the language has one: over rows of a stream as they come."""
@@ -433,7 +439,10 @@ class _Builder:
 
     def _rows(self, below: Plan) -> Plan:
         rows, every = (self.draw(st.sampled_from((2, 1, 3))) for _ in range(2))
-        return RowWindow(below, rows, every, self._partition(below))
+        keys = self._partition(below)
+        if isinstance(below, Source) and rows > 1 and every == 1 and self.draw(st.booleans()):
+            return BoundedRowWindow(below, rows, keys=keys, smallest=self.draw(st.integers(1, rows - 1)))
+        return RowWindow(below, rows, every, keys)
 
     def _partition(self, below: Plan) -> tuple[Column, ...]:
         some = st.lists(st.sampled_from(_columns(below)), max_size=2)

@@ -22,9 +22,11 @@ from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
+    BoundedRowWindow,
     Coalesce,
     Distinct,
     Dstream,
+    Granularity,
     Istream,
     Join,
     LargestWeight,
@@ -493,6 +495,12 @@ WINDOWS: dict[str, Plan] = {
     "last row if it is live": LiveRow(FLAGGED, 1, keys=(K,), live=column(FLAGGED, 2)),
     "last row by a float if it is live": LiveRow(FLAGGED, 1, keys=(FLOAT,), live=column(FLAGGED, 2)),
     "rows by a float": RowWindow(LEFT, 3, 2, (X, K)),
+    "rows within bounds": BoundedRowWindow(
+        LEFT, 4, smallest=1, steps=(Step(3, 1), Step(6, 3), Step(8, 2), Step(10, 4))
+    ),
+    "rows within bounds by partition": BoundedRowWindow(
+        LEFT, 3, 1, (K,), smallest=1, steps=(Step(2, 1), Step(5, 3), Step(9, 1))
+    ),
     "over the last rows": framed((K,), {RowsFrame(2, 0): (*EXACT, *EXTREMES)}),
     "over a row before": framed((), {RowsFrame(3, 1): (*EXACT, *EXTREMES)}),
     "arrays of the rows before": framed((K,), {RowsFrame(2, 1): ARRAYS}),
@@ -631,7 +639,19 @@ def weighed(size: int, slide: int = 1, offset: int = 0, since: int = 2) -> Large
     return LargestWeight(groups, SHED.streams, SHED.loss, steps, *lengths)
 
 
+def granules(plan: Plan, *steps: tuple[int, int]) -> Granularity:
+    """Granules from 1 to 12 instants, 1 before the first of some steps."""
+    return Granularity(plan, Duration(1), Duration(12), tuple(Step(*step) for step in steps))
+
+
+COARSER_AND_FINER = ((1, 2), (4, 6), (6, 3), (9, 1), (11, 4))
 BY_INSTANT: dict[str, Plan] = {
+    "granules within bounds": granules(LEFT, *COARSER_AND_FINER),
+    "granules within bounds of a window": granules(TimeWindow(LEFT, Duration(4)), *COARSER_AND_FINER),
+    "granules within bounds of a window within bounds": granules(
+        TimeWindow(LEFT, Duration(7), smallest=Duration(2), steps=(Step(3, 2), Step(8, 5))), (2, 4), (8, 1)
+    ),
+    "granules within bounds of all rows so far": granules(ALL_TIME, (3, 3), (6, 2)),
     "sample by instant": Sample(LEFT, Decimal(60), timed=True),
     "some shed": SHED,
     "none shed": ALL_KEPT,

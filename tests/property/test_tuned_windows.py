@@ -2,6 +2,8 @@
 
 At t a window has the rows u with `u <= t < u + w(u)`, where w is what the window's size was said to be when
 rows of the instant u came first: a size holds from the instant after the newest row of the window's stream.
+Granules round both ends up to what a granule was then; they begin at multiples of the one before, unless they
+are multiples. A window of rows has those that no row pushes out, each by the size at its own instant.
 """
 
 from __future__ import annotations
@@ -16,14 +18,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
-from headrace.algebra.nodes import Source, TimeWindow
-from headrace.elements import from_rows, to_rows
+from driving import Arriving, drive
+from headrace.algebra.nodes import BoundedRowWindow, Source, TimeWindow, column
+from headrace.elements import concat, from_rows, to_rows
 from headrace.history import canonical, equivalent
 from headrace.operators.stateless import apply
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, Field, Schema
-from headrace.steps import StepFunction, steps_from, value_at, with_step
+from headrace.steps import Step, StepFunction, steps_from, value_at, with_step
 from headrace.time import Duration, TimeDomain
 from how_many import examples
 
@@ -35,6 +38,12 @@ DISORDER = {"s": 3, "r": 0}
 SMALLEST, LARGEST = 2, 8
 WINDOW = f"WINDOW(RANGE MIN {SMALLEST}, MAX {LARGEST})"
 SLIDING = f"[RANGE MIN {SMALLEST}, MAX {LARGEST} SLIDE 3]"
+FINEST, COARSEST = 2, 12
+GRANULES = (2, 4, 6, 12)
+GRANULAR = f"{WINDOW} GRANULARITY(COARSEST {COARSEST}, FINEST {FINEST})"
+FEWEST, MOST = 1, 4
+LAST = f"WINDOW(ROWS MIN {FEWEST}, MAX {MOST})"
+LAST_OF_EACH = f"[PARTITION BY k ROWS MIN {FEWEST}, MAX {MOST}]"
 
 
 class Row(NamedTuple):
@@ -45,12 +54,44 @@ class Row(NamedTuple):
     ts: int
 
 
-Key = tuple[str, int]
-"""The stream of a window, and its slide."""
+Key = tuple[str, int | str]
+"""The stream of a window, and its slide or what else it is."""
 Contents = Mapping[Key, Sequence[Row]]
 """The content of windows at an instant."""
 Answer = Callable[[Contents], Counter[tuple[Any, ...]]]
 S, R, SLOW = ("s", 1), ("r", 1), ("s", 3)
+COARSE, ROWS, EACH = ("s", "granules"), ("s", "rows"), ("s", "rows of each")
+
+
+class Number(NamedTuple):
+    """What may change of some windows.
+
+    Attributes:
+        stream: of theirs.
+        what: the words after SET, with a place for the stream.
+        slide: of windows of time.
+    """
+
+    stream: str
+    what: str
+    slide: int = 1
+
+
+TIME, GRANULE, COUNT = "WINDOW{} {}", "GRANULARITY{} {}", "WINDOW{} {} ROWS"
+VALUES = {
+    TIME: range(SMALLEST, LARGEST + 1),
+    GRANULE: GRANULES,
+    COUNT: range(FEWEST, MOST + 1),
+}
+FIRST = {TIME: LARGEST, GRANULE: FINEST, COUNT: MOST}
+
+
+def numbers_of(key: Key) -> list[Number]:
+    """What may change of a window."""
+    stream, kind = key
+    if kind == "granules":
+        return [Number(stream, TIME), Number(stream, GRANULE)]
+    return [Number(stream, TIME, kind)] if isinstance(kind, int) else [Number(stream, COUNT)]
 
 
 def _counted(rows: Sequence[Row]) -> Counter[tuple[Any, ...]]:
@@ -64,7 +105,7 @@ def _grouped(at: Contents) -> Counter[tuple[Any, ...]]:
     return Counter((k, len(values), sum(values), max(values)) for k, values in groups.items())
 
 
-QUERIES: Mapping[str, tuple[str, tuple[Key, ...], Answer]] = {
+QUERIES: dict[str, tuple[str, tuple[Key, ...], Answer]] = {
     "counted": (f"SELECT COUNT(*) AS n FROM s {WINDOW}", (S,), lambda at: _counted(at[S])),
     "grouped": (
         f"SELECT k, COUNT(*) AS n, SUM(v) AS x, MAX(v) AS m FROM s {WINDOW} GROUP BY k",
@@ -99,6 +140,41 @@ QUERIES: Mapping[str, tuple[str, tuple[Key, ...], Answer]] = {
         lambda at: Counter({(row.k,) for row in at[S]} - {(row.k,) for row in at[R]}),
     ),
 }
+QUERIES |= {
+    "coarse": (f"SELECT COUNT(*) AS n FROM s {GRANULAR}", (COARSE,), lambda at: _counted(at[COARSE])),
+    "coarse_groups": (
+        f"SELECT k, COUNT(*) AS n, SUM(v) AS x, MAX(v) AS m FROM s {GRANULAR} GROUP BY k",
+        (COARSE,),
+        lambda at: _grouped({S: at[COARSE]}),
+    ),
+    "coarse_kinds": (
+        f"SELECT DISTINCT k FROM s {GRANULAR} WHERE v > 0",
+        (COARSE,),
+        lambda at: Counter({(row.k,) for row in at[COARSE] if row.v > 0}),
+    ),
+    "coarse_pairs": (
+        f"SELECT a.v, b.v AS w FROM s {GRANULAR} a JOIN r {WINDOW} b ON a.k = b.k",
+        (COARSE, R),
+        lambda at: Counter((a.v, b.v) for a in at[COARSE] for b in at[R] if a.k == b.k),
+    ),
+    "last": (
+        f"SELECT COUNT(*) AS n, SUM(k * 10 + v) AS x FROM s {LAST}",
+        (ROWS,),
+        lambda at: Counter(
+            [(len(at[ROWS]), sum(row.k * 10 + row.v for row in at[ROWS]))] if at[ROWS] else []
+        ),
+    ),
+    "last_of_each": (
+        f"SELECT k, COUNT(*) AS n, SUM(v) AS x, MAX(v) AS m FROM s {LAST_OF_EACH} GROUP BY k",
+        (EACH,),
+        lambda at: _grouped({S: at[EACH]}),
+    ),
+    "last_pairs": (
+        f"SELECT a.v, b.v AS w FROM s {LAST} a JOIN r {WINDOW} b ON a.k = b.k",
+        (ROWS, R),
+        lambda at: Counter((a.v, b.v) for a in at[ROWS] for b in at[R] if a.k == b.k),
+    ),
+}
 ACTIONS = ("restart", "level", "past", "pause", "again", "size")
 ROUNDS = 4
 
@@ -106,11 +182,11 @@ ROUNDS = 4
 class Life:
     """A database that Hypothesis fills, leaves, and tells other sizes."""
 
-    def __init__(self, data: st.DataObject, storage: str) -> None:
-        self.data, self.storage = data, storage
+    def __init__(self, data: st.DataObject, storage: str, kinds: Sequence[str]) -> None:
+        self.data, self.storage, self.kinds = data, storage, kinds
         self.rows: dict[str, list[Row]] = {"s": [], "r": []}
-        self.steps: dict[Key, list[tuple[int, int]]] = {}
-        names = data.draw(st.lists(st.sampled_from(sorted(QUERIES)), min_size=1, max_size=3, unique=True))
+        self.steps: dict[Number, list[tuple[int, int]]] = {}
+        names = data.draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=3, unique=True))
         self.queries = {name: name for name in names}
         self.early: set[str] = set()
         self.db = hr.connect(runner="inline", storage=storage)
@@ -148,17 +224,29 @@ class Life:
 
     def _size(self) -> None:
         name = self.data.draw(st.sampled_from(sorted(self.queries)))
-        keys = QUERIES[self.queries[name]][1]
-        stream = self.data.draw(st.sampled_from([None, *(stream for stream, _ in keys)]))
-        size = self.data.draw(st.integers(SMALLEST, LARGEST))
+        numbers = [number for key in QUERIES[self.queries[name]][1] for number in numbers_of(key)]
+        what = self.data.draw(st.sampled_from(sorted({number.what for number in numbers})))
+        numbers = [number for number in numbers if number.what == what]
+        stream = self.data.draw(st.sampled_from([None, *(number.stream for number in numbers)]))
+        size = self.data.draw(st.sampled_from(VALUES[what]))
         of = "" if stream is None else f" OF {stream}"
-        self.db.execute(f"ALTER QUERY {name} SET (WINDOW{of} {size})")
-        for key in keys:
-            if stream in (None, key[0]) and self._now(key) != size:
-                self.steps.setdefault(key, []).append((self._newest(key[0]) + 1, size))
+        self.db.execute(f"ALTER QUERY {name} SET ({what.format(of, size)})")
+        for number in dict.fromkeys(numbers):
+            if stream in (None, number.stream) and self._now(number) != size:
+                self.steps.setdefault(number, []).append((self._begin(number, size), size))
 
-    def _now(self, key: Key) -> int:
-        return self.steps[key][-1][1] if key in self.steps else LARGEST
+    def _now(self, number: Number) -> int:
+        return self.steps[number][-1][1] if number in self.steps else FIRST[number.what]
+
+    def _begin(self, number: Number, size: int) -> int:
+        """The first instant of a size: of a granule a multiple of the one before, unless it is a multiple."""
+        newest = self._newest(number.stream)
+        if number.what != GRANULE:
+            return newest + 1
+        # At the instant after the newest row it may have been said already when the next granule begins.
+        begin = max([0 if newest < 0 else newest + 2, *(begun for begun, _ in self.steps.get(number, ()))])
+        before = self._value(number, begin)
+        return begin if size % before == 0 else -(-begin // before) * before
 
     def _restart(self) -> None:
         self.db.close()
@@ -173,7 +261,7 @@ class Life:
 
     def _past(self) -> None:
         """A query more, which reads all rows again that came."""
-        kind = self.data.draw(st.sampled_from(sorted(QUERIES)))
+        kind = self.data.draw(st.sampled_from(self.kinds))
         name = f"{kind}_{len(self.queries)}"
         self.db.execute(f"CREATE QUERY {name} FROM BEGINNING AS {QUERIES[kind][0]}")
         self.queries[name] = kind
@@ -218,24 +306,55 @@ class Life:
                 )
 
     def _window(self, key: Key, instant: int) -> list[Row]:
-        stream, slide = key
-        last = (instant + 1) // slide * slide - 1
-        return [row for row in self.rows[stream] if row.ts <= last < row.ts + self._size_at(key, row.ts)]
+        stream, kind = key
+        rows = sorted(self.rows[stream], key=lambda row: (row.ts, row.k, row.v))
+        if key == EACH:
+            return [
+                row for k in range(10) for row in self._last([row for row in rows if row.k == k], instant)
+            ]
+        if key == ROWS:
+            return self._last(rows, instant)
+        if key == COARSE:
+            return [row for row in rows if self._is_shown(row, instant)]
+        assert isinstance(kind, int)
+        last, size = (instant + 1) // kind * kind - 1, Number(stream, TIME, kind)
+        return [row for row in rows if row.ts <= last < row.ts + self._value(size, row.ts)]
 
-    def _size_at(self, key: Key, instant: int) -> int:
-        found = LARGEST
-        for begin, size in self.steps.get(key, ()):
+    def _is_shown(self, row: Row, instant: int) -> bool:
+        granule = self._value(Number("s", GRANULE), row.ts)
+        ends = row.ts, row.ts + self._value(Number("s", TIME), row.ts)
+        begin, end = (-(-at // granule) * granule for at in ends)
+        return begin <= instant < end
+
+    def _last(self, rows: Sequence[Row], instant: int) -> list[Row]:
+        found: list[Row] = []
+        for row in rows:
+            if row.ts <= instant:
+                found = [*found, row][-self._value(Number("s", COUNT), row.ts) :]
+        return found
+
+    def _value(self, number: Number, instant: int) -> int:
+        found = FIRST[number.what]
+        for begin, size in self.steps.get(number, ()):
             if begin <= instant:
                 found = size
         return found
 
 
+KINDS = {
+    "windows": [name for name in QUERIES if not name.startswith(("coarse", "last"))],
+    "granules": [*(name for name in QUERIES if name.startswith("coarse")), "counted"],
+    "rows": [*(name for name in QUERIES if name.startswith("last")), "joined"],
+}
+
+
 @pytest.mark.slow("runs whole databases, with restarts")
-@examples(12, 120)
-@given(st.data())
-def test_windows_hold_what_their_sizes_say(data: st.DataObject) -> None:
+@pytest.mark.parametrize("kinds", KINDS)
+@examples(6, 60)
+@given(data=st.data())
+def test_windows_hold_what_their_sizes_say(kinds: str, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as storage:
-        life = Life(data, storage)
+        life = Life(data, storage, KINDS[kinds])
         try:
             life.play()
         finally:
@@ -277,6 +396,32 @@ def test_the_operator_and_the_reference_hold_what_a_step_function_says(
         for row, ts, te, w in to_rows(yielded):
             found[row] += w * (ts <= instant < te)
         assert +held == +found, instant
+
+
+@examples(20, 200)
+@given(
+    st.lists(st.lists(st.integers(0, 1), max_size=9), min_size=1, max_size=6),
+    st.lists(st.integers(1, 9), max_size=5),
+)
+def test_what_has_left_a_window_of_rows_does_not_come_back(epochs: list[list[int]], sizes: list[int]) -> None:
+    source = Source("s", Schema((Field("k", BIGINT),)), "ts", TimeDomain.INTEGER)
+    steps = tuple(Step(1 + place, size) for place, size in enumerate(sizes))
+    window = BoundedRowWindow(source, 9, keys=(column(source, 0),), smallest=1, steps=steps)
+    # All rows of an epoch are of one instant, and each epoch has a size of its own.
+    arriving = [
+        Arriving({"s": [((k,), at, at + 1, 1) for k in keys]}, {"s": at + 1})
+        for at, keys in enumerate(epochs)
+    ]
+    said = concat(source.schema, [batch for batch, _ in drive(window, {"s": source}, arriving)])
+    held: dict[int, list[int]] = {0: [], 1: []}
+    for at, keys in enumerate(epochs):
+        size = sizes[at - 1] if 0 < at <= len(sizes) else (sizes[-1] if at and sizes else 9)
+        for k in keys:
+            held[k] = [*held[k], at][-size:]
+        found: Counter[Any] = Counter()
+        for row, ts, te, w in to_rows(said):
+            found[row] += w * (ts <= at < te)
+        assert +found == +Counter({(k,): len(rows) for k, rows in held.items()}), at
 
 
 @given(STEPS, st.integers(-3, 25))

@@ -123,7 +123,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             return gap.length <= limit
         case RowWindow():
             return False
-        case Granularity(input=below, granule=granule):
+        case Granularity(input=below, longest=granule):
             whole = limit // granule.length * granule.length
             return whole > 0 and lasts_at_most(below, whole)
         case Join() | OuterJoin() | SemiJoin() | SetOperation():
@@ -180,7 +180,7 @@ def settles_within(plan: Plan) -> int:
             return INFINITY if plan.fixed is None else begun + (1 if plan.fixed == INFINITY else plan.fixed)
         case SessionWindow(gap=gap) | SessionAggregate(gap=gap):
             return below + 2 * gap.length
-        case Granularity(granule=granule):
+        case Granularity(longest=granule):
             return below + granule.length
         case Istream() | Dstream():
             # A row for each change, which is there for an instant.

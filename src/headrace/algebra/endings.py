@@ -73,10 +73,12 @@ class GranuleEnd:
     """The next multiple of a granule, at which an answer is said.
 
     Attributes:
-        granule: its length (instants), more than 1.
+        granule: its length (instants), more than 1; within bounds that of the coarsest.
+        finest: that of the finest, which divides it.
     """
 
     granule: int
+    finest: int
 
     def answered(self, instant: int) -> int:
         """The first multiple at or after an instant."""
@@ -84,7 +86,7 @@ class GranuleEnd:
 
     def needed(self, passed: int) -> int:
         """The smallest heartbeat of the input with which that of the output is beyond an instant."""
-        return passed // self.granule * self.granule + 1
+        return passed // self.finest * self.finest + 1
 
 
 @dataclass(frozen=True)
@@ -189,8 +191,8 @@ def _ending(plan: Plan) -> Ending | None:
             return SlideEnd(size.length, slide.length, offset.length)
         case SessionWindow(gap=gap) | SessionAggregate(gap=gap):
             return SessionEnd(gap.length)
-        case Granularity(granule=granule) if granule.length > 1:
-            return GranuleEnd(granule.length)
+        case Granularity(granule=granule, longest=longest) if longest.length > 1:
+            return GranuleEnd(longest.length, granule.length)
         case Lifetime(granule=granule, shift=shift) if granule.length > 1 or shift:
             return LifetimeStart(granule.length, shift)
         case _:

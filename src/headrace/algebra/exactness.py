@@ -63,7 +63,7 @@ def looks_back(plan: Plan) -> int:
         case ApproximateAggregate(size=size):
             # To the beginning of the lap before the present one, from where the input looks back itself.
             return 0 if plan.is_sampled else size.length
-        case Granularity(granule=granule):
+        case Granularity(longest=granule):
             return granule.length - 1
         case Istream() | Dstream():
             return 1

@@ -16,6 +16,7 @@ from headrace.algebra.nodes import (
     AnyAggregate,
     AnyJoin,
     ApproximateAggregate,
+    BoundedRowWindow,
     Clip,
     Coalesce,
     Distinct,
@@ -204,11 +205,23 @@ def _sizes(plan: TimeWindow) -> str:
     return f"{plan.size}" if plan.smallest is None else f"MIN {plan.smallest}, MAX {plan.size}"
 
 
-def _changes(plan: TimeWindow) -> Iterator[str]:
-    """The size that a window within bounds has now, if it has had another one."""
-    for begin, size in plan.steps[-1:]:
-        since = "" if begin == BEGINNING else f" since {format_instant(begin, plan.domain)}"
-        yield f", now {format_length(size, plan.domain)}{since}"
+def _row_sizes(plan: BoundedRowWindow) -> str:
+    return f"MIN {plan.smallest}, MAX {plan.rows}{_now(plan)}"
+
+
+def _granules(plan: Granularity) -> str:
+    if plan.coarsest is None:
+        return f"{plan.granule}"
+    return f"COARSEST {plan.coarsest}, FINEST {plan.granule}{_now(plan)}"
+
+
+def _now(plan: TimeWindow | BoundedRowWindow | Granularity) -> str:
+    """The size that something within bounds has now, if it has had another one."""
+    if not plan.steps:
+        return ""
+    begin, size = plan.steps[-1]
+    since = "" if begin == BEGINNING else f" since {format_instant(begin, plan.domain)}"
+    return f", now {size if isinstance(plan, RowWindow) else format_length(size, plan.domain)}{since}"
 
 
 def _window(
@@ -227,7 +240,7 @@ def _window(
         case TimeWindow(slide=slide, offset=offset):
             every = f" SLIDE {slide}" if slide.length > 1 else ""
             moved = f" OFFSET {offset}" if offset.length else ""
-            return f"TimeWindow RANGE {_sizes(plan)}{every}{moved}" + "".join(_changes(plan))
+            return f"TimeWindow RANGE {_sizes(plan)}{every}{moved}{_now(plan)}"
         case Lifetime():
             return _lifetime(plan)
         case WindowBounds(size=size, slide=slide, offset=offset):
@@ -235,13 +248,14 @@ def _window(
         case RowWindow(rows=rows, slide=every, keys=keys):
             partition = f"PARTITION BY {', '.join(_text(key, plan.schema) for key in keys)} " if keys else ""
             live = f" WHERE {_text(plan.live, plan.schema)}" if isinstance(plan, LiveRow) else ""
-            return f"RowWindow {partition}ROWS {rows}" + (f" SLIDE {every}" if every > 1 else live)
+            number = _row_sizes(plan) if isinstance(plan, BoundedRowWindow) else f"{rows}"
+            return f"RowWindow {partition}ROWS {number}" + (f" SLIDE {every}" if every > 1 else live)
         case SessionWindow(keys=keys):
             return f"SessionWindow {_sessions(plan, keys)}"
         case Sample(percent=percent):
             return f"Sample {percent:f} percent"
-        case Granularity(granule=granule):
-            return f"Granularity {granule}"
+        case Granularity():
+            return f"Granularity {_granules(plan)}"
         case Clip():
             return _clip(plan)
         case Early(input=below, horizon=horizon):

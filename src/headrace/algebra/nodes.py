@@ -796,6 +796,36 @@ class RowWindow(Unary):
 
 
 @dataclass(frozen=True)
+class BoundedRowWindow(RowWindow):
+    """At t, the last rows up to t of each partition, as many as the size says, which is within bounds.
+
+    The size is a step function s of application time (thesis, section 21.2.1). Row number j, of instant v,
+    pushes out of its partition all rows whose numbers are at most `j - s(v)`: at t the rows with the numbers
+    i are there for which `i > j - s(v)` holds for each j from i to the last one up to t. So a window is
+    shorter at once when the next row comes, and grows row by row: what has left does not come back.
+
+    `rows` is the largest size, which it has before the first step.
+
+    Attributes:
+        smallest: the smallest size that it may have.
+        steps: the sizes that it has later, with the instants from which on (rows). They are data of the
+            operator and no part of its identity.
+    """
+
+    smallest: int = field(kw_only=True)
+    steps: StepFunction = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.slide != 1:
+            raise PlanError("a window of rows within bounds moves by single rows")
+        if not 1 <= self.smallest < self.rows:
+            raise PlanError(f"a window's smallest size {self.smallest} is not from 1 to below {self.rows}")
+        if any(not self.smallest <= step.value <= self.rows for step in self.steps):
+            raise PlanError(f"a window's size is from {self.smallest} to {self.rows} rows")
+
+
+@dataclass(frozen=True)
 class LiveRow(RowWindow):
     """At t, the last row up to t of each partition, where that row is live: a row window and a filter.
 
@@ -917,18 +947,53 @@ class Over(Unary):
 
 @dataclass(frozen=True)
 class Granularity(Unary):
-    """At t, `M(k*g)` for the granule g and the largest such instant up to t (thesis, chapter 20)."""
+    """At t, `M(k*g)` for the granule g and the largest such instant up to t (thesis, chapter 20).
+
+    Within bounds the granule is a step function g of application time (thesis, section 21.2.2), and the
+    input a time window that moves at each instant, or a stream of chronons. A row of instant u that is in it
+    up to v is there from the first multiple of g(u) that is not below u up to the first one that is not below
+    v. A granule begins at a multiple of the one before it, unless it is a multiple of that one.
+
+    All granules divide the coarsest one, so that the content is `M(t)` where t is a multiple of that; and
+    where t is a multiple of the granules of all rows that are in the window.
+
+    Attributes:
+        granule: its length; within bounds the finest, which it has before the first step.
+        coarsest: the coarsest that it may have, a multiple; None where it has one for ever.
+        steps: the granules that it has later, with the instants from which on (instants). They are data of
+            the operator and no part of its identity.
+    """
 
     granule: Duration
+    coarsest: Duration | None = None
+    steps: StepFunction = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.granule.length < INFINITY:
             raise PlanError("GRANULARITY takes a length of at least 1")
+        if self.coarsest is None:
+            if self.steps:
+                raise PlanError("a granularity without bounds has one granule")
+            return
+        if self.coarsest.length <= self.granule.length or self.coarsest.length % self.granule.length:
+            raise PlanError(f"the coarsest granule {self.coarsest} is no multiple of {self.granule}")
+        before = self.granule.length
+        for begin, granule in self.steps:
+            if granule % self.granule.length or self.coarsest.length % granule:
+                raise PlanError(f"a granule is a multiple of {self.granule} that divides {self.coarsest}")
+            if granule % before and begin % before:
+                raise PlanError(f"a granule begins at {begin}, which is no multiple of {before}")
+            before = granule
+
+    @property
+    def longest(self) -> Duration:
+        """The coarsest granule that it may have, at whose multiples the content is exact in any case."""
+        return self.granule if self.coarsest is None else self.coarsest
 
     @cached_property
     def is_chronon(self) -> bool:
         """Whether all elements are valid for one instant: granules of one change nothing."""
-        return self.granule.length == 1 and self.input.is_chronon
+        return self.longest.length == 1 and self.input.is_chronon
 
 
 @dataclass(frozen=True)

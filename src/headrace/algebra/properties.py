@@ -54,6 +54,7 @@ from headrace.algebra.nodes import (
 from headrace.algebra.one_row import ONE_ROW
 from headrace.algebra.unbounded import without_unbounded_window
 from headrace.expressions.tree import Column, Expression, Literal
+from headrace.steps import value_at
 from headrace.time import BEGINNING, INFINITY, MIN_INSTANT
 
 
@@ -237,8 +238,9 @@ def output_heartbeat(plan: Plan, inputs: tuple[int, ...]) -> int:
             return slide_start(heartbeat, slide.length, offset.length)
         case Lifetime(granule=granule, shift=shift):
             return lifetime_start(heartbeat, granule.length, shift)
-        case Granularity(granule=granule):
-            return granule_start(heartbeat, granule.length)
+        case Granularity(granule=granule, steps=steps):
+            # Elements begin in the order of their instants also where the granule changes.
+            return granule_start(heartbeat, value_at(granule.length, steps, heartbeat))
         case Clip(begin=begin, end=end):
             return INFINITY if heartbeat >= end else max(heartbeat, begin)
         case _:

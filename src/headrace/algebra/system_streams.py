@@ -30,6 +30,7 @@ class SystemStream(Enum):
     OPERATORS = "operators"
     DEAD_LETTERS = "dead_letters"
     SHEDDING = "shedding"
+    TUNINGS = "tunings"
 
     @property
     def full_name(self) -> str:
@@ -119,6 +120,16 @@ _SCHEMAS: Final[Mapping[SystemStream, Schema]] = MappingProxyType(
             wanted=DOUBLE,
             needed=DOUBLE,
             behind=DOUBLE,
+            why=STRING,
+        ),
+        SystemStream.TUNINGS: _schema(
+            epoch=BIGINT,
+            streams=STRING,
+            kind=STRING,
+            smallest=BIGINT,
+            largest=BIGINT,
+            size=BIGINT,
+            since=BIGINT,
             why=STRING,
         ),
     }

@@ -29,6 +29,9 @@ _OTHERS: Final = (
 )  # fmt: skip
 """Arguments beside numbers that SET can change."""
 
+_NUMBERS: Final = ("threads", "buckets", "epoch_rows", "epoch_bytes", "retain_epochs", "max_dead_letters")
+"""The arguments that are whole numbers."""
+
 _UNDIVIDED: Final = 0.02
 """Seconds of work that one thread does sooner than several, since each of them has to load and store more."""
 
@@ -101,16 +104,10 @@ def connect(
     Raises:
         UserError: an argument makes no sense.
     """
-    numbers = {
-        "threads": threads,
-        "buckets": buckets,
-        "epoch_rows": epoch_rows,
-        "epoch_bytes": epoch_bytes,
-        "retain_epochs": retain_epochs,
-        "max_dead_letters": max_dead_letters,
-    }
+    counts = (threads, buckets, epoch_rows, epoch_bytes, retain_epochs, max_dead_letters)
+    numbers = dict(zip(_NUMBERS, counts, strict=True))
     _check_numbers(numbers)
-    _check_choices(runner, dialect)
+    _check_choices(runner, dialect, threads)
     inline = runner == "inline"
     _check_seconds("reoptimize_every", reoptimize_every, "never")
     _check_seconds("epoch_timeout", epoch_timeout, "600")
@@ -189,9 +186,12 @@ def _check_numbers(numbers: Mapping[str, int | None]) -> None:
             raise UserError(f"{name} must be at least {least}, not {value!r}", hint="give a whole number")
 
 
-def _check_choices(runner: str, dialect: str | None) -> None:
+def _check_choices(runner: str, dialect: str | None, threads: int | None) -> None:
     if runner not in ("spark", "inline"):
         raise UserError(f"there is no runner {runner}", hint="use 'spark' or 'inline'")
+    if threads is not None and runner != "inline":
+        hint = f"write runner='inline', or master='local[{threads}]' for so many tasks on Spark"
+        raise UserError("threads are of the runner inline", hint=hint)
     readings = [reading.value for reading in Defaults]
     if dialect is not None and dialect not in readings:
         known = ", ".join(map(repr, readings))

@@ -20,6 +20,7 @@ from headrace.algebra.nodes import (
     AnyAggregate,
     AnyJoin,
     ApproximateAggregate,
+    BoundedRowWindow,
     Clip,
     Coalesce,
     Distinct,
@@ -284,9 +285,9 @@ def _leaf(plan: Plan) -> str:
             return _living(plan)
         case Sample(percent=percent):
             return f"{_sampled(plan)} SAMPLE({percent:f})"
-        case Granularity(input=below, granule=granule):
+        case Granularity(input=below):
             table = f"({_query(below)})" if isinstance(below, Granularity) else _leaf(below)
-            return f"{table} GRANULARITY({_duration(granule, plan.domain)})"
+            return f"{table} GRANULARITY({_granules(plan)})"
         case (
             Split(input=below)
             | Coalesce(input=below)
@@ -324,11 +325,19 @@ def _range(plan: TimeWindow) -> str:
     return f"{_unwindowed(plan.input)} WINDOW(RANGE {size}{every})"
 
 
+def _granules(plan: Granularity) -> str:
+    finest = _duration(plan.granule, plan.domain)
+    if plan.coarsest is None:
+        return finest
+    return f"COARSEST {_duration(plan.coarsest, plan.domain)}, FINEST {finest}"
+
+
 def _rows(plan: RowWindow) -> str:
     partition = ", ".join(quoted_name(plan.input.schema[key.index].name) for key in plan.keys)
     every = f" SLIDE {plan.slide}" if plan.slide > 1 else ""
     by = f"PARTITION BY {partition} " if plan.keys else ""
-    window = f"{_listed(plan.input)} WINDOW({by}ROWS {plan.rows}{every})"
+    size = f"MIN {plan.smallest}, MAX {plan.rows}" if isinstance(plan, BoundedRowWindow) else plan.rows
+    window = f"{_listed(plan.input)} WINDOW({by}ROWS {size}{every})"
     if not isinstance(plan, LiveRow):
         return window
     return f"(SELECT * FROM {window} WHERE {quoted_name(plan.schema[plan.live.index].name)})"

@@ -47,10 +47,11 @@ class RangeWindowFrame:
 
 @dataclass(frozen=True)
 class RowsWindowFrame:
-    """`ROWS rows [SLIDE slide]`."""
+    """`ROWS rows [SLIDE slide]`, or `ROWS MIN smallest, MAX rows`."""
 
     rows: int
     slide: int
+    smallest: int | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ class WindowClause:
     """`WINDOW([PARTITION BY columns] frame [WHERE condition])` or its form in brackets.
 
     `frame` is None where no frame is written; the condition holds for the rows that the window is made of
-    (CQL). `SAMPLE(percent)` and `GRANULARITY(granule)` follow it or come alone.
+    (CQL). `SAMPLE(percent)` and `GRANULARITY(granule)` follow it or come alone, the latter also as
+    `GRANULARITY(COARSEST coarsest, FINEST granule)`.
     """
 
     frame: WindowFrame | None
@@ -104,6 +106,7 @@ class WindowClause:
     position: Position
     sample: Decimal | None = None
     granule: Duration | None = None
+    coarsest: Duration | None = None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from headrace.algebra.arrival import Unit
 from headrace.algebra.nodes import (
     ApproximateAggregate,
+    BoundedRowWindow,
+    Granularity,
     LargestWeight,
     Match,
     Plan,
@@ -93,8 +95,9 @@ def named_by(plan: Plan) -> tuple[object, ...]:
 
     What approximate aggregates may be off is named beside them, whose names are those of exact ones.
     A memory that is a length of time is named as it was when there were no others, a session of any length as
-    when there was none of a longest length, and a window of one size as when none had bounds. Of a window
-    within bounds these name it, and the sizes that it has had are data; so are shares that are kept.
+    when there was none of a longest length, and a window of one size, or a granularity of one granule, as
+    when none had bounds. What is within bounds is named by these, and the sizes that it has had are data; so
+    are shares that are kept.
     """
     match plan:
         case Match(number=number):
@@ -107,6 +110,12 @@ def named_by(plan: Plan) -> tuple[object, ...]:
             return size, slide, offset
         case TimeWindow(size=size, slide=slide, offset=offset, smallest=smallest):
             return size, slide, offset, smallest
+        case BoundedRowWindow(rows=rows, keys=keys, smallest=least):
+            return rows, keys, least
+        case Granularity(granule=granule, coarsest=None):
+            return (granule,)
+        case Granularity(granule=granule, coarsest=coarsest):
+            return granule, coarsest
         case Shed(streams=streams, loss=loss, number=number):
             return streams, loss, number
         case LargestWeight(size=size, slide=slide, offset=offset, streams=streams, loss=loss):

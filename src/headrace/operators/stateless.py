@@ -121,7 +121,9 @@ def _bounds(node: WindowBounds, batch: Batch) -> Batch:
 
 def _granules(node: Granularity, batch: Batch) -> Batch:
     # Thesis, Algorithm 24: an interval without a multiple of the granule is dropped.
-    granule = node.granule.length
+    # Within bounds the granule is that of each row's own instant (section 21.2.2).
+    finest = node.granule.length
+    granule = values_at(finest, node.steps, batch.ts) if node.steps else finest
     ts = batch.ts + -batch.ts % granule
     endless = batch.te > INFINITY - granule
     te = np.where(endless, INFINITY, batch.te + -np.where(endless, 0, batch.te) % granule)

@@ -368,7 +368,7 @@ def _end_above(plan: Plan, end: int) -> int:
         case SessionWindow(gap=gap) | SessionAggregate(gap=gap):
             # A session ends a gap after its last row; from its last instant on it is shown for a gap.
             return end + 2 * (gap.length - 1)
-        case Granularity(granule=granule):
+        case Granularity(longest=granule):
             return granule_start(end, granule.length)
         case Istream() | Dstream():
             return end + 1

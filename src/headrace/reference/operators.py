@@ -76,12 +76,13 @@ from headrace.reference.windows import (
     PastContents,
     bound_changes,
     frames,
+    granules_shown,
+    rows_shown,
     session_changes,
     window_changes,
     window_content,
     with_bounds,
 )
-from headrace.steps import value_at
 from headrace.time import ALWAYS, BEGINNING, INFINITY, MIN_INSTANT
 
 
@@ -160,8 +161,10 @@ class _Evaluation:
                 return set(self.instants(plan.written_out))
             case Istream() | Dstream():
                 return below | {instant + 1 for instant in below}
-            case Granularity(granule=granule):
+            case Granularity(granule=granule, steps=()):
                 return {-(-instant // granule.length) * granule.length for instant in below}
+            case Granularity():
+                return set(granules_shown(plan, self.instants))
             case Clip(begin=begin, end=end):
                 return {instant for instant in below if begin <= instant < end} | {begin, end} - {BEGINNING}
             case _:
@@ -284,17 +287,7 @@ class _Evaluation:
             return sum(living, Counter())
         if isinstance(plan, WindowBounds):
             return with_bounds(plan, instant, self.content(plan.input, instant))
-        last = instant
-        if plan.slide.length > 1:
-            slide, offset = plan.slide.length, plan.offset.length
-            last = (instant + 1 - offset) // slide * slide + offset - 1
-        content: Content = Counter()
-        # The input's elements are chronons: between these instants its content is empty.
-        for past in self.instants(plan.input):
-            size = value_at(plan.size.length, plan.steps, past)
-            if past <= last and (size == INFINITY or last < past + size):
-                content += self.content(plan.input, past)
-        return content
+        return rows_shown(plan, instant, self.instants, self.content)
 
     def _lifetimes(self, plan: Lifetime) -> Iterator[tuple[int, int, Content]]:
         """When each row of the input begins and ends to be valid, and how often it is there."""
@@ -307,6 +300,8 @@ class _Evaluation:
                     yield begin, end, Counter({row: count})
 
     def _at_some(self, plan: Granularity | Clip, instant: int) -> Content:
+        if isinstance(plan, Granularity) and plan.steps:
+            return rows_shown(plan, instant, self.instants, self.content)
         if isinstance(plan, Granularity):
             return self.content(plan.input, instant // plan.granule.length * plan.granule.length)
         return self.content(plan.input, instant) if plan.begin <= instant < plan.end else Counter()

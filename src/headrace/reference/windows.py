@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.nodes import (
+    BoundedRowWindow,
+    Granularity,
     LiveRow,
     Over,
     Plan,
@@ -88,6 +90,9 @@ def _row_window_content(plan: RowWindow, past: PastContents) -> Content:
     """
     content: Content = Counter()
     for rows in _partitions(plan, past).values():
+        if isinstance(plan, BoundedRowWindow):
+            content.update(row for _, row in rows[_pushed_out(plan, [then for then, _ in rows]) :])
+            continue
         if isinstance(plan, RelationIndex):
             rows = [max(rows, key=lambda row: tuple(map(order, row[1])))]
         last = len(rows) // plan.slide * plan.slide
@@ -95,6 +100,12 @@ def _row_window_content(plan: RowWindow, past: PastContents) -> Content:
     if not isinstance(plan, LiveRow):
         return content
     return Counter({row: count for row, count in content.items() if row[plan.live.index] is True})
+
+
+def _pushed_out(plan: BoundedRowWindow, instants: list[int]) -> int:
+    """How many rows of a partition later ones have pushed out, each by the size at its instant."""
+    sizes = (value_at(plan.rows, plan.steps, then) for then in instants)
+    return max(0, *(number - size for number, size in enumerate(sizes, start=1)))
 
 
 def _session_content(plan: SessionWindow, instant: int, past: PastContents) -> Content:
@@ -142,6 +153,63 @@ def instant_value(instant: int, plan: Plan) -> object:
     if instant_type(plan) == BIGINT:
         return instant
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=instant)
+
+
+def rows_shown(
+    plan: TimeWindow | Granularity,
+    instant: int,
+    instants: Callable[[Plan], Iterable[int]],
+    contents: Callable[[Plan, int], Content],
+) -> Content:
+    """The rows that a window shows at an instant, or granules of several lengths over one.
+
+    Args:
+        plan: the window or the granules.
+        instant: the instant.
+        instants: those at which the content of a plan may change.
+        contents: the content of a plan at an instant.
+    """
+    content: Content = Counter()
+    rows = _rows_under(plan)
+    # These are chronons: between their instants the content is empty.
+    for past in instants(rows):
+        if _shows(plan, past, instant):
+            content += contents(rows, past)
+    return content
+
+
+def granules_shown(plan: Granularity, instants: Callable[[Plan], Iterable[int]]) -> Iterator[int]:
+    """The instants at which rows come and go with granules of several lengths; `instants` as above."""
+    for past in instants(_rows_under(plan)):
+        yield from _granule_changes(plan, past)
+
+
+def _shows(plan: TimeWindow | Granularity, past: int, instant: int) -> bool:
+    """Whether a window shows the rows of one instant at another, or granules of several lengths over it."""
+    if isinstance(plan, Granularity):
+        enters, leaves = _granule_changes(plan, past)
+        return enters <= instant < leaves
+    slide, offset = plan.slide.length, plan.offset.length
+    last = (instant + 1 - offset) // slide * slide + offset - 1
+    size = value_at(plan.size.length, plan.steps, past)
+    return past <= last and (size == INFINITY or last < past + size)
+
+
+def _rows_under(plan: TimeWindow | Granularity) -> Plan:
+    """The stream of chronons that a window is over, also where granules are between."""
+    if isinstance(plan, Granularity):
+        return _rows_under(plan.input) if isinstance(plan.input, TimeWindow) else plan.input
+    return plan.input
+
+
+def _granule_changes(plan: Granularity, instant: int) -> tuple[int, int]:
+    """When rows of an instant enter and leave: at multiples of the granule that there is at it."""
+    granule = value_at(plan.granule.length, plan.steps, instant)
+    enters, leaves = instant, instant + 1
+    if isinstance(plan.input, TimeWindow):
+        enters, leaves = window_changes(plan.input, instant)
+    ends = leaves if leaves == INFINITY else -(-leaves // granule) * granule
+    return -(-enters // granule) * granule, ends
 
 
 def window_changes(plan: TimeWindow, instant: int) -> tuple[int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -20,6 +22,7 @@ from headrace.algebra.nodes import (
 from headrace.algebra.properties import output_heartbeat
 from headrace.expressions.tree import Literal
 from headrace.schema import BIGINT, Field, Schema
+from headrace.steps import Step
 from headrace.time import BEGINNING, INFINITY, Duration, TimeDomain
 
 
@@ -101,6 +104,19 @@ def test_streams_of_one_answer_wait_for_each_other() -> None:
     assert endings.heartbeats({"a": 22, "b": 34, "c": 0}) == {"a": 30, "b": 35, "c": 35}
     assert endings.heartbeats({"a": BEGINNING, "b": 3}) == {"a": 0, "b": 4}
     assert endings.heartbeats({"a": BEGINNING, "b": BEGINNING}) == {}
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.sampled_from([2, 4, 6, 12]))
+def test_granules_within_bounds_are_waited_for_whatever_they_are(
+    first: int, second: int, granule: int
+) -> None:
+    tumbled = TimeWindow(source("a"), Duration(10), Duration(10))
+    bounded = Granularity(source("b"), Duration(2), Duration(12))
+    found = Endings.of(Union((tumbled, bounded))).heartbeats({"a": first, "b": second})
+    present = replace(bounded, steps=(Step(BEGINNING, granule),))
+    passed = max(first // 10 * 10 + 9, -(-second // granule) * granule)
+    assert output_heartbeat(tumbled, (found["a"],)) > passed
+    assert output_heartbeat(present, (found["b"],)) > passed
 
 
 def test_what_never_ends_is_not_waited_for() -> None:

@@ -347,7 +347,9 @@ def test_slide_rows_tells_how_the_window_of_each_row_number_changes(
     times = [np.cumsum(ints(steps)) for _, steps in partitions]
     fresh = ints(np.cumsum([0, *(len(part) for part in times)]))
     counts = ints([count for count, _ in partitions])
-    row, ts, te, w, stay, numbers = slide_rows(counts, old, fresh, ints(np.concatenate(times)), rows, slide)
+    together = ints(np.concatenate(times))
+    sizes = np.full(len(together), rows)
+    row, ts, te, w, stay, numbers, gone = slide_rows(counts, old, fresh, together, sizes, slide)
 
     names = [(place, number) for place, part in enumerate(held) for number in part]
     new = [
@@ -369,6 +371,7 @@ def test_slide_rows_tells_how_the_window_of_each_row_number_changes(
     kept = [new[place] for place in stay]
     assert kept == [name for name in new if name[1] > after[name[0]] // slide * slide - rows]
     assert numbers.tolist() == [number for _, number in kept]
+    assert gone.tolist() == [max(0, after[place] // slide * slide - rows) for place, _ in kept]
 
 
 @examples(17)

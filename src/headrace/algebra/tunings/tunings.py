@@ -1,33 +1,77 @@
-"""The numbers of plans that may change over time: sizes of windows within bounds, and shares of rows kept."""
+"""The numbers of plans that may change over time.
+
+They are sizes of windows of time and of rows, and granules, all within bounds; and shares of rows kept.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from enum import StrEnum
+from typing import Final, NamedTuple, TypeVar, cast
 
-from headrace.algebra.nodes import Plan, TimeWindow, Weighing
-from headrace.algebra.properties import sources_of, walk
+from headrace.algebra.nodes import BoundedRowWindow, Granularity, Plan, TimeWindow, Weighing
+from headrace.algebra.properties import granule_start, sources_of, walk
 from headrace.errors import UserError
-from headrace.steps import WHOLE, StepFunction, value_at
-from headrace.time import INFINITY
+from headrace.steps import WHOLE, StepFunction, share_text, value_at
+from headrace.time import BEGINNING, INFINITY, Duration, TimeDomain, format_length
+
+
+class TuningKind(StrEnum):
+    """A number of a plan that may change over time: what it is of."""
+
+    WINDOW = "window"
+    """The size of a window of time (instants)."""
+    ROWS = "rows"
+    """That of a window of rows (rows)."""
+    GRANULE = "granule"
+    """The length of a granule (instants)."""
+    SHARE = "share"
+    """The share of rows that are kept (millionths)."""
+
+    @property
+    def noun(self) -> str:
+        """The words for what a person changes."""
+        return {TuningKind.ROWS: "window of rows", TuningKind.GRANULE: "granule"}.get(self, "window")
+
+    @property
+    def bounds(self) -> tuple[str, str]:
+        """The words of the language for its smallest and its largest value."""
+        return ("FINEST", "COARSEST") if self is TuningKind.GRANULE else ("MIN", "MAX")
+
+    def text(self, value: int, domain: TimeDomain) -> str:
+        """One of its values, as it is written.
+
+        Args:
+            value: the value (instants, rows, or millionths).
+            domain: what instants count.
+        """
+        match self:
+            case TuningKind.SHARE:
+                return share_text(value)
+            case TuningKind.ROWS:
+                return f"{value} ROWS"
+            case _:
+                return format_length(value, domain)
 
 
 class Tuning(NamedTuple):
     """Windows that have one size: all those of the same streams with the same bounds.
 
-    Or queries of which one share of the rows is kept: those of the same streams that bear the same loss. It
-    is a number of millionths, from 1 on.
+    Or granularities that have one granule, of the same streams with the same bounds. Or queries of which one
+    share of the rows is kept: those of the same streams that bear the same loss. It is a number of
+    millionths, from 1 on.
 
     It does not depend on what is done to the rows below a window, which the optimizer and queries that are
     there besides may change.
 
     Attributes:
         streams: the names of the streams below, in order.
-        smallest: the smallest size (instants).
-        largest: the largest (instants), which they have before the first change.
+        smallest: the smallest size, or the finest granule (instants, or rows).
+        largest: the largest size, or the coarsest granule.
         slide: how far apart the instants are at which they move.
         loss: what queries say that may be lost of their rows; empty for windows.
+        kind: what the number is.
     """
 
     streams: tuple[str, ...]
@@ -35,6 +79,12 @@ class Tuning(NamedTuple):
     largest: int
     slide: int
     loss: str = ""
+    kind: TuningKind = TuningKind.WINDOW
+
+    @property
+    def first(self) -> int:
+        """The number before the first change, with which an answer says the most."""
+        return self.smallest if self.kind is TuningKind.GRANULE else self.largest
 
 
 @dataclass(frozen=True)
@@ -52,21 +102,33 @@ class Tuned:
     why: str = ""
 
 
+_FEW: Final = 10_000
+"""Up to so many times one granule is tried in another one where others are proposed."""
+
 Tunings = Mapping[Tuning, Tuned]
 """The windows whose size has changed."""
 
 
-_Tuned = TimeWindow | Weighing
+_Node = TypeVar("_Node", bound=Plan)
+_Tuned = TimeWindow | BoundedRowWindow | Granularity | Weighing
 
 
 def tuning_of(node: _Tuned) -> Tuning | None:
-    """The tuning that a window or a share belongs to; None where a window's size cannot change."""
-    if isinstance(node, Weighing):
-        return Tuning(node.streams, 1, WHOLE, 1, node.loss)
-    if node.smallest is None:
-        return None
-    names = sorted({source.name for source in sources_of(node)})
-    return Tuning(tuple(names), node.smallest.length, node.size.length, node.slide.length)
+    """The tuning that a window, granules or a share belong to; None where nothing of a node can change."""
+    match node:
+        case Weighing(streams=streams, loss=loss):
+            return Tuning(streams, 1, WHOLE, 1, loss, TuningKind.SHARE)
+        case TimeWindow(smallest=None) | Granularity(coarsest=None):
+            return None
+    names = tuple(sorted({source.name for source in sources_of(node)}))
+    match node:
+        case BoundedRowWindow(rows=rows, smallest=least):
+            return Tuning(names, least, rows, 1, kind=TuningKind.ROWS)
+        case Granularity(granule=finest, longest=coarsest):
+            return Tuning(names, finest.length, coarsest.length, 1, kind=TuningKind.GRANULE)
+        case TimeWindow(size=size, slide=slide, smallest=Duration(length=shortest)):
+            return Tuning(names, shortest, size.length, slide.length)
+    return None
 
 
 def tunings_in(plan: Plan) -> tuple[Tuning, ...]:
@@ -76,26 +138,73 @@ def tunings_in(plan: Plan) -> tuple[Tuning, ...]:
 
 
 def windows_in(plan: Plan) -> tuple[Tuning, ...]:
-    """Those of its windows."""
-    return tuple(tuning for tuning in tunings_in(plan) if not tuning.loss)
+    """Those of its windows of time."""
+    return tuple(tuning for tuning in tunings_in(plan) if tuning.kind is TuningKind.WINDOW)
+
+
+def sizes_in(plan: Plan) -> tuple[Tuning, ...]:
+    """Those of its windows, of time or of rows, and of its granules."""
+    return tuple(tuning for tuning in tunings_in(plan) if tuning.kind is not TuningKind.SHARE)
 
 
 def shares_in(plan: Plan) -> tuple[Tuning, ...]:
     """That of the share of its rows which is kept, if it bears loss."""
-    return tuple(tuning for tuning in tunings_in(plan) if tuning.loss)
+    return tuple(tuning for tuning in tunings_in(plan) if tuning.kind is TuningKind.SHARE)
 
 
-def tuned(plan: Plan, tunings: Tunings) -> Plan:
+def nests(tuning: Tuning, granule: int) -> bool:
+    """Whether a granule is a multiple of the finest and divides the coarsest (instants)."""
+    return granule > 0 and granule % tuning.smallest == 0 == tuning.largest % granule
+
+
+def granules_around(tuning: Tuning, granule: int) -> tuple[int, int]:
+    """The granules that nest on both sides of one that does not, the finer and the coarser one (instants).
+
+    They are the next ones among those that are few times the finest, or few times in the coarsest.
+
+    Args:
+        tuning: of granules.
+        granule: between their bounds.
+    """
+    whole = tuning.largest // tuning.smallest
+    few = [times for times in range(1, min(whole, _FEW) + 1) if whole % times == 0]
+    found = [size * tuning.smallest for times in few for size in (times, whole // times)]
+    return max(one for one in found if one < granule), min(one for one in found if one > granule)
+
+
+def first_instant(tuning: Tuning, steps: StepFunction, unseen: int, value: int) -> int:
+    """The first instant at which a number may be another one.
+
+    A granule ends with itself, unless the next one is a multiple: so the rows of later instants begin no
+    earlier than those of earlier ones, and what heartbeats promise stays true (thesis, section 21.2.2). It
+    holds at the first instant of which nothing is known, too: up to there something may have been said, and
+    a coarser granule there would have more said by the change alone.
+
+    Args:
+        tuning: says which number it is.
+        steps: those that it has had.
+        unseen: the first instant of which no row has come and no heartbeat has told.
+        value: the other number.
+    """
+    if tuning.kind is not TuningKind.GRANULE:
+        return unseen
+    # One that is still to begin may be another one, but begins when it was to.
+    since = max((unseen if unseen == BEGINNING else unseen + 1, *(step.begin for step in steps)))
+    granule = value_at(tuning.first, steps, since)
+    return since if value % granule == 0 else granule_start(since, granule)
+
+
+def tuned(plan: _Node, tunings: Tunings) -> _Node:
     """A node with the numbers that it has had, if one has changed; itself otherwise."""
     if not isinstance(plan, _Tuned) or (tuning := tuning_of(plan)) is None or tuning not in tunings:
         return plan
-    return replace(plan, steps=tunings[tuning].steps)
+    return cast(_Node, replace(plan, steps=tunings[tuning].steps))
 
 
 def size_of(tuning: Tuning, tunings: Tunings) -> int:
-    """The size that rows have that come from now on (instants)."""
+    """The number that is to hold from now on: of instants, of rows, or of millionths."""
     known = tunings.get(tuning)
-    return tuning.largest if known is None else value_at(tuning.largest, known.steps, INFINITY)
+    return tuning.first if known is None else value_at(tuning.first, known.steps, INFINITY)
 
 
 def sized(tunings: Tunings, plans: Mapping[str, Plan]) -> dict[Tuning, Tuned]:

@@ -112,6 +112,11 @@ class Definitions:
         return (*self.answered.values(), *self.paused.values())
 
     @property
+    def has_bulk(self) -> bool:
+        """Whether some input comes in large epochs: all but rows that a program pushes."""
+        return not all(stream.is_pushed for stream in self.inputs.values())
+
+    @property
     def not_answered(self) -> frozenset[str]:
         """The queries that are paused, or cannot be made yet, by identity."""
         return frozenset((*self.paused, *(one.id for one in self.records.queries().values())))

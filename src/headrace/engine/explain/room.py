@@ -21,7 +21,7 @@ from headrace.lowering.node import Node
 from headrace.optimizer.cost.machine import MACHINE
 from headrace.optimizer.cost.work import NodeCounts, storing, work_of
 from headrace.runtime.driver.facts.published import PublishedRun
-from headrace.runtime.driver.shedder.capacity import HEADROOM, Box, Room, above, needs, room
+from headrace.runtime.driver.shedder.capacity import HEADROOM, Box, Headroom, above, needs, room
 from headrace.runtime.driver.shedder.findings import Shedding, ShedShare
 from headrace.runtime.driver.shedder.policy import LATE, LEAST, ShareKnob, shares_at
 from headrace.runtime.driver.shedder.recent import boxes_of
@@ -126,13 +126,13 @@ def room_lines(
     needed = present.needed + own
     verdict = room(needed, 1.0)
     said = {
-        Room.ENOUGH: "there is room for it",
-        Room.LITTLE: "little would be left",
-        Room.NONE: "rows would have to wait",
+        Headroom.ENOUGH: "there is room for it",
+        Headroom.LITTLE: "little would be left",
+        Headroom.NONE: "rows would have to wait",
     }[verdict]
     now = f"{100 * present.needed:.0f} % are needed now"
     yield f"it would need up to {100 * own:.2g} % of the run's time, where {now}: {said}"
-    if verdict is Room.ENOUGH:
+    if verdict is Headroom.ENOUGH:
         return
     yield from _others(found, needed)
     if isinstance(lossy, str):

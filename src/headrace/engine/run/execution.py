@@ -149,8 +149,7 @@ class Execution:
         self._journal: Journal | None = None
         self._watched: Watched | None = None
         self._changes = Differences()
-        bulk = not all(stream.is_pushed for stream in defined.inputs.values())
-        buckets = settings.run.buckets or runner.buckets(bulk=bulk)
+        buckets = settings.run.buckets or runner.buckets(bulk=defined.has_bulk)
         if settings.storage is None:
             self.store = runner.new_store()
         else:

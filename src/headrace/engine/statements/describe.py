@@ -28,7 +28,7 @@ from headrace.runtime.writing.tables import write_table
 from headrace.schema import STRING, Schema, sql_type
 from headrace.steps import share_text
 from headrace.suggestions import did_you_mean
-from headrace.time import BEGINNING, TimeDomain, format_length
+from headrace.time import BEGINNING, TimeDomain
 
 _HIDDEN: Final = (CatalogKind.QUERY, CatalogKind.SINK)
 """Kinds of definitions whose texts are not for everybody."""
@@ -163,14 +163,15 @@ def _answer(
 
 
 def _sized(window: WindowStatus, domain: TimeDomain) -> str:
-    """The present sizes of windows within bounds, one line for each."""
+    """The present size of a window within bounds, or of a granule, as a line."""
+    kind = window.kind
     smallest, largest, size = (
-        format_length(length, domain) for length in (window.smallest, window.largest, window.size)
+        kind.text(value, domain) for value in (window.smallest, window.largest, window.size)
     )
     since = "" if window.since == BEGINNING else f" for rows from {instant_text(window.since, domain)} on"
     why = f": {window.why}" if window.why else ""
-    bounds = f"from MIN {smallest} to MAX {largest}"
-    return f"its window of {', '.join(window.streams)} is {size}{since}, {bounds}{why}"
+    bounds = f"from {kind.bounds[0]} {smallest} to {kind.bounds[1]} {largest}"
+    return f"its {kind.noun} of {', '.join(window.streams)} is {size}{since}, {bounds}{why}"
 
 
 def loss_of(record: Definition | None) -> Loss | None:

@@ -144,28 +144,6 @@ def replacement_text(core: Core, made: CreateQuery, policy: Policy) -> str:
     return "\n".join(_lines(draft, found))
 
 
-def room_text(core: Core, made: CreateQuery, policy: Policy) -> str | None:
-    """The state that a query would add to the run that goes on; None where nothing is known of it.
-
-    Args:
-        core: the database.
-        made: the CREATE QUERY.
-        policy: what it may reach.
-
-    Raises:
-        LanguageError: it is wrong.
-    """
-    policy.check_definition("EXPLAIN COST CREATE QUERY", made.position)
-    with core.lock:
-        core.make_waiting()
-        query, plan, found = core.drafted(made, None, policy)
-        defined = adding_query(core.definitions, query, plan, found.streams, made.position)
-        if core.execution is None or not core.running:
-            return None
-        room = core.execution.room(defined)
-    return None if room is None else room.text
-
-
 def rows_text(rows: int) -> str:
     """So many kept rows, for people."""
     return "1 row that is kept" if rows == 1 else f"{rows:,} rows that are kept"

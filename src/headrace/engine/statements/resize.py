@@ -1,4 +1,4 @@
-"""ALTER QUERY ... SET (WINDOW ...): the windows of a query within bounds get another size."""
+"""ALTER QUERY ... SET (WINDOW ...), or (GRANULARITY ...): what is within bounds gets another size."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Iterable
 from typing import Final
 
 from headrace.algebra.nodes import Plan
-from headrace.algebra.tunings.tunings import Tuning, size_of, tunings_in, windows_in
+from headrace.algebra.tunings.tunings import (
+    Tuning,
+    TuningKind,
+    granules_around,
+    nests,
+    size_of,
+    sizes_in,
+    tunings_in,
+)
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
 from headrace.engine.shown.status import instant_text
@@ -14,35 +22,40 @@ from headrace.engine.statements.running import running_query
 from headrace.errors import LanguageError, Position
 from headrace.language.lengths import check_duration
 from headrace.language.statements.catalog import SetWindow
-from headrace.language.syntax import Name
 from headrace.runtime.driver.change.wanted import Tune
 from headrace.suggestions import did_you_mean
-from headrace.time import BEGINNING, INFINITY, Duration, TimeDomain, format_length
+from headrace.time import BEGINNING, INFINITY, Duration, TimeDomain
 
-_NEW: Final = "windows that are new begin with the largest size, which MAX says"
+_NEW: Final = "windows that are new begin with the largest size, which MAX says, and granules with FINEST"
+_WRITTEN: Final = {
+    TuningKind.WINDOW: "WINDOW(RANGE MIN 12 HOURS, MAX 24 HOURS)",
+    TuningKind.ROWS: "WINDOW(ROWS MIN 50, MAX 200)",
+    TuningKind.GRANULE: "GRANULARITY(COARSEST 2 HOURS, FINEST 10 SECONDS)",
+}
 
 
 def resized(core: Core, statement: SetWindow) -> str:
-    """Give windows of a query another size within their bounds, for the rows from some instant on.
+    """Give windows or granules of a query another size within their bounds, for rows from some instant on.
 
     Args:
         core: the database.
-        statement: which windows, and their size.
+        statement: which they are, and their size.
 
     Returns:
         Since when they have it, and which other queries have the same windows.
 
     Raises:
-        LanguageError: there is no such query, it is not running, it has no such window, the size is not
-            within the bounds of each, or no further rows come.
+        LanguageError: there is no such query, it is not running, it has no such window or granule, the size
+            is not within the bounds of each, or no further rows come.
     """
     with core.lock:
         core.make_waiting()
         query = running_query(core, statement.query, _NEW)
         plan = core.definitions.queries[query.id].plan
-        windows = _windows(query, plan, statement.stream, statement.query.position)
+        windows = _windows(query, plan, statement)
         domain = plan.domain
-        check_duration(statement.size, domain, "WINDOW", statement.place)
+        if statement.kind is not TuningKind.ROWS:
+            check_duration(statement.size, domain, _word(statement.kind), statement.place)
         for tuning in windows:
             _check(tuning, statement.size, domain, statement.place)
         known = core.started.run.reading.queries.tunings
@@ -55,15 +68,19 @@ def resized(core: Core, statement: SetWindow) -> str:
         return "\n".join(_told(core, query, windows, changed))
 
 
-def _windows(query: Query, plan: Plan, stream: Name | None, position: Position) -> list[Tuning]:
-    """The windows of a query whose size may change, those of a stream if one is named."""
-    found = list(windows_in(plan))
+def _windows(query: Query, plan: Plan, statement: SetWindow) -> list[Tuning]:
+    """The windows or granules of a query that may change, those of a stream if one is named."""
+    kind, stream, all_kinds = statement.kind, statement.stream, sizes_in(plan)
+    found = [one for one in all_kinds if one.kind is kind]
+    of = f"{kind.noun} whose {'length' if kind is TuningKind.GRANULE else 'size'} may change"
     if not found:
+        others = dict.fromkeys(one.kind.noun for one in all_kinds)
+        written = f"give it bounds, as in {_WRITTEN[kind]}, with CREATE OR REPLACE QUERY {query.name}"
+        hint = f"it has {' and '.join(f'a {noun}' for noun in others)}: write {_forms(all_kinds)}"
         raise LanguageError(
-            f"{query.name} has no window whose size may change",
-            position=position,
-            hint="give its window bounds, as in WINDOW(RANGE MIN 12 HOURS, MAX 24 HOURS), with CREATE OR "
-            f"REPLACE QUERY {query.name}",
+            f"{query.name} has no {of}",
+            position=statement.query.position,
+            hint=hint if others else written,
         )
     if stream is None:
         return found
@@ -71,25 +88,51 @@ def _windows(query: Query, plan: Plan, stream: Name | None, position: Position) 
     if not named:
         names = list(dict.fromkeys(name for one in found for name in one.streams))
         raise LanguageError(
-            f"{query.name} has no window of {stream.text} whose size may change",
+            f"{query.name} has no {of.replace(kind.noun, f'{kind.noun} of {stream.text}')}",
             position=stream.position,
             hint=did_you_mean(stream.text, names) or f"it has one of {', '.join(names)}",
         )
     return named
 
 
+def _word(kind: TuningKind) -> str:
+    """The word after SET."""
+    return "GRANULARITY" if kind is TuningKind.GRANULE else "WINDOW"
+
+
+def _forms(tunings: Iterable[Tuning]) -> str:
+    """The ways to write sizes of some kinds."""
+    forms = {
+        TuningKind.WINDOW: "SET (WINDOW length)",
+        TuningKind.ROWS: "SET (WINDOW number ROWS)",
+        TuningKind.GRANULE: "SET (GRANULARITY length)",
+    }
+    return " or ".join(dict.fromkeys(forms[one.kind] for one in tunings))
+
+
 def _check(tuning: Tuning, size: Duration, domain: TimeDomain, position: Position) -> None:
-    """See that a size is within the bounds of a window."""
-    if tuning.smallest <= size.length <= tuning.largest:
-        return
-    smallest, largest = (format_length(one, domain) for one in (tuning.smallest, tuning.largest))
-    nearest = smallest if size.length < tuning.smallest else largest
-    raise LanguageError(
-        f"{size} is not from MIN {smallest} to MAX {largest}, within which the window of "
-        f"{_of(tuning)} may be",
-        position=position,
-        hint=f"write WINDOW {nearest}, or replace the query by one with other bounds",
-    )
+    """See that a size is within the bounds of a window, and that granules nest."""
+    kind, length = tuning.kind, size.length
+    bounds = tuning.smallest, tuning.largest
+    smallest, largest = (kind.text(one, domain) for one in bounds)
+    written = kind.text(length, domain) if kind is TuningKind.ROWS else f"{size}"
+    if not tuning.smallest <= length <= tuning.largest:
+        nearest = smallest if length < tuning.smallest else largest
+        least, most = kind.bounds
+        raise LanguageError(
+            f"{written} is not from {least} {smallest} to {most} {largest}, within which the {kind.noun} of "
+            f"{_of(tuning)} may be",
+            position=position,
+            hint=f"write {_word(kind)} {nearest}, or replace the query by one with other bounds",
+        )
+    if kind is TuningKind.GRANULE and not nests(tuning, length):
+        finer, coarser = (kind.text(one, domain) for one in granules_around(tuning, length))
+        raise LanguageError(
+            f"{written} is no multiple of FINEST {smallest} that divides COARSEST {largest}, as a granule of "
+            f"{_of(tuning)} must be",
+            position=position,
+            hint=f"write GRANULARITY {finer}, or {coarser}",
+        )
 
 
 def check_going_on(core: Core, windows: Iterable[Tuning], position: Position) -> None:
@@ -111,14 +154,15 @@ def _told(core: Core, query: Query, windows: list[Tuning], changed: list[Tuning]
     domain = query.plan.domain
     known = core.started.run.reading.queries.tunings
     for tuning in windows:
-        size = format_length(size_of(tuning, known), domain)
+        size = tuning.kind.text(size_of(tuning, known), domain)
+        what = f"the {tuning.kind.noun} of {_of(tuning)}"
         if tuning not in changed:
-            yield f"the window of {_of(tuning)} is {size} already"
+            yield f"{what} is {size} already"
             continue
         since = known[tuning].steps[-1].begin
         rows = "all rows" if since == BEGINNING else f"rows from {instant_text(since, domain)} on"
         others = [one.name for one in users_of(core, tuning) if one is not query]
-        yield f"the window of {_of(tuning)} is {size} for {rows}" + (
+        yield f"{what} is {size} for {rows}" + (
             f"; so it is in {', '.join(others)}, with the same bounds" if others else ""
         )
 

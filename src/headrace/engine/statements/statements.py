@@ -15,7 +15,6 @@ from headrace.engine.catalog.query_changes import only
 from headrace.engine.catalog.stream_changes import adding_columns, with_bounds, with_time
 from headrace.engine.catalog.texts import definition_of, query_definition, skew_definition
 from headrace.engine.explain.analyze import analyzed, check_bounded, run_alone
-from headrace.engine.explain.cost import costs
 from headrace.engine.explain.shared import shared_by, users_of
 from headrace.engine.inputs.changes import declared_changes
 from headrace.engine.inputs.declared import declared
@@ -26,11 +25,12 @@ from headrace.engine.query.query import Query, explain_plan, with_notes
 from headrace.engine.run.core import Core
 from headrace.engine.shown.display import PlanText
 from headrace.engine.statements.alter import alter, alteration_text
+from headrace.engine.statements.cost import cost_text
 from headrace.engine.statements.declaring import check_pipe, warn_of_topics
 from headrace.engine.statements.describe import told_of
 from headrace.engine.statements.refresh import refreshed_text
 from headrace.engine.statements.reoptimize import reoptimized
-from headrace.engine.statements.replace import replaced, replacement_text, room_text
+from headrace.engine.statements.replace import replaced, replacement_text
 from headrace.engine.statements.replace_stream import Replacing, changes_to
 from headrace.engine.statements.replay import replayed
 from headrace.engine.statements.set import setting_rows
@@ -381,7 +381,7 @@ def _text(
                 with_notes(explain_plan(found.plan, found.decisions or Decisions(), stage), notes)
             )
         case ExplainCost():
-            return _costs(core, statement, policy)
+            return PlanText(cost_text(core, statement, policy))
         case ExplainShared():
             return _shared(core, statement, policy)
         case ExplainAnalyze():
@@ -400,18 +400,6 @@ def _text(
             )
         case _:
             assert_never(statement)
-
-
-def _costs(core: Core, statement: ExplainCost, policy: Policy) -> str:
-    """What is expected of a query; of one that is to be created also what it would add to the run."""
-    room = None if statement.made is None else room_text(core, statement.made, policy)
-    loss = None if statement.made is None else statement.made.loss
-    plan, epoch_rows = (
-        core.compiled(statement.query, policy, loss=loss).optimized,
-        core.settings.run.epoch_rows,
-    )
-    text = costs(core.definitions, plan, statement.position, epoch_rows, core.look)
-    return PlanText(text if room is None else f"{text}\n{room}")
 
 
 def _shared(core: Core, statement: ExplainShared, policy: Policy) -> str:

@@ -1,10 +1,10 @@
-"""The windows whose size may change, the shares of rows kept, and what a limit of memory makes of them."""
+"""The windows and granules that may change, the shares of rows kept, and what a limit of memory does."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.algebra.tunings.tunings import Tuning, Tunings, size_of, tunings_in
+from headrace.algebra.tunings.tunings import Tuning, TuningKind, Tunings, size_of, tunings_in
 from headrace.byte_sizes import format_bytes
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.query.choices import stored_tunings
@@ -12,7 +12,6 @@ from headrace.engine.run.core import Core
 from headrace.engine.shown.status import Status, instant_text
 from headrace.language.statements.catalog import Option
 from headrace.runtime.driver.settings import Managing
-from headrace.steps import share_text
 from headrace.time import TimeDomain, format_length
 
 
@@ -25,7 +24,8 @@ def known_tunings(core: Core) -> Tunings:
 def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, ...]]:
     """The streams of each window, its bounds, its size, since when, and the queries that have it.
 
-    A share has 0 and 1 for bounds, and what may be lost behind its streams.
+    A share has 0 and 1 for bounds, and what may be lost behind its streams. Of a granule the finest and the
+    coarsest are its bounds, and behind its streams it says that it is one.
 
     Args:
         definitions: the streams and queries.
@@ -42,11 +42,11 @@ def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, .
         steps, domain = tunings[tuning].steps if tuning in tunings else (), domains[tuning]
         lengths = (tuning.smallest, tuning.largest, size_of(tuning, tunings))
         since = instant_text(steps[-1].begin, domain) if steps else ""
-        if tuning.loss:
-            texts = ["0", "1", share_text(lengths[-1])]
-        else:
-            texts = [format_length(length, domain) for length in lengths]
-        of = " ".join(filter(None, [", ".join(tuning.streams), tuning.loss]))
+        texts = [tuning.kind.text(length, domain) for length in lengths]
+        if tuning.kind is TuningKind.SHARE:
+            texts[0] = "0"
+        what = "GRANULARITY" if tuning.kind is TuningKind.GRANULE else tuning.loss
+        of = " ".join(filter(None, [", ".join(tuning.streams), what]))
         rows.append((of, *texts, since, ", ".join(names)))
     return rows
 

@@ -10,36 +10,35 @@ from headrace.kernels.jit import INT, INT1, kernel
 _INFINITY = np.iinfo(np.int64).max
 
 
-@kernel(INT1, INT1, INT1, INT1, INT, INT)
+@kernel(INT1, INT1, INT1, INT1, INT1, INT)
 def slide_rows(
-    counts: Int64Array, old: Int64Array, fresh: Int64Array, times: Int64Array, rows: int, slide: int
-) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array, Int64Array, Int64Array]:
+    counts: Int64Array, old: Int64Array, fresh: Int64Array, times: Int64Array, sizes: Int64Array, slide: int
+) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array, Int64Array, Int64Array, Int64Array]:
     """The changes that new rows make to the windows of their partitions.
 
     Row i of a partition enters with the first row number that `slide` divides and that is not below i, and
-    leaves with the first one not below i + rows (thesis, Algorithms 13, 14 and 19, with any slide).
+    leaves with the first one j that is not below i plus the size at j (thesis, Algorithms 13, 14 and 19, with
+    any slide and, of section 21.2.1, several sizes).
 
     Args:
         counts: int64[k], how many rows each partition had before.
-        old: int64[k + 1], where the rows that are kept of each partition start; the last ones it had.
+        old: int64[k + 1], where the rows that are kept of each partition start; the last ones it had, none of
+            which has left.
         fresh: int64[k + 1], where the new rows of each partition start.
         times: int64[n], the instants of the new rows, in order within a partition.
-        rows: how many rows the window holds.
+        sizes: int64[n], how many rows the window holds as of each new row.
         slide: by how many rows it moves.
 
     Returns:
         The changes: the row that enters or leaves (kept rows come first, then new ones), ts, te and sign; and
-        the new rows that must be kept, with their numbers.
+        the new rows that must be kept, with their numbers, and how many rows of their partition have left.
     """
     kept = old[-1]
     size = kept + len(times)
-    row, ts, te, w = (
-        np.empty(size, dtype=np.int64),
-        np.empty(size, dtype=np.int64),
-        np.empty(size, dtype=np.int64),
-        np.empty(size, dtype=np.int64),
-    )
+    row, ts = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    te, w = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     stay, numbers = np.empty(len(times), dtype=np.int64), np.empty(len(times), dtype=np.int64)
+    gone = np.empty(len(times), dtype=np.int64)
     changes, staying = 0, 0
     for partition in range(len(counts)):
         before = counts[partition]
@@ -47,9 +46,16 @@ def slide_rows(
         held = old[partition + 1] - old[partition]
         # The instant of new row number i is times[i - offset].
         offset = before + 1 - fresh[partition]
+        first = staying
+        # The first row that pushes out the one looked at; those before it push out none of the later ones.
+        leaves = (before + slide) // slide * slide
+        left = before - held
         for number in range(before - held + 1, after + 1):
             enters = (number + slide - 1) // slide * slide
-            leaves = (number + rows + slide - 1) // slide * slide
+            while leaves <= after and leaves - sizes[leaves - offset] < number:
+                leaves += slide
+            if leaves <= after:
+                left = number
             is_old = number <= before
             start = times[enters - offset] if before < enters <= after else _INFINITY
             end = times[leaves - offset] if leaves <= after else _INFINITY
@@ -63,6 +69,7 @@ def slide_rows(
             if not is_old and leaves > after:
                 stay[staying], numbers[staying] = number - offset, number
                 staying += 1
+        gone[first:staying] = left
     return (
         row[:changes].copy(),
         ts[:changes].copy(),
@@ -70,4 +77,5 @@ def slide_rows(
         w[:changes].copy(),
         stay[:staying].copy(),
         numbers[:staying].copy(),
+        gone[:staying].copy(),
     )

@@ -7,7 +7,8 @@ from math import lcm
 
 from headrace.algebra.nodes import Dstream, Granularity, Istream, Plan, inputs_of
 from headrace.errors import LanguageError, Position
-from headrace.time import INFINITY, MAX_INSTANT, MICROSECONDS, Duration
+from headrace.language.lengths import check_duration
+from headrace.time import INFINITY, MAX_INSTANT, MICROSECONDS, Duration, TimeDomain
 
 
 def granules_of(plan: Plan) -> tuple[Duration, ...]:
@@ -24,10 +25,38 @@ def granules_of(plan: Plan) -> tuple[Duration, ...]:
             continue
         seen.add(id(node))
         if isinstance(node, Granularity):
-            found.append(node.granule)
+            found.append(node.longest)
         else:
             ahead.extend(reversed(inputs_of(node)))
     return tuple(dict.fromkeys(found))
+
+
+def check_granules(coarsest: Duration, finest: Duration, domain: TimeDomain, position: Position) -> None:
+    """See that one granule is a multiple of another one, so that those between them nest.
+
+    Args:
+        coarsest, finest: the bounds of a granularity.
+        domain: what instants count.
+        position: where they are written.
+
+    Raises:
+        LanguageError: the coarsest has another unit, is finer, or no multiple.
+    """
+    check_duration(coarsest, domain, "COARSEST", position)
+    if coarsest.length < finest.length:
+        raise LanguageError(
+            f"COARSEST {coarsest} is finer than FINEST {finest}",
+            position=position,
+            hint=f"write GRANULARITY(COARSEST {finest}, FINEST {coarsest})",
+        )
+    if finest.length > 0 and coarsest.length % finest.length:
+        wider = _multiple(coarsest, (finest,))
+        written = f"GRANULARITY(COARSEST {wider}, FINEST {finest})"
+        raise LanguageError(
+            f"COARSEST {coarsest} is no multiple of FINEST {finest}",
+            position=position,
+            hint="write a finest granule that divides it" if wider is None else f"write {written}",
+        )
 
 
 def refuse_other_granule(granule: Duration, plan: Plan, position: Position) -> None:

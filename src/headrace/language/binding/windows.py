@@ -7,6 +7,7 @@ from typing import Final, assert_never
 
 from headrace.algebra.bounds import lasts_at_most
 from headrace.algebra.nodes import (
+    BoundedRowWindow,
     Filter,
     Granularity,
     Lifetime,
@@ -28,7 +29,7 @@ from headrace.algebra.streams import settled
 from headrace.errors import LanguageError, Position
 from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Column, Expression
-from headrace.language.binding.granules import refuse_between_granules, refuse_other_granule
+from headrace.language.binding.granules import check_granules, refuse_between_granules, refuse_other_granule
 from headrace.language.binding.scalars.context import Context, located
 from headrace.language.binding.scalars.scalars import bind_condition, bind_scalar
 from headrace.language.binding.scope import Scope
@@ -72,12 +73,21 @@ def windowed(plan: Plan, window: WindowClause | None, scope: Scope) -> Plan:
         with located(position_of(window.condition)):
             plan = Filter(plan, predicate)
     plan = _framed(plan, window, scope)
-    if window.granule is None:
-        return plan
-    check_duration(window.granule, plan.domain, "GRANULARITY", window.position)
-    refuse_other_granule(window.granule, plan, window.position)
-    with located(window.position):
-        return Granularity(plan, window.granule)
+    return plan if window.granule is None else _granular(plan, window.granule, window)
+
+
+def _granular(plan: Plan, granule: Duration, window: WindowClause) -> Granularity:
+    """What a window yields, at the multiples of a granule, which may change within bounds."""
+    position = window.position
+    check_duration(granule, plan.domain, "GRANULARITY", position)
+    refuse_other_granule(granule, plan, position)
+    coarsest = None
+    if window.coarsest is not None:
+        check_granules(window.coarsest, granule, plan.domain, position)
+        _refuse_other_rows(plan, granule, position)
+        coarsest = None if window.coarsest == granule else window.coarsest
+    with located(position):
+        return Granularity(plan, granule, coarsest)
 
 
 def _framed(plan: Plan, window: WindowClause, scope: Scope) -> Plan:
@@ -90,8 +100,10 @@ def _framed(plan: Plan, window: WindowClause, scope: Scope) -> Plan:
             size = Duration(before.length + 1, before.unit and "MICROSECOND")
             return _ranged(plan, RangeWindowFrame(size, None), window.position)
         case RowsWindowFrame(rows=rows, slide=every):
+            below = chronons(plan, window.position)
+            bounded = _bounded_rows(window.frame, below, keys, window.position)
             with located(window.position):
-                return RowWindow(chronons(plan, window.position), rows, every, keys)
+                return bounded or RowWindow(below, rows, every, keys)
         case LifetimeFrame():
             with located(window.position):
                 return _living(plan, window.frame, scope, window.position)
@@ -176,15 +188,67 @@ def _smallest(smallest: Duration, largest: Duration, below: Plan, position: Posi
             position=position,
             hint=f"write RANGE MIN {largest}, MAX {smallest}",
         )
-    # A new size holds from above the newest row on: of other rows it is not known when the newest one is.
+    _check_as_they_come(below, "a window with MIN and MAX is", f"one length: RANGE {largest}", position)
+    return None if smallest == largest else smallest
+
+
+def _bounded_rows(
+    frame: RowsWindowFrame, below: Plan, keys: tuple[Column, ...], position: Position
+) -> BoundedRowWindow | None:
+    """A window of the last rows within bounds; None where they leave only one size, or there are none.
+
+    Raises:
+        LanguageError: MIN is above MAX, or the window is not over rows of streams as they come.
+    """
+    if frame.smallest is None:
+        return None
+    if frame.smallest > frame.rows:
+        raise LanguageError(
+            f"MIN {frame.smallest} is more than MAX {frame.rows}",
+            position=position,
+            hint=f"write ROWS MIN {frame.rows}, MAX {frame.smallest}",
+        )
+    _check_as_they_come(below, "a window with MIN and MAX is", f"one size: ROWS {frame.rows}", position)
+    if frame.smallest == frame.rows:
+        return None
+    return BoundedRowWindow(below, frame.rows, keys=keys, smallest=frame.smallest)
+
+
+def _refuse_other_rows(plan: Plan, finest: Duration, position: Position) -> None:
+    """See that granules within bounds are of rows of streams as they come, or of a window of time of them."""
+    one = f"one granule: GRANULARITY({finest})"
+    if isinstance(plan, TimeWindow) and plan.slide.length > 1:
+        raise LanguageError(
+            "granules with COARSEST and FINEST are of windows that move at each instant, not by "
+            f"SLIDE {plan.slide}",
+            position=position,
+            hint=f"leave SLIDE out, or write {one}",
+        )
+    below = plan.input if isinstance(plan, TimeWindow) else plan
+    _check_as_they_come(below, "granules with COARSEST and FINEST are", one, position)
+
+
+def _check_as_they_come(below: Plan, what: str, instead: str, position: Position) -> None:
+    """See that what is within bounds is over rows of streams as they come.
+
+    A new size holds from above the newest row on: of other rows it is not known when the newest one is.
+
+    Args:
+        below: what it is over.
+        what: is over it, for a message.
+        instead: what may be written in the place of bounds.
+        position: where it is written.
+
+    Raises:
+        LanguageError: it is over other rows.
+    """
     others = [part for part in walk(settled(below)) if not isinstance(part, _AS_THEY_COME)]
     if others:
         raise LanguageError(
-            f"a window with MIN and MAX is over rows of streams as they come, not over {_named(others)}",
+            f"{what} over rows of streams as they come, not over {_named(others)}",
             position=position,
-            hint="put it on the stream in FROM, or write one length: RANGE " + str(largest),
+            hint=f"put it on the stream in FROM, or write {instead}",
         )
-    return None if smallest == largest else smallest
 
 
 _AS_THEY_COME: Final = (Source, Filter, Project, Sample, Union, Unnest)
@@ -195,7 +259,9 @@ def _named(others: Sequence[Plan]) -> str:
     """The part that a window cannot be over, for a message: the uppermost, which may be cut into instants."""
     uppermost = next((part for part in others if not isinstance(part, Split)), others[0])
     match uppermost:
-        case TimeWindow() | RowWindow() | Lifetime() | SessionWindow() | WindowBounds():
+        case RowWindow():
+            return "those of a window of rows"
+        case TimeWindow() | Lifetime() | SessionWindow() | WindowBounds():
             return "those of another window"
         case Relation(name=name):
             return f"the relation {name}"

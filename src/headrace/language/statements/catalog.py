@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from headrace.algebra.tunings.tunings import TuningKind
 from headrace.errors import Position
 from headrace.language.syntax import Name
 from headrace.time import Duration
@@ -149,16 +150,20 @@ class ResumeQuery:
 class SetWindow:
     """`ALTER QUERY name SET (WINDOW [OF stream] size)`: windows within bounds get another size.
 
+    Also `SET (WINDOW [OF stream] n ROWS)` and `SET (GRANULARITY [OF stream] granule)`.
+
     Attributes:
         query: the query's name.
         stream: the stream whose windows they are; None for all of the query whose size may change.
-        size: what they are for rows from now on.
+        kind: whether they are windows of time or of rows, or granules.
+        size: what they are for rows from now on; of windows of rows the length is their number.
         position: where the statement starts.
         place: where the size is written.
     """
 
     query: Name
     stream: Name | None
+    kind: TuningKind
     size: Duration
     position: Position
     place: Position

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +34,9 @@ from headrace.operators.state.runs import (
 )
 from headrace.operators.state.sum_columns import sum_arrays, sums_of
 from headrace.time import BEGINNING, INFINITY
+
+_MANY: Final = 8
+"""An eighth of the rows of an area are many, if all of them are written again for these to go."""
 
 
 class Netting(Enum):
@@ -61,7 +65,8 @@ class Layout:
         same: further columns that must be equal for two rows of one time to be netted.
         ints: the columns that are added up, besides limbs.
         netting: what merging does with the rows of a key.
-        latest: for `Netting.LATEST`, so many numbers count; the only column of `ints` is the number.
+        latest: for `Netting.LATEST`, so many numbers count; the first column of `ints` is the number, and a
+            second one a number up to which the rows of the key do not count any more.
         live: for `Netting.LATEST`, the BOOLEAN column of which a row that counts must have TRUE: others only
             hide the rows of their key in older runs. Without it all rows count.
     """
@@ -193,14 +198,21 @@ class SweepArea:
         same = np.flatnonzero(equal_rows(keys, places, columns, np.arange(len(rows))))
         return (places, found) if len(same) == len(rows) else (places[same], found.take(pa.array(same)))
 
-    def expire(self, heartbeat: int) -> None:
+    def expire(self, heartbeat: int, dead: int = 0) -> None:
         """Forget what the heartbeat has passed, and merge runs where it pays.
 
         A run that is dead goes; one that is more than half dead is written again; the newest `TIER`
         runs are merged where they are alike in size.
+
+        Args:
+            heartbeat: the heartbeat (instant).
+            dead: so many more rows do not count any more than have come since the last time: where these are
+                many of all, all runs are merged. With `Netting.LATEST`.
         """
         self._heartbeat = heartbeat
         if self.layout.netting is not Netting.EXPIRE:
+            if len(self.runs) > 1 and dead * _MANY > len(self):
+                self.runs = [self._merge(self.runs, heartbeat)]
             self._merge_when_grown(heartbeat)
             return
         alive = [run for run in self.runs if run.last >= heartbeat]
@@ -271,7 +283,11 @@ class SweepArea:
         codes = encode_keys([rows.column(name) for name in self.layout.keys], integers(rows.column(HASH)))
         numbers = integers(rows.column(self.layout.ints[0]))
         last = -smallest_per_code(codes.codes, -numbers, len(codes))
-        rows = rows.take(pa.array(np.flatnonzero(numbers > last[codes.codes] - self.layout.latest)))
+        before = last - self.layout.latest
+        for name in self.layout.ints[1:]:
+            gone = -smallest_per_code(codes.codes, -integers(rows.column(name)), len(codes))
+            before = np.maximum(before, gone)
+        rows = rows.take(pa.array(np.flatnonzero(numbers > before[codes.codes])))
         if drop_dead and self.layout.live is not None:
             rows = rows.filter(rows.column(self.layout.live))
         return dict(zip(rows.schema.names, rows.columns, strict=True))

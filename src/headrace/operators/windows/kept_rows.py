@@ -18,6 +18,8 @@ from headrace.operators.windows.arrived import Arrived
 from headrace.schema import DOUBLE, Schema
 
 NUMBER = "__number"
+GONE = "__gone"
+"""How many rows of the partition had left when the row came, where the size of the window may change."""
 
 
 @dataclass(frozen=True)
@@ -157,14 +159,18 @@ class LastRows:
         rows: how many are needed, up to the last one whose number `slide` divides.
         slide: the rows since then are kept too.
         live: the place of the column that says of a row whether its partition has to be kept; None if always.
+        bounded: whether fewer may be needed, as many as are left when others have gone.
     """
 
-    def __init__(self, columns: RowColumns, rows: int, slide: int = 1, live: int | None = None) -> None:
-        self._columns, self._last, self._slide = columns, rows, slide
+    def __init__(
+        self, columns: RowColumns, rows: int, slide: int = 1, live: int | None = None, bounded: bool = False
+    ) -> None:
+        self._columns, self._last, self._slide, self._bounded = columns, rows, slide, bounded
         name = None if live is None else columns.payload[live]
         latest = rows + slide - 1
+        ints = (NUMBER, GONE) if bounded else (NUMBER,)
         self.area = SweepArea(
-            Layout(columns.key_names, ints=(NUMBER,), netting=Netting.LATEST, latest=latest, live=name)
+            Layout(columns.key_names, ints=ints, netting=Netting.LATEST, latest=latest, live=name)
         )
 
     def of(self, arrived: Arrived) -> KeptRows:
@@ -178,13 +184,26 @@ class LastRows:
         counts = -smallest_per_code(places, -numbers, count)
         counts[counts < 0] = 0
         # Older runs still hold rows that have left since.
-        needed = counts[places] // self._slide * self._slide - self._last
-        present = np.flatnonzero(numbers > needed)
+        needed = counts // self._slide * self._slide - self._last
+        if self._bounded:
+            gone = -smallest_per_code(places, -integers(rows.column(GONE)), count)
+            needed = np.maximum(needed, gone)
+        present = np.flatnonzero(numbers > needed[places])
         order = present[order_by(places[present], numbers[present], count)]
         starts = np.searchsorted(places[order], np.arange(count + 1)).astype(np.int64)
         return KeptRows(counts, starts, rows.take(pa.array(order)))
 
-    def keep(self, batch: Batch, numbers: Int64Array) -> None:
-        """Add rows with their numbers, and forget what they push out."""
-        self.area.insert(self._columns.of(batch) | {NUMBER: pa.array(numbers)})
-        self.area.expire(0)
+    def keep(self, batch: Batch, numbers: Int64Array, gone: Int64Array | None = None, left: int = 0) -> None:
+        """Add rows with their numbers, and forget what they push out.
+
+        Args:
+            batch: n rows.
+            numbers: int64[n].
+            gone: int64[n], up to which number the rows of their partitions have left; where sizes may change.
+            left: so many of those that were kept have left.
+        """
+        added = {NUMBER: pa.array(numbers)}
+        if self._bounded:
+            added[GONE] = pa.array(gone)
+        self.area.insert(self._columns.of(batch) | added)
+        self.area.expire(0, left - len(batch) if self._bounded else 0)

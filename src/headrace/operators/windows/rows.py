@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import LiveRow, RelationIndex, RowWindow
+from headrace.algebra.nodes import BoundedRowWindow, LiveRow, RelationIndex, RowWindow
 from headrace.elements import Batch, BoolArray, Int64Array, concat, empty, integers, take_rows
 from headrace.kernels.rows.rows import slide_rows
 from headrace.operators.contract import OperatorProgress
@@ -13,6 +13,7 @@ from headrace.operators.state.runs import TIME, Area
 from headrace.operators.windows.arrived import Arrived
 from headrace.operators.windows.deletions import Deletions, late_changes
 from headrace.operators.windows.kept_rows import KeptRows, LastRows, RowColumns, WaitingRows
+from headrace.steps import values_at
 from headrace.time import INFINITY
 
 
@@ -22,7 +23,8 @@ class RowWindowOperator:
     Definition:
         At t, the last n rows up to t of each partition; with a slide m, up to the last row whose number m
         divides. Rows are numbered by instant, and rows of one instant by payload, not by arrival. Of a
-        `LiveRow` the last row of each partition, if it is live; of a `RelationIndex` the largest one.
+        `LiveRow` the last row of each partition, if it is live; of a `RelationIndex` the largest one. Of a
+        `BoundedRowWindow` those that no row has pushed out by the size n at its own instant.
 
     Retractions:
         Cancel a row that waits above the heartbeat. Below it all rows are known, and numbered for good.
@@ -54,7 +56,9 @@ class RowWindowOperator:
         self._columns = RowColumns(node.schema, node.keys)
         self._waiting = WaitingRows(self._columns)
         self._live = node.live.index if isinstance(node, LiveRow) else None
-        self._rows = LastRows(self._columns, node.rows, node.slide, self._live)
+        self._steps = node.steps if isinstance(node, BoundedRowWindow) else ()
+        bounded = isinstance(node, BoundedRowWindow)
+        self._rows = LastRows(self._columns, node.rows, node.slide, self._live, bounded)
         self._deleted = (
             Deletions(self._columns, node.remembered)
             if isinstance(node, RelationIndex) and node.remembered
@@ -84,11 +88,13 @@ class RowWindowOperator:
             if not len(new.rows):
                 return empty(self._node.schema)
             old = self._rows.of(new)
-        row, ts, te, w, stay, numbers = slide_rows(
-            old.counts, old.starts, new.starts, new.rows.ts, self._node.rows, self._node.slide
+        sizes = values_at(self._node.rows, self._steps, new.rows.ts)
+        row, ts, te, w, stay, numbers, gone = slide_rows(
+            old.counts, old.starts, new.starts, new.rows.ts, sizes, self._node.slide
         )
         needed = self._needed(new, stay, old)
-        self._rows.keep(new.rows.take(stay[needed]), numbers[needed])
+        left = int(np.count_nonzero(w < 0))
+        self._rows.keep(new.rows.take(stay[needed]), numbers[needed], gone[needed], left)
         if self._deleted is not None:
             last = new.rows.take(stay)
             self._deleted.keep(last.take(np.flatnonzero(~self._are_live(last))), progress.window[0])

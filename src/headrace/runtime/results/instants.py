@@ -68,7 +68,8 @@ def _step_of(plan: Plan) -> tuple[int, int] | None:
     match below:
         case TimeWindow() | WindowBounds() if below.slide.length > 1:
             return below.slide.length, below.offset.length - 1
-        case Granularity(granule=granule):
+        case Granularity(longest=granule):
+            # Within bounds the content is exact at these, whatever granules there are.
             return granule.length, 0
         case _:
             return None

@@ -45,7 +45,7 @@ class InlineRunner:
         self._together = threads is not None or parallelism == 1
         self._at_hand = RunsAtHand() if self._together else None
         self._flag = CancelFlag()
-        self._pool = Pool(threads) if threads is not None and threads > 1 else None
+        self._pool = TaskThreads(threads) if threads is not None and threads > 1 else None
 
     def buckets(self, *, bulk: bool) -> int:
         """As many as tasks can run at once, or one; see `Runner.buckets`."""
@@ -87,7 +87,7 @@ def reports_of(chunks: Iterable[Chunk]) -> list[TaskReport]:
     return [pickle.loads(chunk.encoded) for chunk in sorted(reports, key=lambda chunk: chunk.sender)]
 
 
-class Pool:
+class TaskThreads:
     """Threads that run tasks beside each other; the thread that asks runs the first one itself.
 
     Args:

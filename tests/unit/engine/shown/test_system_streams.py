@@ -83,6 +83,33 @@ def test_operators(db: hr.Database) -> None:
     assert aggregate["seconds"] >= 0
 
 
+def test_tunings(db: hr.Database) -> None:
+    """Each number that may change is told with every epoch, as it is for rows that come now."""
+    db.execute("CREATE QUERY sized AS SELECT COUNT(*) AS n FROM reading [RANGE MIN 2, MAX 9]")
+    db.execute("CREATE QUERY also AS SELECT SUM(v) AS n FROM reading [RANGE MIN 2, MAX 9]")
+    db.execute(
+        "CREATE QUERY coarse AS SELECT COUNT(*) AS n FROM reading [ROWS MIN 2, MAX 5];"
+        "CREATE QUERY fine AS SELECT COUNT(*) AS n FROM reading [RANGE 4] GRANULARITY(COARSEST 6, FINEST 2)"
+    )
+    tunings = db.query("SELECT * FROM headrace.tunings", "t")
+    db.start()
+    push_two(db)
+    db.execute("ALTER QUERY also SET (WINDOW 4); ALTER QUERY coarse SET (WINDOW 3 ROWS)")
+    db.execute("ALTER QUERY fine SET (GRANULARITY 6)")
+    db.push("reading", [{"ts": 9, "v": 1}])
+    first, *_ = rows_of(tunings, 1)
+    last = sorted(rows_of(tunings, 9), key=lambda row: (row["epoch"], row["kind"]))[-3:]
+    assert first["since"] is None
+    assert [
+        tuple(row[name] for name in ("streams", "kind", "smallest", "largest", "size", "since"))
+        for row in last
+    ] == [
+        ("reading", "granule", 2, 6, 6, 9),
+        ("reading", "rows", 2, 5, 3, 8),
+        ("reading", "window", 2, 9, 4, 8),
+    ]
+
+
 def test_dead_letters_of_all_streams(db: hr.Database) -> None:
     db.execute(READINGS.replace("reading", "other") + "CREATE QUERY o AS SELECT 1 / v AS x FROM other")
     letters = db.query("SELECT stream, query, row_text FROM headrace.dead_letters", "l")

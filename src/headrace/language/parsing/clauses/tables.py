@@ -102,7 +102,7 @@ def parse_decoration(cursor: Cursor) -> _Decoration:
     columns: tuple[Name, ...] = ()
     window: WindowClause | None = None
     sample: Decimal | None = None
-    granule: Duration | None = None
+    granules: tuple[Duration, Duration | None] | None = None
     while True:
         position = cursor.position
         if (found := parse_window(cursor)) is not None:
@@ -111,9 +111,9 @@ def parse_decoration(cursor: Cursor) -> _Decoration:
         elif (percent := parse_sample(cursor)) is not None:
             _refuse_second("SAMPLE", sample, position)
             sample = percent
-        elif (length := parse_granularity(cursor)) is not None:
-            _refuse_second("GRANULARITY", granule, position)
-            granule = length
+        elif (lengths := parse_granularity(cursor)) is not None:
+            _refuse_second("GRANULARITY", granules, position)
+            granules = lengths
         elif alias is None and not _at_as_of_join(cursor) and (name := parse_alias(cursor)) is not None:
             alias = name
             columns = _columns(cursor)
@@ -124,8 +124,10 @@ def parse_decoration(cursor: Cursor) -> _Decoration:
     if cursor.at("(") and cursor.word(-1) == "DESCRIPTOR":
         cursor.index -= 1
         raise cursor.error(f"',' is missing, before {cursor.shown()}")
-    if sample is not None or granule is not None:
-        window = replace(window or WindowClause(None, (), None, start), sample=sample, granule=granule)
+    if sample is not None or granules is not None:
+        granule, coarsest = granules or (None, None)
+        window = window or WindowClause(None, (), None, start)
+        window = replace(window, sample=sample, granule=granule, coarsest=coarsest)
     return alias, window, columns
 
 

@@ -38,6 +38,10 @@ _WRITTEN = (
 )
 
 _BOUNDS = "write the smallest length and then the largest, as in RANGE MIN 12 HOURS, MAX 24 HOURS"
+_ROW_BOUNDS = "write the smallest number and then the largest, as in ROWS MIN 50, MAX 200"
+_GRANULES = (
+    "write the coarsest granule and then the finest, as in GRANULARITY(COARSEST 2 HOURS, FINEST 10 SECONDS)"
+)
 
 _DURATION = "write a number and a unit, such as 5 SECONDS"
 
@@ -100,17 +104,31 @@ def parse_sample(cursor: Cursor) -> Decimal | None:
     return Decimal(text).normalize()
 
 
-def parse_granularity(cursor: Cursor) -> Duration | None:
-    """Read `GRANULARITY(granule)`, or None where it does not come next.
+def parse_granularity(cursor: Cursor) -> tuple[Duration, Duration | None] | None:
+    """Read `GRANULARITY(granule)` or `GRANULARITY(COARSEST coarsest, FINEST granule)`.
+
+    Returns:
+        The granule, or the finest one, and the coarsest if there are bounds; None where it does not come
+        next.
 
     Raises:
-        LanguageError: there is no duration in it.
+        LanguageError: there is no duration in it, or one bound alone.
     """
     if not cursor.accept("GRANULARITY", "("):
         return None
-    granule = parse_duration_at(cursor, "the granule's length")
+    coarsest = None
+    if cursor.accept("COARSEST"):
+        coarsest = parse_duration_at(cursor, "the coarsest granule after COARSEST")
+        if not cursor.accept(",", "FINEST"):
+            message = f"', FINEST' is missing after COARSEST {coarsest}, before {cursor.shown()}"
+            raise cursor.error(message, _GRANULES)
+        granule = parse_duration_at(cursor, "the finest granule after FINEST")
+    elif cursor.at("FINEST"):
+        raise cursor.error("COARSEST is missing, before FINEST", _GRANULES)
+    else:
+        granule = parse_duration_at(cursor, "the granule's length")
     cursor.expect(")", "to close GRANULARITY")
-    return granule
+    return granule, coarsest
 
 
 def parse_window(cursor: Cursor) -> WindowClause | None:
@@ -213,13 +231,25 @@ def _rows(cursor: Cursor) -> RangeWindowFrame | RowsWindowFrame:
         if cursor.at("SLIDE"):
             raise cursor.error("a window of all rows cannot slide", "write ROWS with a number of rows")
         return RangeWindowFrame(Duration(INFINITY), None)
-    if cursor.at("MIN") or cursor.at("MAX"):
-        instead = "write one number of rows, or a length of time: RANGE MIN 12 HOURS, MAX 24 HOURS"
-        raise cursor.error("a window of the last rows has one size", instead)
-    rows = _count(cursor, "the window's number of rows", "ROWS 10")
+    smallest = None
+    if cursor.accept("MIN"):
+        smallest = parse_count(cursor, "the smallest number of rows after MIN", "MIN 50")
+        if not cursor.accept(",", "MAX"):
+            message = f"', MAX' is missing after MIN {smallest}, before {cursor.shown()}"
+            raise cursor.error(message, _ROW_BOUNDS)
+        rows = parse_count(cursor, "the largest number of rows after MAX", "MAX 200")
+    elif cursor.at("MAX"):
+        raise cursor.error("MIN is missing, before MAX", _ROW_BOUNDS)
+    else:
+        rows = parse_count(cursor, "the window's number of rows", "ROWS 10")
     cursor.accept("PRECEDING")
-    slide = _count(cursor, "the slide's number of rows", "SLIDE 5") if _slides(cursor) else 1
-    return RowsWindowFrame(rows, slide)
+    if smallest is not None and cursor.at("SLIDE"):
+        raise cursor.error(
+            "a window of rows within bounds moves by single rows",
+            f"leave SLIDE out, or write one size, as in ROWS {rows} SLIDE 5",
+        )
+    slide = parse_count(cursor, "the slide's number of rows", "SLIDE 5") if _slides(cursor) else 1
+    return RowsWindowFrame(rows, slide, smallest)
 
 
 def _lifetime(cursor: Cursor) -> LifetimeFrame:
@@ -272,8 +302,17 @@ def _slides(cursor: Cursor) -> bool:
     return True
 
 
-def _count(cursor: Cursor, what: str, example: str) -> int:
-    """Read a number of rows."""
+def parse_count(cursor: Cursor, what: str, example: str) -> int:
+    """Read a number of rows.
+
+    Args:
+        cursor: where it is.
+        what: it is, for a message.
+        example: a clause with one.
+
+    Raises:
+        LanguageError: something else comes next, or it is too large.
+    """
     token = cursor.peek()
     hint = f"write a whole number from 1 to {MAX_ROWS}, such as {example}"
     if token is None or token.token_type != TokenType.NUMBER:
@@ -292,7 +331,8 @@ _AFTER_NUMBERS: Final = (
     *("SLIDE", "PRECEDING", "WHERE"),
     *("DISORDER", "STRICT", "PER", "WAIT", "LATENCY", "IDLE", "TIMEOUT", "AT", "HEARTBEATS", "AHEAD"),
     *("DEVIATION", "RATE", "FROM", "ALIGN", "LAG", "LIMIT", "HAVING", "JOIN", "UNION"),
-    *("DEAD", "CORRECTIONS", "RETAIN", "OVERFLOW", "AS", "WARM", "BY", "WITH", "CONSISTENCY", "MAX"),
+    *("DEAD", "CORRECTIONS", "RETAIN", "OVERFLOW", "AS", "WARM", "BY", "WITH", "CONSISTENCY"),
+    *("MAX", "FINEST"),
 )
 """Words that may follow a length without a unit."""
 

@@ -6,8 +6,9 @@ from typing import Final
 
 from sqlglot.tokens import TokenType
 
+from headrace.algebra.tunings.tunings import TuningKind
 from headrace.errors import Position
-from headrace.language.parsing.clauses.window_clauses import parse_duration_at
+from headrace.language.parsing.clauses.window_clauses import parse_count, parse_duration_at
 from headrace.language.parsing.statements.consistency import parse_consistency
 from headrace.language.parsing.statements.losses import parse_share
 from headrace.language.parsing.tokens.cursor import Cursor
@@ -25,9 +26,11 @@ from headrace.language.statements.catalog import (
 from headrace.language.statements.statements import Reoptimize, SetConsistency, Statement
 from headrace.language.syntax import Name
 from headrace.suggestions import did_you_mean
+from headrace.time import Duration
 
 _COMMENT: Final = "write COMMENT ON QUERY name IS 'text', or COMMENT ON COLUMN name.column IS 'text'"
-_ALTER: Final = ("PAUSE", "RESUME", "RENAME TO", "SET CONSISTENCY", "SET WINDOW", "REOPTIMIZE")
+_SETTINGS: Final = ("SET CONSISTENCY", "SET WINDOW", "SET GRANULARITY")
+_ALTER: Final = ("PAUSE", "RESUME", "RENAME TO", *_SETTINGS, "REOPTIMIZE")
 
 
 def parse_show_create(cursor: Cursor, position: Position) -> ShowCreate:
@@ -123,18 +126,31 @@ def _query_setting(cursor: Cursor, name: Name, position: Position) -> SetConsist
         return found
     if (reason := _FIXED.get(cursor.word())) is not None:
         raise cursor.error(f"{cursor.word()} of {name.text} cannot change: {reason}", _ANEW)
-    if cursor.accept("WINDOW"):
-        stream = cursor.name("the stream after WINDOW OF") if cursor.accept("OF") else None
-        place = cursor.position
-        if cursor.at("-"):
-            size = f"-{cursor.word(1)}"
-            raise cursor.error(f"the window's size cannot be {size}", "write a length within its bounds")
-        found = SetWindow(name, stream, parse_duration_at(cursor, "the window's size"), position, place)
+    if cursor.at("WINDOW") or cursor.at("GRANULARITY"):
+        found = _sized(cursor, name, position)
     else:
         found = SetConsistency(name, parse_consistency(cursor), position)
     if opened:
         cursor.expect(")", "to close SET")
     return found
+
+
+def _sized(cursor: Cursor, name: Name, position: Position) -> SetWindow:
+    """Read `WINDOW [OF stream] size`, where the size may be a number of ROWS, or `GRANULARITY ...`."""
+    word, what = cursor.word(), "the window's size" if cursor.at("WINDOW") else "the granule's length"
+    kind = TuningKind.WINDOW if cursor.accept("WINDOW") else TuningKind.GRANULE
+    if kind is TuningKind.GRANULE:
+        cursor.accept("GRANULARITY")
+    stream = cursor.name(f"the stream after {word} OF") if cursor.accept("OF") else None
+    place = cursor.position
+    if cursor.at("-"):
+        raise cursor.error(f"{what} cannot be -{cursor.word(1)}", "write a length within its bounds")
+    if kind is TuningKind.WINDOW and cursor.word(1) in ("ROWS", "ROW"):
+        kind, size = TuningKind.ROWS, Duration(parse_count(cursor, "the window's number of rows", "100 ROWS"))
+        cursor.index += 1
+    else:
+        size = parse_duration_at(cursor, what)
+    return SetWindow(name, stream, kind, size, position, place)
 
 
 _ANEW: Final = "drop the query, and create it again with what it is to have"

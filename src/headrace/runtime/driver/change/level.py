@@ -22,6 +22,7 @@ from headrace.algebra.horizon import Horizon
 from headrace.algebra.memory import ALL, Memory
 from headrace.algebra.nodes import Early, Plan, Relation, Remember, Source, Stateful, inputs_of
 from headrace.algebra.properties import is_stateful, is_stateless, walk
+from headrace.algebra.tunings.tunings import tuned
 from headrace.elements import Batch, BoolArray, concat, decode_rows
 from headrace.errors import ExecutionError, UserError
 from headrace.lowering.early import answers_alike, at_horizon, horizon_of, strong
@@ -199,7 +200,7 @@ class _Side:
 
     def __init__(self, query: str, holding: Holding, queries: QuerySet) -> None:
         graph = queries.graph
-        self.graph = graph
+        self.graph, self.tunings = graph, queries.tunings
         self.nodes = _nodes_of(graph, query)
         self.heartbeats = holding.heartbeats(graph)
         self._reaches = graph.reaches(*holding.reached(graph))
@@ -320,7 +321,8 @@ class _Change:
         return arrived(side.graph, node, node.inputs[port], parts, buckets, self._report)
 
     def _loaded(self, node: Node, plan: Stateful, manifest: Manifest) -> Operator:
-        return loaded_operator(node, plan, manifest, self._report, self._load)
+        present = tuned(plan, self._holding.queries.tunings)
+        return loaded_operator(node, present, manifest, self._report, self._load)
 
     def _load(self, ref: RunRef) -> pa.RecordBatch:
         return decode_rows(self._reader.read(ref.part))
@@ -349,7 +351,8 @@ def _beyond(side: _Side, node: Node, plan: Stateful, operator: Operator, horizon
         tuple(side.heartbeats[producer] for producer in producers),
         tuple(horizons[producer] for producer in producers),
     )
-    return beyond(partial(create_operator, plan, node.reduced_for is not None, unreported), reach)
+    present = tuned(plan, side.tunings)
+    return beyond(partial(create_operator, present, node.reduced_for is not None, unreported), reach)
 
 
 def _nodes_of(graph: Graph, query: str) -> dict[str, Node]:

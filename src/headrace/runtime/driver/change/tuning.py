@@ -1,4 +1,4 @@
-"""Windows get another size within their bounds, from an instant on (thesis, section 21.2.1).
+"""Windows get another size within their bounds, or granules another length (thesis, section 21.2).
 
 A row stays in a window for as long as the size says at the row's own instant. The first instant of a new
 size lies above all rows that have come of the window's streams, and no lower than their heartbeats: so
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from headrace.algebra.tunings.tunings import Tuned, Tuning
+from headrace.algebra.tunings.tunings import Tuned, Tuning, TuningKind, first_instant
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.wanted import Tune
 from headrace.runtime.intake.streams import LiveStream
@@ -33,9 +33,9 @@ def tuned(present: Present, change: Tune) -> Turn:
     found = dict(queries.tunings)
     for tuning, size in change.sizes.items():
         known = found.get(tuning)
-        begin = _next_instant(map(present.point, tuning.streams))
         known_steps = () if known is None else steps_from(known.steps, _first_asked(present, change, tuning))
-        steps = with_step(known_steps, begin, size)
+        unseen = _next_instant(map(present.point, tuning.streams))
+        steps = with_step(known_steps, first_instant(tuning, known_steps, unseen, size), size)
         found[tuning] = Tuned(steps, tuple(change.queries[tuning]), change.why.get(tuning, ""))
     return present.turn(queries.with_tunings(found))
 
@@ -51,7 +51,9 @@ def _first_asked(present: Present, change: Tune, tuning: Tuning) -> int:
         carried = results[-1].carried if results else {}
         said = (carried[name].boundary if name in carried else BEGINNING for name in change.queries[tuning])
         first = min((first, *said))
-    return BEGINNING if first == BEGINNING else first - tuning.largest - tuning.slide
+    # Rows leave windows of rows by the sizes of later ones.
+    back = 0 if tuning.kind is TuningKind.ROWS else tuning.largest + tuning.slide
+    return BEGINNING if first == BEGINNING else first - back
 
 
 def _next_instant(points: Iterable[StreamPoint]) -> int:

@@ -14,6 +14,7 @@ import pyarrow as pa
 from headrace.algebra.system_streams import SystemStream, system_stream
 from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.driver.facts.published import PublishedRun
+from headrace.runtime.driver.facts.sizes import tuning_statuses
 from headrace.runtime.driver.facts.status import operator_statuses, query_statuses
 from headrace.runtime.driver.facts.stream_status import stream_statuses
 from headrace.runtime.journal.held_state import held
@@ -62,6 +63,8 @@ def describe(epoch: Epoch, stream: SystemStream) -> pa.Table:
             return _letters(epoch)
         case SystemStream.SHEDDING:
             rows = epoch.shares
+        case SystemStream.TUNINGS:
+            rows = _tunings(epoch)
         case _:
             assert_never(stream)
     number = epoch.after.totals.epochs
@@ -145,6 +148,22 @@ def _operators(epoch: Epoch) -> Iterator[ReportRow]:
             "state_bytes": status.state_bytes,
             "waiting": status.waiting_rows,
             "heartbeat": _instant(status.heartbeat),
+        }
+
+
+def _tunings(epoch: Epoch) -> Iterator[ReportRow]:
+    queries = epoch.after.queries
+    for status in dict.fromkeys(
+        status for plan in queries.plans.values() for status in tuning_statuses(plan, queries.tunings)
+    ):
+        yield {
+            "streams": ", ".join(status.streams),
+            "kind": status.kind.value,
+            "smallest": status.smallest,
+            "largest": status.largest,
+            "size": status.size,
+            "since": _instant(status.since),
+            "why": status.why or None,
         }
 
 

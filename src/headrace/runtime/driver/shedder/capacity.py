@@ -37,7 +37,7 @@ class Box:
     selectivity: float
 
 
-class Room(Enum):
+class Headroom(Enum):
     """The verdict on what operators need, by what there is."""
 
     ENOUGH = "enough"
@@ -73,7 +73,7 @@ def needs(boxes: Sequence[Box], rates: Float64Array) -> Float64Array:
     return np.array([box.cost for box in boxes]) * rates_in(boxes, rates)
 
 
-def room(needed: float, capacity: float, headroom: float = HEADROOM) -> Room:
+def room(needed: float, capacity: float, headroom: float = HEADROOM) -> Headroom:
     """Whether a capacity does for what is needed, and whether some is left.
 
     Args:
@@ -82,8 +82,8 @@ def room(needed: float, capacity: float, headroom: float = HEADROOM) -> Room:
         headroom: the part of it that may be used all the time.
     """
     if capacity < needed:
-        return Room.NONE
-    return Room.LITTLE if capacity * headroom < needed else Room.ENOUGH
+        return Headroom.NONE
+    return Headroom.LITTLE if capacity * headroom < needed else Headroom.ENOUGH
 
 
 def above(boxes: Sequence[Box], begun: Sequence[int]) -> Iterator[int]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from headrace.algebra.tunings.tunings import Tuning
 from headrace.runtime.driver.settings import Managing
-from headrace.runtime.driver.shedder.capacity import Room
+from headrace.runtime.driver.shedder.capacity import Headroom
 from headrace.steps import WHOLE, share_text
 from headrace.time import BEGINNING, MICROSECONDS, TimeDomain
 
@@ -64,7 +64,7 @@ class Shedding:
     mode: Managing
     needed: float | None
     behind: float | None
-    room: Room | None
+    room: Headroom | None
     shares: tuple[ShedShare, ...]
     rates: Mapping[str, float] = field(default_factory=dict)
 
@@ -75,11 +75,11 @@ class Shedding:
         if self.needed is None or self.room is None:
             return f"{bound}: the run was not looked at for so long yet"
         found = {
-            Room.ENOUGH: "there is room for what comes",
-            Room.LITTLE: "there is little room left",
-            Room.NONE: "more comes than can be answered",
+            Headroom.ENOUGH: "there is room for what comes",
+            Headroom.LITTLE: "there is little room left",
+            Headroom.NONE: "more comes than can be answered",
         }[self.room]
-        if self.room is Room.NONE and all(one.share <= one.least for one in self.shares):
+        if self.room is Headroom.NONE and all(one.share <= one.least for one in self.shares):
             lacks = "no query bears loss" if not self.shares else "no query bears more loss"
             found = f"{found}, and {lacks}"
         return f"{bound}: {found}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headrace.runtime.driver.shedder.capacity import Box, Room, above, needs, rates_in, room
+from headrace.runtime.driver.shedder.capacity import Box, Headroom, above, needs, rates_in, room
 
 CHAIN = (Box((), 0.0, 1.0), Box((0,), 0.005, 0.5), Box((1,), 0.004, 1.0))
 """A source, a box that takes 5 ms for a row and lets half of them pass, and one that takes 4 ms."""
@@ -27,10 +27,10 @@ def test_the_capacity_that_a_chain_of_boxes_needs() -> None:
 
 def test_a_capacity_does_and_leaves_little_room() -> None:
     needed = float(needs(CHAIN, at(100)).sum())
-    assert room(needed, 1.0, 0.6) is Room.LITTLE
-    assert room(needed, 1.0, 0.8) is Room.ENOUGH
-    assert room(needed, 0.69) is Room.NONE
-    assert room(float(needs(CHAIN, at(150)).sum()), 1.0) is Room.NONE
+    assert room(needed, 1.0, 0.6) is Headroom.LITTLE
+    assert room(needed, 1.0, 0.8) is Headroom.ENOUGH
+    assert room(needed, 0.69) is Headroom.NONE
+    assert room(float(needs(CHAIN, at(150)).sum()), 1.0) is Headroom.NONE
 
 
 def test_boxes_with_several_inputs_and_readers_are_counted_once() -> None:

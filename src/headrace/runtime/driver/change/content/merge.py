@@ -156,7 +156,7 @@ def reach_of(plan: Plan) -> int:
             return below + 2 * gap.length
         case ApproximateAggregate(size=size):
             return below + size.length
-        case Granularity(granule=granule):
+        case Granularity(longest=granule):
             return below + granule.length
         case RelationIndex():
             # All queries that read the relation have the same rows of it.

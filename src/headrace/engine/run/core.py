@@ -701,27 +701,38 @@ class Core:
             StoreError: it cannot be written; nothing has changed then.
         """
         with self.lock:
-            self.make_waiting()
-            query = self.definitions.query_named(name.text, name.position)
+            query, after = self.renamed(name, to)
             old, new = query.name, to.text
             if old == new:
                 return
-            check_unread(self.definitions, old, f"{old} cannot be renamed", name.position)
-            after = renaming(self.definitions, query, to)
             if self.execution is not None and self.running:
                 self.execution.rename(after, query, new)
                 self._stored = None
-            elif self.execution is not None or self.is_known_to_store(query):
-                raise LanguageError(
-                    f"{old} has an answer, and no run is going on that could rename it",
-                    position=name.position,
-                    hint="call start() first",
-                )
             self.definitions = after
             self._attachments = [
                 replace(part, query=new) if part.identity == query.id else part for part in self._attachments
             ]
             query.name = new
+
+    def renamed(self, name: Name, to: Name) -> tuple[Query, Definitions]:
+        """A query, and what is defined once it has another name; see `rename`.
+
+        Raises:
+            LanguageError: as of `rename`.
+        """
+        self.make_waiting()
+        query = self.definitions.query_named(name.text, name.position)
+        if query.name == to.text:
+            return query, self.definitions
+        check_unread(self.definitions, query.name, f"{query.name} cannot be renamed", name.position)
+        after = renaming(self.definitions, query, to)
+        if not self.running and (self.execution is not None or self.is_known_to_store(query)):
+            raise LanguageError(
+                f"{query.name} has an answer, and no run is going on that could rename it",
+                position=name.position,
+                hint="call start() first",
+            )
+        return query, after
 
     def replace_later(self, query: Query, undo: Callable[[Definitions], Definitions]) -> None:
         """Let a query be replaced when the next run has begun with it, if none goes on and a store has it.

@@ -17,7 +17,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from headrace.algebra.system_streams import system_stream
-from headrace.algebra.tunings.tunings import Tuning, tunings_in
+from headrace.algebra.tunings.tunings import Tuning, Tunings, tunings_in
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.inputs.inputs import TemporaryFolders, stream_folder, system_feed
 from headrace.engine.inputs.times import instant_of
@@ -395,10 +395,24 @@ class Execution:
         assert self._live is not None
         return self._live.reoptimize(query)
 
+    def reordering_of(self, query: str) -> PlanExchange | None:
+        """The exchange that `reoptimize` would begin; None where there is no better order.
+
+        Raises:
+            PlanError: the plan cannot be exchanged, and why.
+        """
+        assert self._live is not None
+        return self._live.reordering_of(query)
+
     def tune(self, change: Tune) -> None:
         """Give windows within bounds another size; see `LiveRun.tune`."""
         assert self._live is not None
         self._live.tune(change)
+
+    def tunings_after(self, change: Tune) -> Tunings:
+        """The sizes that there would be; see `LiveRun.tunings_after`."""
+        assert self._live is not None
+        return self._live.tunings_after(change)
 
     def _tuned_by(self) -> dict[Tuning, list[str]]:
         """The queries that have windows whose sizes may change, by identity."""

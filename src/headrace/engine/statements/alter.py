@@ -14,8 +14,9 @@ from headrace.engine.shown.display import PlanText
 from headrace.engine.shown.status import instant_text
 from headrace.engine.statements.describe import found, schema_of
 from headrace.engine.statements.keep import explain_kept, kept
+from headrace.engine.statements.reoptimize import explain_reoptimized
 from headrace.engine.statements.replace import rows_text
-from headrace.engine.statements.resize import resized
+from headrace.engine.statements.resize import explain_resized, resized
 from headrace.engine.statements.set import set_option
 from headrace.errors import LanguageError, Position
 from headrace.language.statements.catalog import (
@@ -28,7 +29,8 @@ from headrace.language.statements.catalog import (
     SetOption,
     SetWindow,
 )
-from headrace.language.statements.statements import ExplainAlter, SetConsistency
+from headrace.language.statements.statements import ExplainAlter, Reoptimize, SetConsistency
+from headrace.language.syntax import Name
 from headrace.runtime.driver.change.migration.exchange import require_no_exchange
 from headrace.suggestions import did_you_mean
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
@@ -117,8 +119,21 @@ def alteration_text(core: Core, statement: ExplainAlter, policy: Policy) -> str:
                 return _explain_resume(core, change)
             case SetKeep() as change:
                 return explain_kept(core, change)
+            case SetWindow() as change:
+                return explain_resized(core, change)
+            case RenameQuery(query=name, to=to):
+                return _explain_rename(core, name, to)
+            case Reoptimize(query=name):
+                return explain_reoptimized(core, name)
             case _:
                 assert_never(statement.change)
+
+
+def _explain_rename(core: Core, name: Name, to: Name) -> str:
+    query, _ = core.renamed(name, to)
+    if query.name == to.text:
+        return f"{query.name} has this name already"
+    return f"{query.name} would be called {to.text}; its answer, sinks and subscriptions would go on"
 
 
 def _set_consistency(core: Core, statement: SetConsistency) -> None:

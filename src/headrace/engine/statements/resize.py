@@ -9,6 +9,7 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.tunings.tunings import (
     Tuning,
     TuningKind,
+    Tunings,
     granules_around,
     nests,
     size_of,
@@ -49,23 +50,48 @@ def resized(core: Core, statement: SetWindow) -> str:
             is not within the bounds of each, or no further rows come.
     """
     with core.lock:
-        core.make_waiting()
-        query = running_query(core, statement.query, _NEW)
-        plan = core.definitions.queries[query.id].plan
-        windows = _windows(query, plan, statement)
-        domain = plan.domain
-        if statement.kind is not TuningKind.ROWS:
-            check_duration(statement.size, domain, _word(statement.kind), statement.place)
-        for tuning in windows:
-            _check(tuning, statement.size, domain, statement.place)
+        query, windows, change = _change(core, statement)
+        if change.sizes:
+            core.started.tune(change)
         known = core.started.run.reading.queries.tunings
-        size = statement.size.length
-        changed = [tuning for tuning in windows if size_of(tuning, known) != size]
-        check_going_on(core, changed, statement.position)
-        if changed:
-            users = {tuning: [one.id for one in users_of(core, tuning)] for tuning in changed}
-            core.started.tune(Tune(dict.fromkeys(changed, size), users))
-        return "\n".join(_told(core, query, windows, changed))
+        return "\n".join(_told(core, query, windows, change, known, "is"))
+
+
+def explain_resized(core: Core, statement: SetWindow) -> str:
+    """The effect of another size of windows or granules; nothing is done.
+
+    Args:
+        core: the database.
+        statement: which they are, and their size.
+
+    Raises:
+        LanguageError: as of `resized`.
+    """
+    query, windows, change = _change(core, statement)
+    known = core.started.tunings_after(change)
+    return "\n".join(_told(core, query, windows, change, known, "would be"))
+
+
+def _change(core: Core, statement: SetWindow) -> tuple[Query, list[Tuning], Tune]:
+    """A query, those of its windows or granules that are meant, and what is to change of them.
+
+    Raises:
+        LanguageError: as of `resized`.
+    """
+    core.make_waiting()
+    query = running_query(core, statement.query, _NEW)
+    plan = core.definitions.queries[query.id].plan
+    windows = _windows(query, plan, statement)
+    if statement.kind is not TuningKind.ROWS:
+        check_duration(statement.size, plan.domain, _word(statement.kind), statement.place)
+    for tuning in windows:
+        _check(tuning, statement.size, plan.domain, statement.place)
+    known = core.started.run.reading.queries.tunings
+    size = statement.size.length
+    changed = [tuning for tuning in windows if size_of(tuning, known) != size]
+    check_going_on(core, changed, statement.position)
+    users = {tuning: [one.id for one in users_of(core, tuning)] for tuning in changed}
+    return query, windows, Tune(dict.fromkeys(changed, size), users)
 
 
 def _windows(query: Query, plan: Plan, statement: SetWindow) -> list[Tuning]:
@@ -150,20 +176,22 @@ def check_going_on(core: Core, windows: Iterable[Tuning], position: Position) ->
             )
 
 
-def _told(core: Core, query: Query, windows: list[Tuning], changed: list[Tuning]) -> Iterable[str]:
+def _told(
+    core: Core, query: Query, windows: list[Tuning], change: Tune, known: Tunings, verb: str
+) -> Iterable[str]:
+    """What is said of each window: its size, and the rows for which it is new."""
     domain = query.plan.domain
-    known = core.started.run.reading.queries.tunings
     for tuning in windows:
         size = tuning.kind.text(size_of(tuning, known), domain)
         what = f"the {tuning.kind.noun} of {_of(tuning)}"
-        if tuning not in changed:
+        if tuning not in change.sizes:
             yield f"{what} is {size} already"
             continue
         since = known[tuning].steps[-1].begin
         rows = "all rows" if since == BEGINNING else f"rows from {instant_text(since, domain)} on"
         others = [one.name for one in users_of(core, tuning) if one is not query]
-        yield f"{what} is {size} for {rows}" + (
-            f"; so it is in {', '.join(others)}, with the same bounds" if others else ""
+        yield f"{what} {verb} {size} for {rows}" + (
+            f"; so it {verb} in {', '.join(others)}, with the same bounds" if others else ""
         )
 
 

@@ -24,7 +24,7 @@ from headrace.language.parsing.statements.sinks import parse_create_sink
 from headrace.language.parsing.statements.skews import parse_create_skew, parse_drop_skew
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.parsing.tokens.slips import unexpected_hint
-from headrace.language.statements.catalog import CatalogKind, PauseQuery, ResumeQuery, SetKeep
+from headrace.language.statements.catalog import CatalogKind
 from headrace.language.statements.sinks import CreateSink, DropSink
 from headrace.language.statements.statements import (
     STRONG,
@@ -45,7 +45,6 @@ from headrace.language.statements.statements import (
     RefreshRelation,
     Replay,
     Select,
-    SetConsistency,
     Stage,
     Statement,
 )
@@ -356,15 +355,7 @@ def _explained_change(cursor: Cursor, position: Position) -> ExplainReplace | Ex
     if cursor.accept("CREATE", "QUERY"):
         return ExplainReplace(_create_query(cursor, position), position)
     if cursor.accept("ALTER", "QUERY"):
-        place = cursor.position
-        change = parse_alter_query(cursor, position)
-        if isinstance(change, PauseQuery | ResumeQuery | SetConsistency | SetKeep):
-            return ExplainAlter(change, position)
-        raise LanguageError(
-            "EXPLAIN ALTER QUERY explains PAUSE, RESUME, SET CONSISTENCY and SET (KEEP ...)",
-            position=place,
-            hint="write ALTER QUERY without EXPLAIN: its reply says what it did",
-        )
+        return ExplainAlter(parse_alter_query(cursor, position), position)
     return None
 
 

@@ -278,9 +278,13 @@ class ExplainReplace:
     position: Position
 
 
+QueryChange = PauseQuery | RenameQuery | ResumeQuery | Reoptimize | SetConsistency | SetKeep | SetWindow
+"""What ALTER QUERY changes."""
+
+
 @dataclass(frozen=True)
 class ExplainAlter:
-    """`EXPLAIN ALTER QUERY name {PAUSE | RESUME | SET CONSISTENCY ... | SET (KEEP ...)}`.
+    """`EXPLAIN ALTER QUERY name ...`, with whatever ALTER QUERY may change.
 
     It says what the statement would do, and does nothing.
 
@@ -289,7 +293,7 @@ class ExplainAlter:
         position: where the statement starts.
     """
 
-    change: PauseQuery | ResumeQuery | SetConsistency | SetKeep
+    change: QueryChange
     position: Position
 
 

@@ -98,7 +98,9 @@ def test_a_level_is_changed_as_was_said() -> None:
         ("EXPLAIN ALTER QUERY p SET CONSISTENCY MIDDLE", "p is paused"),
         ("EXPLAIN ALTER QUERY nobody PAUSE", "nobody"),
         ("EXPLAIN ALTER QUERY q PAUSE KEEPING INPUT", "no endless run"),
-        ("EXPLAIN ALTER QUERY q RENAME TO r", "explains PAUSE, RESUME, SET CONSISTENCY and SET"),
+        ("EXPLAIN ALTER QUERY q RENAME TO p", "there is a query p already"),
+        ("EXPLAIN ALTER QUERY q REOPTIMIZE", "is not running"),
+        ("EXPLAIN ALTER QUERY q SET (WINDOW 5)", "is not running"),
     ],
 )
 def test_what_cannot_be_done_is_refused_as_by_the_deed(text: str, reason: str) -> None:
@@ -107,9 +109,51 @@ def test_what_cannot_be_done_is_refused_as_by_the_deed(text: str, reason: str) -
         db.execute("ALTER QUERY p PAUSE")
         with pytest.raises(hr.UserError, match=reason):
             db.execute(text)
-        if "RENAME" not in text:
-            with pytest.raises(hr.UserError, match=reason):
-                db.execute(text.removeprefix("EXPLAIN "))
+        with pytest.raises(hr.UserError, match=reason):
+            db.execute(text.removeprefix("EXPLAIN "))
+
+
+def test_another_size_is_explained_as_it_is_then_given() -> None:
+    with hr.connect(runner="inline") as db:
+        text = "SELECT k, SUM(v) AS x FROM s [RANGE MIN 4, MAX 9] GROUP BY k"
+        db.execute(f"{STREAM}; CREATE QUERY q AS {text}; CREATE QUERY p AS {text} HAVING SUM(v) > 3")
+        db.start()
+        pushed(db, *range(1, 20))
+        said = told(db, "EXPLAIN ALTER QUERY q SET (WINDOW 6)")
+        assert (
+            said
+            == "the window of s would be 6 for rows from 20 on; so it would be in p, with the same bounds"
+        )
+        assert told(db, "EXPLAIN ALTER QUERY q SET (WINDOW 9)") == "the window of s is 9 already"
+        assert told(db, "ALTER QUERY q SET (WINDOW 6)") == said.replace("would be", "is")
+
+
+def test_another_name_is_explained() -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute(f"{STREAM}; CREATE QUERY q AS SELECT k FROM s")
+        db.start()
+        said = told(db, "EXPLAIN ALTER QUERY q RENAME TO r")
+        assert said == "q would be called r; its answer, sinks and subscriptions would go on"
+        assert [query.name for query in db.queries] == ["q"]
+        assert told(db, "EXPLAIN ALTER QUERY q RENAME TO q") == "q has this name already"
+
+
+def test_another_order_of_joins_is_explained_as_it_is_then_begun() -> None:
+    with hr.connect(runner="inline") as db:
+        streams = (f"CREATE STREAM {name} (k BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts" for name in "abc")
+        join = "a [RANGE 30] JOIN b [RANGE 30] ON a.k = b.k JOIN c [RANGE 30] ON b.k = c.k"
+        db.execute(f"{'; '.join(streams)}; CREATE QUERY q AS SELECT a.k FROM {join}")
+        db.start()
+        assert "q would go on unchanged" in told(db, "EXPLAIN ALTER QUERY q REOPTIMIZE")
+        for ts in range(12):
+            db.push("a", [{"k": 1, "ts": ts} for _ in range(4)])
+            db.push("b", [{"k": 1, "ts": ts} for _ in range(4)])
+            db.push("c", [{"k": ts, "ts": ts}])
+        said, done = (told(db, f"{how}ALTER QUERY q REOPTIMIZE").split("\n") for how in ("EXPLAIN ", ""))
+        assert said[1:-1] == done[1:-1]
+        assert len(said) > 2
+        since = done[-1].split()[5]
+        assert f"the new plan would answer from {since} on" in said[-1]
 
 
 def test_one_that_nothing_may_change_is_not_explained_to_who_may_not() -> None:

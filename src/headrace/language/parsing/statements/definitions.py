@@ -23,7 +23,7 @@ from headrace.language.statements.catalog import (
     SetWindow,
     ShowCreate,
 )
-from headrace.language.statements.statements import Reoptimize, SetConsistency, Statement
+from headrace.language.statements.statements import QueryChange, Reoptimize, SetConsistency
 from headrace.language.syntax import Name
 from headrace.suggestions import did_you_mean
 from headrace.time import Duration
@@ -82,7 +82,7 @@ def parse_comment(cursor: Cursor, position: Position) -> Comment:
     return Comment(kind, name, column, str(token.text), position)
 
 
-def parse_alter_query(cursor: Cursor, position: Position) -> Statement:
+def parse_alter_query(cursor: Cursor, position: Position) -> QueryChange:
     """Read what follows ALTER QUERY: the query's name, and what becomes of it.
 
     Raises:

@@ -11,15 +11,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from headrace.algebra.system_streams import system_stream
+from headrace.algebra.tunings.tunings import Tunings
 from headrace.elements import Batch
 from headrace.errors import EndedError, HeadraceError, StoreError, UserError, as_ours, told
 from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
 from headrace.runtime.driver.beside.joining import catch_up_of
 from headrace.runtime.driver.beside.starting_at import CatchingUp, CatchUp
+from headrace.runtime.driver.change.automatic import exchanged
 from headrace.runtime.driver.change.beginning.boundary import Beginning, beginning_of
 from headrace.runtime.driver.change.beginning.kept_input import kept_for
 from headrace.runtime.driver.change.beginning.newcomer import Newcomer, newcomers
+from headrace.runtime.driver.change.migration.join_order import reordered
 from headrace.runtime.driver.change.refresh import Refreshed
+from headrace.runtime.driver.change.tuning import tuned
 from headrace.runtime.driver.change.wanted import (
     JoinRun,
     Redefine,
@@ -324,6 +328,18 @@ class LiveRun:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`."""
         return self._between_epochs(lambda: self._reoptimize(query))
 
+    def reordering_of(self, query: str) -> PlanExchange | None:
+        """The exchange that `reoptimize` would begin."""
+
+        def found() -> PlanExchange | None:
+            present = self._run.present
+            order = reordered(present.holding(), query)
+            if order is None:
+                return None
+            return exchanged(present, query, order.plan, order).queries.exchanged[query]
+
+        return self._between_epochs(found)
+
     def rename(self, query: str, name: str, description: Description | None) -> None:
         """Give a query another name; returns when that is committed. See `Rename`."""
         self._between_epochs(lambda: self._run.change(Rename(query, name, description)))
@@ -331,6 +347,10 @@ class LiveRun:
     def tune(self, change: Tune) -> None:
         """Give windows within bounds another size; returns when that is committed."""
         self._between_epochs(lambda: self._run.change(change))
+
+    def tunings_after(self, change: Tune) -> Tunings:
+        """The sizes of windows that there would be after `tune`."""
+        return self._between_epochs(lambda: tuned(self._run.present, change).queries.tunings)
 
     def beginning_of(self, query: str, change: Asked) -> Beginning:
         """The beginning that a query would have that is created, replaced or resumed now.

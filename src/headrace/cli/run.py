@@ -183,6 +183,16 @@ Parameters = Annotated[
     typer.Option("-D", metavar="NAME=VALUE", help="The value of :NAME in the text; may be given often."),
 ]
 """The option that gives parameters values."""
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="How many threads do the work with --runner inline.",
+        show_default="all cores",
+    ),
+]
+"""The option that says how many threads the runner inline has."""
 _Profile = Annotated[bool, typer.Option("--profile", help="Show where the time of the epochs went.")]
 _Progress = Annotated[bool, typer.Option("--progress/--no-progress", help="Show a bar on a terminal.")]
 
@@ -199,6 +209,7 @@ def run(
     epoch_rows: _EpochRows = None,
     epoch_bytes: _EpochBytes = None,
     master: _Master = None,
+    threads: Threads = None,
     dead_letters: _DeadLetters = None,
     strict: _Strict = False,
     max_dead_letters: _MaxDeadLetters = None,
@@ -229,6 +240,7 @@ def run(
         hr.connect(
             runner=runner.value,
             master=master,
+            threads=threads,
             storage=storage,
             epoch_rows=epoch_rows,
             epoch_bytes=epoch_bytes,

@@ -10,7 +10,7 @@ import typer
 
 import headrace as hr
 from headrace.cli.errors import reported, script_of
-from headrace.cli.run import RunnerChoice
+from headrace.cli.run import RunnerChoice, Threads
 from headrace.engine import Policy
 from headrace.engine.views.frames import optional
 from headrace.language.statements.formats import FILE_FORMATS
@@ -36,6 +36,7 @@ def serve(
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 7878,
     runner: Annotated[RunnerChoice, typer.Option(help="On Spark, or in this process.")] = RunnerChoice.SPARK,
+    threads: Threads = None,
     retain_epochs: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Of how many epochs changes are kept.", show_default="all"),
@@ -97,6 +98,7 @@ def serve(
             serving.listener(address) as bound,
             hr.connect(
                 runner=runner.value,
+                threads=threads,
                 storage=storage,
                 retain_epochs=retain_epochs,
                 epoch_timeout=epoch_timeout,

@@ -190,7 +190,7 @@ def _check_choices(runner: str, dialect: str | None, threads: int | None) -> Non
     if runner not in ("spark", "inline"):
         raise UserError(f"there is no runner {runner}", hint="use 'spark' or 'inline'")
     if threads is not None and runner != "inline":
-        hint = f"write runner='inline', or master='local[{threads}]' for so many tasks on Spark"
+        hint = f"use the runner inline, or the master local[{threads}] for so many tasks of Spark's"
         raise UserError("threads are of the runner inline", hint=hint)
     readings = [reading.value for reading in Defaults]
     if dialect is not None and dialect not in readings:

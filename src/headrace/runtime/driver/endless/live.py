@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import CancelledError, Future, InvalidStateError, wait
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -37,6 +37,8 @@ from headrace.runtime.driver.change.wanted import (
 )
 from headrace.runtime.driver.change.warm import Derivation
 from headrace.runtime.driver.endless.attempt import Attempt
+from headrace.runtime.driver.endless.feeds import Feeds
+from headrace.runtime.driver.endless.promises import Promises
 from headrace.runtime.driver.endless.retries import cause_of, run_epoch
 from headrace.runtime.driver.endless.withdrawal import check_wanted, withdrawing
 from headrace.runtime.driver.epoch.run import Run
@@ -53,7 +55,6 @@ from headrace.runtime.driver.settings import Managing, RunSettings
 from headrace.runtime.driver.shedder.shedder import Shedder
 from headrace.runtime.intake.feed import Feed
 from headrace.runtime.intake.streams import Intake, LiveStream, ReadAgain, Streams
-from headrace.runtime.intake.system_feed import SystemFeed
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.outside.patience import Away
@@ -103,23 +104,6 @@ class Asked:
     ahead: Ahead | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class _Promise:
-    """A heartbeat that a source has sent beside its rows.
-
-    Attributes:
-        stream: its stream.
-        heartbeat: no later row is below it (instant).
-        after: what had come of the stream before it; see `Feed.come`.
-        done: resolved when it is committed.
-    """
-
-    stream: str
-    heartbeat: int
-    after: int
-    done: Future[None]
-
-
 class LiveRun:
     """Runs epochs as input comes.
 
@@ -132,7 +116,6 @@ class LiveRun:
 
     Attributes:
         error: what ended the run, or None.
-        problems: streams that were given up, with the reason; the others go on.
         stale: relations that could not be read again, with the reason; what was read before holds.
         attempt: the epoch that is running, or None.
         shedder: keeps the run from falling behind.
@@ -151,39 +134,33 @@ class LiveRun:
         self._manager = manager or Manager()
         self._progress = progress
         self._changed = changed
-        self._feeds: Mapping[str, Feed] = {}
+        self._feeds = Feeds()
         self._changes: list[tuple[Callable[[], Any], Future[Any]]] = []
         self._blamed: Mapping[str, BaseException] = {}
         self._away: dict[str, Away] = {}
-        self._promises: list[_Promise] = []
-        self._promised: list[_Promise] = []
+        self._promises = Promises(changed, self._feeds)
         self._ahead = CatchingUps(run)
         self._stopping = False
         self._in_epoch = False
         self._ended = False
         self._thread = threading.Thread(target=self._loop, name="headrace epochs", daemon=True)
         self.error: BaseException | None = None
-        self.problems: dict[str, str] = {}
         self.stale: dict[str, str] = {}
         self.attempt: Attempt | None = None
 
     @property
     def troubles(self) -> dict[str, str]:
         """Streams that cannot be read for now, with the reason; they are tried again."""
-        found = {name: feed.trouble() for name, feed in self._feeds.items() if name not in self.problems}
-        away = {name: str(one) for name, one in self._away.items()}
-        return away | {name: trouble for name, trouble in found.items() if trouble is not None}
+        return {name: str(one) for name, one in self._away.items()} | self._feeds.troubles
+
+    @property
+    def problems(self) -> Mapping[str, str]:
+        """Streams that were given up, with the reason; the others go on."""
+        return self._feeds.problems
 
     def start(self, feeds: Mapping[str, Feed]) -> None:
         """Start the feeds and the thread; where a feed cannot start, those before it are stopped again."""
-        try:
-            for name, feed in feeds.items():
-                feed.start(self._run.point(name), self._run.columns[name])
-        except BaseException:
-            for feed in feeds.values():
-                feed.stop()
-            raise
-        self._feeds = dict(feeds)
+        self._feeds.start(feeds, self._run.point, self._run.columns)
         self._thread.start()
 
     def wake(self) -> None:
@@ -441,10 +418,9 @@ class LiveRun:
         with self._changed:
             if self._ended or stream not in self._feeds:
                 raise _over(self.error)
-            promise = _Promise(stream, heartbeat, self._feeds[stream].come(), Future())
-            self._promises.append(promise)
+            done = self._promises.add(stream, heartbeat)
             self._changed.notify_all()
-        return promise.done
+        return done
 
     def stop(self, timeout: float | None = None) -> bool:
         """End after the epoch that is running.
@@ -503,9 +479,9 @@ class LiveRun:
             self._shed()
         blamed = {name: error for name, error in self._blamed.items() if name not in intakes}
         self._blamed = {**blamed, **failed}
-        self._settle(failed)
-        self._keep_promises(failed)
-        self._retire_feeds()
+        self._feeds.settle(failed)
+        self._promises.keep(failed)
+        self._feeds.retire(self._run.streams)
         if self._run.end_exchanges() | self._run.follow():
             self._read_columns()
         self.wake()
@@ -529,7 +505,7 @@ class LiveRun:
         """Keep the shares of rows that are to be kept by the shedder."""
         settings = self._run.present.settings
         looks = settings.latency_bound is not None
-        waiting = {name: feed.waiting() for name, feed in self._feeds.items()} if looks else {}
+        waiting = self._feeds.waiting() if looks else {}
         try:
             change = self.shedder.after(self._run.reading, settings, waiting, self._said)
             if change is not None:
@@ -546,11 +522,10 @@ class LiveRun:
 
     def _note(self, intakes: Mapping[str, Intake], before: PublishedRun) -> None:
         """Let whoever reads the streams about the run hear of an epoch, unless nothing else was in it."""
-        noting = [feed for feed in self._feeds.values() if isinstance(feed, SystemFeed)]
+        noting = self._feeds.of_system
         if not noting or all(system_stream(name) is not None for name in intakes):
             return
-        waiting = {name: feed.waiting() for name, feed in self._feeds.items()}
-        known = {name: rows for name, rows in waiting.items() if rows is not None}
+        known = {name: rows for name, rows in self._feeds.waiting().items() if rows is not None}
         results, store = self._run.results[-1], self._run.store
         # The shedder has yet to look at the epoch: these are the shares that its rows have had.
         shares = () if self.shedder.found is None else self.shedder.found.rows
@@ -590,10 +565,9 @@ class LiveRun:
         try:
             with ExitStack() as last:
                 last.callback(self._end)
-                for feed in self._feeds.values():
-                    last.callback(feed.stop)
+                self._feeds.stop(last)
                 if self.error is not None:
-                    last.callback(self._settle, dict.fromkeys(self._feeds, self.error))
+                    last.callback(self._feeds.settle, dict.fromkeys(self._feeds.names, self.error))
         except BaseException as error:  # the other steps have been taken all the same
             self.error = self.error or error
 
@@ -602,15 +576,12 @@ class LiveRun:
         with self._changed:
             self._stopping = self._ended = True
             refused, self._changes = self._changes, []
-            broken = [*self._promised, *self._promises]
-            self._promised, self._promises = [], []
             self._changed.notify_all()
         self._ahead.end(_over(self.error))
         for _, change in refused:
             with suppress(InvalidStateError):  # taken back meanwhile
                 change.set_exception(_over(self.error))
-        for promise in broken:
-            promise.done.set_exception(_over(self.error))
+        self._promises.end(_over(self.error))
 
     def _carry_out_changes(self) -> None:
         """Change the plan as it was asked for; what goes wrong is for whoever asked."""
@@ -694,13 +665,13 @@ class LiveRun:
 
     def _read_columns(self) -> None:
         """Let the feeds know which columns are read now."""
-        for name, feed in self._feeds.items():
-            feed.read(self._run.columns[name])
+        self._feeds.read(self._run.columns)
 
     def _change(self, asked: Asked) -> int:
         """Start the feeds that a change needs, commit it, and stop the feeds that nobody needs; its epoch."""
         started: dict[str, Feed] = {}
-        wanted, wider = asked.wanted, self._wider(asked.wanted.streams)
+        wanted = asked.wanted
+        wider = self._feeds.wider(self._run.streams, wanted.streams)
         columns = self._run.columns_for(wanted)
         self._check_room(asked)
         try:
@@ -713,9 +684,9 @@ class LiveRun:
             for feed in started.values():
                 feed.stop()
             raise
-        self._retire_feeds()
-        self._feeds = {**self._feeds, **started}
-        self._widen_feeds(wider, asked, columns)
+        self._feeds.retire(self._run.streams)
+        self._feeds.add(started)
+        self._feeds.widen(wider, asked.feed, self._run.point, columns)
         self._read_columns()
         changed = self._run.totals.epochs
         self._manage()
@@ -748,30 +719,6 @@ class LiveRun:
         run = self._run
         return seen_rows(run.reading, run.present.holding(), wanted, self._manager.rate, rows)
 
-    def _wider(self, streams: Streams) -> dict[str, LiveStream]:
-        """The streams with feeds that have further columns from now on."""
-        found = {}
-        for name, known in self._run.streams.items():
-            stream = streams.get(name)
-            if name in self._feeds and isinstance(stream, LiveStream) and stream.schema != known.schema:
-                found[name] = stream
-        return found
-
-    def _widen_feeds(
-        self, wider: Mapping[str, LiveStream], asked: Asked, columns: Mapping[str, Sequence[str]]
-    ) -> None:
-        """Let feeds bring further columns, or others in their place.
-
-        The change is committed: a feed that does not start is given up, as one that ends while it is read.
-        """
-        for name, stream in wider.items():
-            if name not in self._feeds or self._feeds[name].widen(stream):
-                continue
-            self._feeds[name].stop()
-            other = asked.feed(name)
-            other.start(self._run.point(name), columns[name])
-            self._feeds = {**self._feeds, name: other}
-
     def _kind_of(self, asked: Asked) -> RunChange:
         """The change that carries out what is asked for.
 
@@ -788,15 +735,6 @@ class LiveRun:
         kept = {name: kept_for(present, name, plans[name], streams) for name in new}
         return Redefine(asked.wanted, asked.warm, keeping=kept, starts=asked.starts)
 
-    def _retire_feeds(self) -> None:
-        """Stop the feeds of streams that no query reads any more."""
-        retired = {name: feed for name, feed in self._feeds.items() if name not in self._run.streams}
-        if retired:
-            self._feeds = {name: feed for name, feed in self._feeds.items() if name not in retired}
-            self.problems = {name: reason for name, reason in self.problems.items() if name not in retired}
-            for feed in retired.values():
-                feed.stop()
-
     def _next(self) -> dict[str, Intake] | None:
         """What the next epoch takes, nothing where time alone makes it; None where there is to be none yet.
 
@@ -805,7 +743,7 @@ class LiveRun:
         with self._changed:
             patience = 0.0 if self._ahead.first is not None else self._patience()
             self._changed.wait_for(self._something, timeout=patience)
-        self._check()
+        self._feeds.check(self._blamed)
         if self._stopping or self._changes:
             return None
         if self._run.reads_relations:
@@ -813,14 +751,10 @@ class LiveRun:
         if not self._something():
             self._look()
             return {} if self._run.is_due() else None
-        if not all(feed.ready() for feed in self._feeds.values()):
+        if not self._feeds.all_ready():
             time.sleep(LINGER)
-        intakes = self._share()
-        for name, feed in self._feeds.items():
-            intake = feed.take(self._run.point(name))
-            if intake is not None:
-                intakes[name] = intake
-        self._take_promises(intakes)
+        intakes = {**self._share(), **self._feeds.take(self._run.point)}
+        self._promises.take(intakes, self._run.point)
         self._look()
         return intakes
 
@@ -832,34 +766,7 @@ class LiveRun:
     def _look(self) -> None:
         """Let time count for the streams that have nothing left, now that what there was is taken."""
         if self._run.counts_time:
-            self._run.look(lambda: {name: feed.caught_up() for name, feed in self._feeds.items()})
-
-    def _take_promises(self, intakes: dict[str, Intake]) -> None:
-        """Add the heartbeats that sources have sent to an epoch, once the rows before them are taken."""
-        left = []
-        with self._changed:
-            for promise in self._promises:
-                feed = self._feeds.get(promise.stream)
-                if feed is None:
-                    message = f"no query reads a stream {promise.stream} any more"
-                    promise.done.set_exception(UserError(message))
-                elif feed.has_taken(promise.after):
-                    take = intakes.get(promise.stream) or Intake(self._run.point(promise.stream).position)
-                    heartbeat = max(take.promise, promise.heartbeat)
-                    intakes[promise.stream] = replace(take, promise=heartbeat)
-                    self._promised.append(promise)
-                else:
-                    left.append(promise)
-            self._promises = left
-
-    def _keep_promises(self, failed: Mapping[str, BaseException]) -> None:
-        """Let those who sent heartbeats know that they count; those of a stream that failed wait."""
-        kept, self._promised = self._promised, []
-        with self._changed:
-            self._promises = [promise for promise in kept if promise.stream in failed] + self._promises
-        for promise in kept:
-            if promise.stream not in failed:
-                promise.done.set_result(None)
+            self._run.look(self._feeds.caught_up)
 
     def _something(self) -> bool:
         if self._stopping or self._changes:
@@ -867,26 +774,12 @@ class LiveRun:
         share = self._share()
         if share or self._run.reads_relations:
             return bool(share)
-        return bool(self._promises) or any(feed.ready() for feed in self._feeds.values())
+        return bool(self._promises) or self._feeds.any_ready()
 
     def _share(self) -> dict[str, Intake]:
         """What the next epoch takes of the bounded streams, without those that are away for now."""
         share = self._run.next_share()
         return {name: one for name, one in share.items() if name not in self._away or self._away[name].is_due}
-
-    def _check(self) -> None:
-        for name, feed in self._feeds.items():
-            reason = None if name in self.problems else feed.check()
-            if reason is not None:
-                error = self._blamed.get(name)
-                self.problems[name] = reason if error is None else f"no epoch can read it: {cause_of(error)}"
-                LOG.warning("the stream %s was given up: %s", name, self.problems[name])
-
-    def _settle(self, failed: Mapping[str, BaseException]) -> None:
-        """Notify the feeds of what became of what was taken; those that failed may bring it again."""
-        with ExitStack() as stack:
-            for name, feed in self._feeds.items():
-                stack.callback(feed.settle, failed.get(name))
 
 
 def _over(error: BaseException | None) -> UserError:

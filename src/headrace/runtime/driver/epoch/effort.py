@@ -7,12 +7,17 @@ that the number of tasks may change from epoch to epoch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.tasks.messages import TaskReport
 from headrace.runtime.tasks.runner import Runner
+
+FEW: Final = 5_000
+"""So many rows of each stream are little to do, whatever is done with them."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +45,22 @@ class Effort:
             intakes: what it takes.
             runner: where it runs.
         """
-        if self.seconds is None or any(intake.frame is not None for intake in intakes.values()):
+        if any(intake.frame is not None for intake in intakes.values()):
             return runner.parallelism
+        if self.seconds is None:
+            rows = [_rows(intake) for intake in intakes.values()]
+            few = bool(rows) and max(rows) <= FEW and runner.undivided > 0
+            return 1 if few else runner.parallelism
         longer = (length / max(self.lengths.get(name, 0), 1) for name, length in _lengths(intakes).items())
         return 1 if self.seconds * max(longer, default=1.0) <= runner.undivided else runner.parallelism
+
+
+def _rows(intake: Intake) -> float:
+    """About how many rows are taken; infinite where that is not known."""
+    source = intake.source
+    if source is None:
+        return 0.0 if intake.end == intake.start else math.inf
+    return source.rows * (intake.end - intake.start) / max(source.size, 1)
 
 
 def _lengths(intakes: Mapping[str, Intake]) -> dict[str, int]:

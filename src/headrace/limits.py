@@ -75,6 +75,9 @@ class Limit:
 
 _HERE: Final = threading.local()
 
+_WAIT: Final = 0.05
+"""Seconds between two looks at whether work is still wanted that waits for its turn."""
+
 
 def check() -> None:
     """See that the work of this thread may go on.
@@ -170,13 +173,31 @@ def untimed() -> Iterator[None]:
 
 
 @contextmanager
-def one_at_a_time(lock: threading.Lock) -> Iterator[None]:
-    """Work that other threads wait for; the time that this one waits counts for nobody."""
-    if not lock.acquire(blocking=False):
-        started = time.monotonic()
-        lock.acquire()
-        for limit in getattr(_HERE, "limits", ()):
-            limit.extend(time.monotonic() - started)
+def in_turn(lock: threading.RLock) -> Iterator[None]:
+    """Let the code of users that this thread runs take turns with that of others by a lock."""
+    before, _HERE.lock = getattr(_HERE, "lock", None), lock
+    try:
+        yield
+    finally:
+        _HERE.lock = before
+
+
+@contextmanager
+def turn() -> Iterator[None]:
+    """Run code of users, by itself where this thread takes turns. The time that it waits counts for nobody.
+
+    Raises:
+        CancelledWorkError: nobody wants the work any more that waits for its turn.
+    """
+    lock = getattr(_HERE, "lock", None)
+    if lock is None:
+        yield
+        return
+    limits: tuple[Limit, ...] = getattr(_HERE, "limits", ())
+    while not lock.acquire(timeout=_WAIT):
+        for limit in limits:
+            limit.extend(_WAIT)
+            limit.check()
     try:
         yield
     finally:

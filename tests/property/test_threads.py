@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import decimal
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,72 @@ def test_code_of_users_runs_in_one_thread_at_a_time() -> None:
         assert query.history().num_rows == 20_000
     assert set(most) == {1}
     assert len(most) > 1
+
+
+def test_functions_have_the_context_of_who_starts_the_run() -> None:
+    def third(values: pa.Array) -> pa.Array:
+        return pa.array([str(decimal.Decimal(value) / 3) for value in values.to_pylist()])
+
+    with decimal.localcontext() as context, hr.connect(runner="inline", threads=4, epoch_rows=10_000) as db:
+        context.prec = 6
+        db.function("third", third, arguments=["BIGINT"], returns="STRING")
+        db.stream("s", pa.table({"v": [1] * 20_000, "ts": range(20_000)}), timestamp="ts")
+        query = db.query("SELECT third(v) AS v FROM s")
+        db.run()
+        assert set(query.history()["v"].to_pylist()) == {"0.333333"}
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_function_may_ask_a_database_with_functions(threads: int) -> None:
+    def inner(values: pa.Array) -> pa.Array:
+        with hr.connect(runner="inline", threads=threads) as other:
+            other.function("twice", twice, arguments=["BIGINT"], returns="BIGINT")
+            other.stream("s", pa.table({"v": values, "ts": range(len(values))}), timestamp="ts")
+            query = other.query("SELECT twice(v) AS w, ts FROM s")
+            other.run()
+            return pa.array(sorted(query.history()["w"].to_pylist()), pa.int64())
+
+    with hr.connect(runner="inline", threads=threads) as db:
+        db.function("through", inner, arguments=["BIGINT"], returns="BIGINT", version="1")
+        db.stream("s", pa.table({"v": range(9), "ts": range(9)}), timestamp="ts")
+        query = db.query("SELECT through(v) AS w, ts FROM s")
+        db.run()
+        assert sorted(query.history()["w"].to_pylist()) == list(range(0, 18, 2))
+
+
+def test_a_function_that_never_ends_holds_up_no_later_epoch() -> None:
+    never = threading.Event()
+
+    def hangs(values: pa.Array) -> pa.Array:
+        never.wait()
+        return values
+
+    try:
+        with hr.connect(runner="inline", threads=3) as db:
+            db.function("hangs", hangs, arguments=["BIGINT"], returns="BIGINT")
+            db.execute("CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+            db.query("SELECT k, hangs(SUM(v)) AS w FROM s [RANGE 5] GROUP BY k", name="q")
+            other = db.query("SELECT k, SUM(v) AS w FROM s [RANGE 5] GROUP BY k", name="p")
+            db.start()
+            rows = pa.table(
+                {"k": np.arange(20_000) % 50, "v": np.ones(20_000, np.int64), "ts": np.arange(20_000) // 100}
+            )
+            pushing = threading.Thread(target=lambda: suppressed(db, rows), daemon=True)
+            pushing.start()
+            time.sleep(0.5)
+            with pytest.raises(hr.UserError, match="was given up"):
+                db.stop(timeout=0.5)
+            db.execute("DROP QUERY q")
+            db.start()
+            db.push("s", rows)
+            assert other.history().num_rows
+    finally:
+        never.set()
+
+
+def suppressed(db: hr.Database, rows: pa.Table) -> None:
+    with suppress(hr.HeadraceError):
+        db.push("s", rows)
 
 
 def test_what_fails_in_a_thread_fails_the_query_and_no_other() -> None:

@@ -7,12 +7,11 @@ are exact, state is shared and computed again, and a run that goes on elsewhere 
 from __future__ import annotations
 
 import pickle
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -20,11 +19,8 @@ import pyarrow as pa
 from headrace.conversion import MisfitError, as_column
 from headrace.elements import BoolArray
 from headrace.errors import is_of_code, named
-from headrace.limits import check, one_at_a_time
+from headrace.limits import check, turn
 from headrace.schema import sql_type
-
-ONE_THREAD: Final = threading.Lock()
-"""Held while code of users runs: nobody who writes a function thinks of threads."""
 
 
 class Aggregator(Protocol):
@@ -112,7 +108,7 @@ def call_user(
             return [pa.nulls(1, function.returns)]
 
     count = len(columns[0])
-    with one_at_a_time(ONE_THREAD):
+    with turn():
         values = pa.concat_arrays(over(0, count)) if count else pa.nulls(0, function.returns)
     failures = []
     for reason, rows in reasons.items():

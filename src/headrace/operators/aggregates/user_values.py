@@ -14,8 +14,8 @@ import pyarrow as pa
 from headrace.conversion import column_of
 from headrace.elements import BoolArray, Int64Array
 from headrace.errors import ExecutionError, is_of_code
-from headrace.expressions.user import ONE_THREAD, Aggregator, UserAggregate, failure
-from headrace.limits import one_at_a_time
+from headrace.expressions.user import Aggregator, UserAggregate, failure
+from headrace.limits import turn
 
 ArgumentRow = tuple[Any, ...]
 
@@ -39,7 +39,7 @@ def user_values(
         ExecutionError: the user's code raised, or gave no value of the type that was declared.
     """
     try:
-        with one_at_a_time(ONE_THREAD):
+        with turn():
             return column_of(list(_evaluated(user, values, changes, points)), user.returns)
     except BaseException as error:
         if not is_of_code(error):

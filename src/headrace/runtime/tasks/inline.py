@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import threading
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from typing import TypeVar
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any, Final, TypeVar
 
+from headrace.limits import check, in_turn
 from headrace.runtime.store.segments import MemoryStore, Store
 from headrace.runtime.tasks.at_hand import RunsAtHand
 from headrace.runtime.tasks.fence import CancelFlag
 from headrace.runtime.tasks.messages import REPORT_CHANNEL, Chunk, EpochWork, TaskReport
-from headrace.runtime.tasks.stages import one_by_one, run_epoch
+from headrace.runtime.tasks.stages import Each, one_by_one, run_epoch
 
 T = TypeVar("T")
+
+_LOOK: Final = 0.1
+"""Seconds between two looks at whether the one who waits for tasks may still wait."""
+_ENDING: Final = 10
+"""So many looks tasks have to end that nobody wants any more, before their threads are left to them."""
 
 
 class InlineRunner:
@@ -58,9 +68,13 @@ class InlineRunner:
     def run_epoch(self, work: EpochWork, frames: Mapping[str, object]) -> list[TaskReport]:
         """Run one epoch; the reports of its tasks. Frames are Spark's, so there can be none here."""
         assert not frames
-        each = one_by_one if self._pool is None else self._pool.each
+        flag = self._flag
+        each: Each = one_by_one
+        if self._pool is not None:
+            # Where one task fails nobody waits for the others.
+            each = partial(self._pool.each, abort=partial(self._abort, flag))
         attempt = next(self._attempts)
-        return reports_of(run_epoch(work, attempt, self._at_hand, self._flag, self._together, each))
+        return reports_of(run_epoch(work, attempt, self._at_hand, flag, self._together, each))
 
     def drop(self, queries: Collection[str]) -> None:
         """Do nothing more for some queries; see `Runner.drop`."""
@@ -71,14 +85,24 @@ class InlineRunner:
         self._flag.want(queries)
 
     def cancel(self) -> None:
-        """End the epoch that is running at the next place where it looks whether it is wanted."""
-        flag, self._flag = self._flag, CancelFlag()
+        """End the epoch that is running at the next place where it looks whether it is wanted.
+
+        Code of users may never come there: what runs next does not wait for its threads.
+        """
+        self._abort(self._flag)
+        if self._pool is not None:
+            self._pool.set_aside()
+
+    def _abort(self, flag: CancelFlag) -> None:
+        """End the epoch that has a flag; the next one has another."""
+        if self._flag is flag:
+            self._flag = CancelFlag()
         flag.all = True
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads, once each has done what it does."""
         if self._pool is not None:
-            self._pool.close()
+            self._pool.set_aside()
 
 
 def reports_of(chunks: Iterable[Chunk]) -> list[TaskReport]:
@@ -87,8 +111,56 @@ def reports_of(chunks: Iterable[Chunk]) -> list[TaskReport]:
     return [pickle.loads(chunk.encoded) for chunk in sorted(reports, key=lambda chunk: chunk.sender)]
 
 
+@dataclass(eq=False)
+class _Stage:
+    """Tasks that run at once.
+
+    Attributes:
+        ended: what has become of them: their places, what they gave, and what they raised.
+        wanted: whether those that have not begun should.
+    """
+
+    ended: SimpleQueue[tuple[int, Any, BaseException | None]] = field(default_factory=SimpleQueue)
+    wanted: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class _Job:
+    """A task on its way to a thread.
+
+    Attributes:
+        stage: those that run with it.
+        place: its own among them.
+        context: the variables of the thread that asks for it.
+        task: it.
+    """
+
+    stage: _Stage
+    place: int
+    context: Context
+    task: Callable[[], Any]
+
+    def run(self) -> None:
+        """Carry it out, and tell what became of it."""
+        if not self.stage.wanted:
+            self.stage.ended.put((self.place, None, None))
+            return
+        try:
+            found = self.context.run(self.task)
+        except BaseException as error:  # whatever it is, who waits has to hear of it
+            self.stage.ended.put((self.place, None, error))
+        else:
+            self.stage.ended.put((self.place, found, None))
+
+
+_Queue = SimpleQueue[_Job | None]
+
+
 class TaskThreads:
     """Threads that run tasks beside each other; the thread that asks runs the first one itself.
+
+    They are daemons, since code of users may never end. It takes turns by a lock, so that it runs in one
+    thread at a time.
 
     Args:
         threads: how many run at once, the one that asks included.
@@ -96,28 +168,86 @@ class TaskThreads:
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
-        self._others: ThreadPoolExecutor | None = None
+        self._queue: _Queue = SimpleQueue()
+        self._started = 0
+        self._lock = threading.RLock()
 
-    def each(self, tasks: Sequence[Callable[[], T]]) -> list[T]:
-        """Run tasks; what each gives. All of them have ended then.
+    def each(self, tasks: Sequence[Callable[[], T]], abort: Callable[[], None]) -> list[T]:
+        """Run tasks; what each gives.
+
+        Args:
+            tasks: the tasks.
+            abort: lets those end that run, where one of them has failed.
 
         Raises:
-            BaseException: what the first of them has raised that failed.
+            BaseException: what one of them has raised; the others have ended then, or their threads are left
+                to them.
         """
         if len(tasks) < 2:
-            return one_by_one(tasks)
-        if self._others is None:
-            self._others = ThreadPoolExecutor(self._threads - 1, "headrace tasks")
-        others = [self._others.submit(task) for task in tasks[1:]]
+            with in_turn(self._lock):
+                return [task() for task in tasks]
+        stage, queue = _Stage(), self._queue
+        self._start(min(len(tasks), self._threads) - 1)
+        for place, task in enumerate(tasks[1:], 1):
+            queue.put(_Job(stage, place, copy_context(), task))
+        found: dict[int, T] = {}
         try:
-            first = tasks[0]()
-        finally:
-            # Whatever this one raises, nothing of the epoch goes on.
-            wait(others)
-        return [first, *(other.result() for other in others)]
+            with in_turn(self._lock):
+                found[0] = tasks[0]()
+            while len(found) < len(tasks):
+                try:
+                    place, given, error = stage.ended.get(timeout=_LOOK)
+                except Empty:
+                    check()
+                    continue
+                if error is not None:
+                    found[place] = given
+                    raise error
+                found[place] = given
+        except BaseException:
+            stage.wanted = False
+            abort()
+            if not self._ended(stage, len(tasks) - len(found) - (0 not in found)) and self._queue is queue:
+                self.set_aside()
+            raise
+        return [found[place] for place in range(len(tasks))]
 
-    def close(self) -> None:
-        """End the threads."""
-        if self._others is not None:
-            self._others.shutdown()
-            self._others = None
+    def set_aside(self) -> None:
+        """Leave the threads to what they do, with its lock; they end after it, and others do what comes."""
+        queue, self._queue = self._queue, SimpleQueue()
+        started, self._started = self._started, 0
+        self._lock = threading.RLock()
+        for _ in range(started):
+            queue.put(None)
+
+    @staticmethod
+    def _ended(stage: _Stage, left: int) -> bool:
+        """Wait for a while until tasks have ended that nobody wants any more; whether they have."""
+        for _ in range(_ENDING):
+            try:
+                while left:
+                    stage.ended.get(timeout=_LOOK)
+                    left -= 1
+                return True
+            except Empty:
+                continue
+            except KeyboardInterrupt:
+                break
+        return False
+
+    def _start(self, wanted: int) -> None:
+        """Start threads until there are so many."""
+        while self._started < wanted:
+            self._started += 1
+            thread = threading.Thread(target=_work, args=(self._queue, self._lock), daemon=True)
+            thread.name = f"headrace tasks {self._started}"
+            thread.start()
+
+
+def _work(queue: _Queue, lock: threading.RLock) -> None:
+    """Run what comes in a queue, until its end comes."""
+    with in_turn(lock):
+        while (job := queue.get()) is not None:
+            job.run()
+            # What it gave is not held until the next one comes.
+            del job

@@ -20,7 +20,6 @@ from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.store.segments import SegmentReader
 from headrace.runtime.tasks import inline
 from headrace.runtime.tasks.at_hand import RunsAtHand, StatePlace
-from headrace.runtime.tasks.fence import CancelFlag
 from headrace.runtime.tasks.inline import InlineRunner
 from headrace.runtime.tasks.messages import Chunk, EpochWork
 
@@ -234,7 +233,7 @@ def test_rows_that_wait_hold_no_file_that_they_came_in(text: str) -> None:
 def test_no_two_epochs_of_a_runner_have_one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
     attempts = []
 
-    def noted(work: EpochWork, attempt: int, at_hand: RunsAtHand | None, flag: CancelFlag) -> list[Chunk]:
+    def noted(work: EpochWork, attempt: int, *_: object) -> list[Chunk]:
         attempts.append(attempt)
         return []
 

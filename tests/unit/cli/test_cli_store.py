@@ -80,10 +80,10 @@ def test_store_shows_what_there_is(storage: Path) -> None:
     del lines[1:5]
     assert lines[1:3] == ["stream | position | heartbeat | producers", "bid | 2,000 | ended"]
     assert lines[3] == "state of operator | buckets | rows | size"
-    assert re.fullmatch(r"[0-9a-f]{16} \| 1 \| [\d,]+ \| [\d.]+ k?B", lines[4])
+    assert re.fullmatch(r"[0-9a-f]{16} \| \d+ \| [\d,]+ \| [\d.]+ k?B", lines[4])
     assert lines[5] == "results of query | elements | files | size | final below"
-    assert re.fullmatch(r"part \| 1,\d\d\d \| 4 \| [\d.]+ kB \| ended", lines[6])
-    assert re.fullmatch(r"sums \| [\d,]+ \| 4 \| [\d.]+ kB \| ended", lines[7])
+    assert re.fullmatch(r"part \| 1,\d\d\d \| \d+ \| [\d.]+ kB \| ended", lines[6])
+    assert re.fullmatch(r"sums \| [\d,]+ \| \d+ \| [\d.]+ kB \| ended", lines[7])
     assert re.fullmatch(r"\d+ dead letters", lines[8])
 
 

@@ -30,7 +30,7 @@ def rows(count: int, at: int = 2) -> pa.Table:
 
 @pytest.fixture
 def db() -> Iterator[hr.Database]:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", threads=1) as db:
         db.execute("CREATE STREAM p (ts BIGINT, k BIGINT, s STRING) FROM push TIMESTAMP BY ts")
         db.execute("CREATE QUERY good AS SELECT k FROM p")
         db.start()

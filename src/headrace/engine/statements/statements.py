@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, assert_never
 
 from headrace.engine.access.policy import Policy
-from headrace.engine.catalog.claims import differs, with_derived
+from headrace.engine.catalog.claims import differs, with_columns, with_derived
 from headrace.engine.catalog.definitions import RESULT
 from headrace.engine.catalog.query_changes import only
 from headrace.engine.catalog.stream_changes import adding_columns, with_bounds, with_time
@@ -443,7 +443,7 @@ def _alter_stream(core: Core, statement: AddColumns | AlterStream | CreateSkew, 
         case AddColumns(position=position):
             policy.check_change("ALTER STREAM", position)
             with core.lock:
-                known = adding_columns(core.definitions, statement)
+                known = with_columns(core.definitions, statement)
                 if known is not None:
                     core.definitions = known
                 else:

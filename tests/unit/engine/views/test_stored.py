@@ -93,12 +93,9 @@ def test_a_store_of_an_earlier_headrace_says_what_it_lacks(
 ) -> None:
     with monkeypatch.context() as earlier:
         earlier.setattr("headrace.engine.run.execution.form_of", lambda plan: None)
-        earlier.setattr("headrace.runtime.journal.description.packed_form", lambda form: None)
-        earlier.setattr("headrace.runtime.journal.description.unpacked_form", lambda form: None)
         with live(tmp_path) as db:
             db.start()
             db.push("s", ROWS[0])
-    monkeypatch.setattr("headrace.runtime.journal.description.unpacked_form", lambda form: None)
     with pytest.raises(StoreError, match="does not say what the answer of"):
         hr.open(tmp_path)["counts"]
 

@@ -198,7 +198,7 @@ def test_an_interval_that_makes_no_sense(every: float) -> None:
     [
         (
             "ALTER QUERY q",
-            "PAUSE, RESUME, RENAME TO, SET CONSISTENCY, SET WINDOW, SET GRANULARITY or REOPTIMIZE is missing, before the end",
+            "SET CONSISTENCY, SET WINDOW, SET GRANULARITY or REOPTIMIZE is missing, before the end",
             "write ALTER QUERY q {PAUSE",
         ),
         ("ALTER QUERY r REOPTIMIZE", "there is no query r", ""),

@@ -131,7 +131,7 @@ def _are_same(plans: Mapping[str, Plan], others: Mapping[str, Plan]) -> bool:
     return list(plans) == list(others) and all(map(operator.is_, plans.values(), others.values()))
 
 
-_last: Final[deque[tuple[_Asked, Graph]]] = deque(maxlen=2)
+_last: Final[deque[tuple[_Asked, Graph]]] = deque(maxlen=4)
 """The last graphs: a change of the queries asks for the same one several times."""
 _lock: Final = Lock()
 

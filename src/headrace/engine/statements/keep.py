@@ -17,6 +17,7 @@ from headrace.engine.statements.running import running_query
 from headrace.errors import LanguageError
 from headrace.language.parsing.statements.losses import loss_from
 from headrace.language.statements.catalog import CatalogKind, SetKeep
+from headrace.optimizer.estimates.places import estimates_in
 from headrace.runtime.driver.change.wanted import Tune
 from headrace.runtime.driver.shedder.precision import widest_of
 from headrace.steps import WHOLE, share_text
@@ -165,4 +166,4 @@ def _width_now(query: Query) -> float:
     at = query.horizon - 1
     if query.horizon in (BEGINNING, INFINITY) or not MIN_INSTANT <= at <= MAX_INSTANT:
         return 0.0
-    return widest_of(query.snapshot(at))
+    return widest_of(query.snapshot(at), estimates_in(query.plan))

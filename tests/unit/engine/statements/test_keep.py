@@ -184,3 +184,23 @@ def test_equal_rows_of_two_streams_are_drawn_apart() -> None:
         assert found["n_low"] <= exact["n"] <= found["n_high"]
         # Of pairs that were kept together the sum would be even.
         assert found["n"] / 2 % 2 == 1 or found["n"] != exact["n"]
+
+
+def test_columns_that_look_like_bounds_are_none() -> None:
+    with database() as db:
+        db.execute("CREATE STREAM s (k STRING, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+        db.execute(
+            "CREATE QUERY q WITHIN 20 PERCENT AS "
+            "SELECT k AS a, k AS a_low, k AS a_high, SUM(v) AS n, COUNT(*) AS n_low "
+            "FROM s [RANGE 1000] GROUP BY k"
+        )
+        db.start()
+        rows = [{"k": f"k{at % 2}", "v": 1 + at % 5, "ts": at} for at in range(4000)]
+        db.push("s", rows[:1000])
+        told(db, "ALTER QUERY q SET (KEEP 0.9)")
+        db.push("s", rows[1000:])
+        (first, *_) = db["q"].snapshot(3998).to_pylist()
+        assert len(first) == 3 + 3 + 3
+        assert "20 percent are promised" in told(db, "ALTER QUERY q SET (KEEP 0.8)")
+        with pytest.raises(LanguageError, match="has promised 20 percent"):
+            db.execute("EXPLAIN ALTER QUERY q SET (KEEP 0.01)")

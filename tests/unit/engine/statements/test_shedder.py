@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from headrace.errors import LanguageError, UserError
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.shedder import recent
 from headrace.runtime.driver.shedder.findings import Shedding
+from headrace.runtime.driver.shedder.precision import FIRST
 from headrace.runtime.driver.shedder.recent import MeasuredLoad
 from headrace.runtime.driver.shedder.shedder import FIRST_COMMITS
 from headrace.steps import WHOLE
@@ -273,3 +275,23 @@ def test_a_run_is_measured_by_its_clock_and_its_operators() -> None:
         assert 0 < found.needed < 1
         assert found.behind == 0
         assert found.shares[0].saves > 0
+
+
+def test_small_groups_are_tried_ever_more_seldom(world: World) -> None:
+    with database() as db:
+        db.execute(
+            f"{STREAM}; CREATE QUERY q WITHIN 5 PERCENT AS SELECT COUNT(*) AS n FROM s [RANGE 50] GROUP BY v"
+        )
+        db.start()
+        world.rest, world.each, world.behind = 0.1, 9.0, 3.0
+        lowered = []
+        for begin in range(0, 3000, 50):
+            push(db, begin, begin + 50)
+            if share(db) < 1:
+                assert share(db) == FIRST / WHOLE
+                lowered.append(begin)
+        # Of eight rows in a window no bounds are known, and twice as long is waited each time.
+        waits = [then - before for before, then in pairwise(lowered) if then - before > 50]
+        assert waits == sorted(waits)
+        assert len(waits) > 3
+        assert waits[-1] > 4 * waits[0]

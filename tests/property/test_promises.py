@@ -36,7 +36,7 @@ def far(row: dict[str, Any]) -> float:
     """How far bounds are from the estimate, in parts of it: by what the answer says."""
     if row["n_low"] is None:
         return math.inf
-    return max(row["n"] - row["n_low"], row["n_high"] - row["n"]) / row["n"]
+    return float(max(row["n"] - row["n_low"], row["n_high"] - row["n"]) / row["n"])
 
 
 class Group:

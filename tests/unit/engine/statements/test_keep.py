@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -204,3 +205,45 @@ def test_columns_that_look_like_bounds_are_none() -> None:
         assert "20 percent are promised" in told(db, "ALTER QUERY q SET (KEEP 0.8)")
         with pytest.raises(LanguageError, match="has promised 20 percent"):
             db.execute("EXPLAIN ALTER QUERY q SET (KEEP 0.01)")
+
+
+PROMISED = f"{STREAM} CREATE QUERY q WITHIN 10 PERCENT AS SELECT COUNT(*) AS n FROM s [RANGE 1000]"
+
+
+def test_a_share_goes_by_bounds_of_the_present_one_alone() -> None:
+    with database() as db:
+        db.execute(PROMISED)
+        db.start()
+        push(db, 0, 3000)
+        assert "is not known before rows are left out" in refused(db, 0.01)
+        assert "before rows are left out" in told(db, "ALTER QUERY q SET (KEEP 0.95)")
+        for last in (3000, 3005, 3500, 4001):
+            push(db, 3000 if last < 3500 else last - 400, last)
+            for asked in (0.01, 0.8, 0.899):
+                assert "before windows have rows of the present share alone" in refused(db, asked)
+        assert "KEEP 0.9, or more" in refused(db, 0.5)
+        push(db, 4001, 4500)
+        assert "10 percent are promised" in told(db, "EXPLAIN ALTER QUERY q SET (KEEP 0.8)")
+        assert re.search(r"about [0-9.]+ percent", refused(db, 0.01))
+        assert "is kept from 4500 on; bounds are then" in told(db, "ALTER QUERY q SET (KEEP 0.8)")
+        # At once a share is put in the place of another, of which no row has come.
+        assert "of the present share alone" in refused(db, 0.5)
+
+
+def test_without_results_nothing_is_known_of_bounds() -> None:
+    with hr.connect(runner="inline", keep_results=False) as db:
+        db.execute(PROMISED)
+        db.start()
+        push(db, 0, 3000)
+        told(db, "ALTER QUERY q SET (KEEP 0.95)")
+        push(db, 3000, 6000)
+        said = refused(db, 0.8)
+        assert "is not known since results are not kept, and q has promised 10 percent" in said
+        assert "KEEP 0.9, or more" in said
+        assert "0.9 of the rows is kept" in told(db, "ALTER QUERY q SET (KEEP 0.9)")
+
+
+def refused(db: hr.Database, asked: float) -> str:
+    with pytest.raises(LanguageError) as found:
+        db.execute(f"ALTER QUERY q SET (KEEP {asked})")
+    return str(found.value)

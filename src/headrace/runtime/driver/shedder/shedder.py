@@ -21,6 +21,7 @@ from headrace.runtime.driver.shedder.findings import TIMES, Shedding, ShedShare,
 from headrace.runtime.driver.shedder.policy import Pressure, ShareKnob, shares_at, shares_wanted
 from headrace.runtime.driver.shedder.recent import MeasuredLoad, RecentLoad, RowsWaiting
 from headrace.runtime.intake.streams import BoundedStream
+from headrace.steps import WHOLE, share_text
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS
 
 FIRST_COMMITS: Final = 2
@@ -62,7 +63,7 @@ class Shedder:
         if bound is None or mode is Managing.OFF or _reads_all_it_can(run):
             self.found = None
             self._recent.forget()
-            return None
+            return self._given_back(run, how)
         seconds = bound / MICROSECONDS["SECOND"]
         # The first epochs of a process load and compile what later ones use.
         self._commits += 1
@@ -82,7 +83,24 @@ class Shedder:
         if mode is not Managing.ACT or not changed or load is None:
             return None
         self._recent.forget()
-        return self._change(run, changed, users, load, bound)
+        sizes = {tuning: (size_of(tuning, run.queries.tunings), share) for tuning, share in changed.items()}
+        why = {tuning: why_changed(*pair, load.needed, load.behind, bound) for tuning, pair in sizes.items()}
+        return self._change(run, changed, users, why)
+
+    def _given_back(self, run: PublishedRun, how: RunSettings) -> Tune | None:
+        """All rows are kept again of what a shedder had lowered that is there no more."""
+        if how.latency_bound is not None and how.shedding is not Managing.OFF:
+            return None
+        users, known = _users_in(run.queries.plans), run.queries.tunings
+        lowered = [tuning for tuning in users if size_of(tuning, known) < WHOLE and known[tuning].why]
+        if not lowered:
+            return None
+        since = "there is no latency_bound" if how.latency_bound is None else "the shedder is off"
+        why = {
+            tuning: f"raised from {share_text(size_of(tuning, known))} to 1, since {since}"
+            for tuning in lowered
+        }
+        return self._change(run, dict.fromkeys(lowered, WHOLE), users, why)
 
     def _knob(
         self, run: PublishedRun, tuning: Tuning, users: Mapping[str, Plan], load: MeasuredLoad
@@ -102,15 +120,12 @@ class Shedder:
         run: PublishedRun,
         changed: Mapping[Tuning, int],
         users: Mapping[Tuning, Mapping[str, Plan]],
-        load: MeasuredLoad,
-        bound: int,
+        why: Mapping[Tuning, str],
     ) -> Tune:
-        asked, queries, why = self._users(), {}, {}
-        for tuning, share in changed.items():
-            before = size_of(tuning, run.queries.tunings)
+        asked, queries = self._users(), {}
+        for tuning in changed:
             paused = [name for name in asked.get(tuning, ()) if name in run.queries.paused]
             queries[tuning] = list(dict.fromkeys((*users[tuning], *paused)))
-            why[tuning] = why_changed(before, share, load.needed, load.behind, bound)
             LOG.info("the share of %s that is kept was %s", " and ".join(tuning.streams), why[tuning])
         return Tune(changed, queries, why)
 

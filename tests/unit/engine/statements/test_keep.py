@@ -247,3 +247,12 @@ def refused(db: hr.Database, asked: float) -> str:
     with pytest.raises(LanguageError) as found:
         db.execute(f"ALTER QUERY q SET (KEEP {asked})")
     return str(found.value)
+
+
+def test_a_hint_is_right_for_either_clause() -> None:
+    with database() as db:
+        db.execute(STREAM)
+        for clause in ("WITHIN 5 PERCENT", "LOSS TOLERANT"):
+            with pytest.raises(LanguageError, match="no row may be left out of MAX") as found:
+                db.execute(f"CREATE QUERY q {clause} AS SELECT MAX(v) AS n FROM s [RANGE 9]")
+            assert "leave out LOSS TOLERANT or WITHIN" in str(found.value.hint)

@@ -17,8 +17,10 @@ from headrace.engine.statements.running import running_query
 from headrace.errors import LanguageError
 from headrace.language.parsing.statements.losses import loss_from
 from headrace.language.statements.catalog import CatalogKind, SetKeep
+from headrace.optimizer.estimates.places import estimates_in
 from headrace.runtime.driver.change.wanted import Tune
-from headrace.runtime.driver.shedder.precision import widest_of
+from headrace.runtime.driver.shedder.bounds_seen import drained_from
+from headrace.runtime.driver.shedder.precision import FIRST, widest_of
 from headrace.steps import WHOLE, share_text
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
 
@@ -143,26 +145,46 @@ def _promise(core: Core, tuning: Tuning, before: int, statement: SetKeep) -> str
     if loss.tolerance is None or statement.share >= before:
         return ""
     promised = f"{loss.tolerance.normalize():f} percent"
-    if before == WHOLE:
-        return f"; {promised} are promised, and where bounds will be is not known before rows are left out"
-    width = max(map(_width_now, users_of(core, tuning)), default=0.0)
+    width = _width_now(core, tuning, before)
+    if isinstance(width, str):
+        unknown = f"where bounds will be is not known {width}"
+        if statement.share < FIRST:
+            raise LanguageError(
+                f"{unknown}, and {statement.query.text} has promised {promised}",
+                position=statement.position,
+                hint=f"write KEEP {share_text(FIRST)}, or more",
+            )
+        return f"; {promised} are promised, and {unknown}"
     expected = loss.width_at(width, before, statement.share) if np.isfinite(width) else width
     if 100 * expected > loss.tolerance:
         least = loss.least(width, before) if np.isfinite(width) else WHOLE
-        found = (
-            f"about {100 * expected:.3g} percent" if np.isfinite(width) else "so few rows that there are none"
-        )
+        found = f"bounds would be about {100 * expected:.3g} percent from estimates"
+        if not np.isfinite(width):
+            found = "some estimates have no bounds, since few rows are kept of them"
         raise LanguageError(
-            f"bounds would be {found} from estimates, and {statement.query.text} has promised {promised}",
+            f"{found}, and {statement.query.text} has promised {promised}",
             position=statement.position,
-            hint=f"write KEEP {share_text(least)}, or more",
+            hint=f"write KEEP {share_text(least)}{'' if least == WHOLE else ', or more'}",
         )
     return f"; bounds are then about {100 * expected:.2g} percent from estimates, {promised} are promised"
 
 
-def _width_now(query: Query) -> float:
-    """How far the bounds of a query's newest answer are from its estimates at most, in parts of these."""
-    at = query.horizon - 1
-    if query.horizon in (BEGINNING, INFINITY) or not MIN_INSTANT <= at <= MAX_INSTANT:
-        return 0.0
-    return widest_of(query.snapshot(at))
+def _width_now(core: Core, tuning: Tuning, share: int) -> float | str:
+    """How far bounds are from estimates at most, in parts of these, in the newest answers of a share.
+
+    Or why that is not known: only windows count in which all rows are of the share.
+    """
+    if not core.settings.run.keep_results:
+        return "since results are not kept"
+    if share == WHOLE:
+        return "before rows are left out"
+    plans = {one: core.definitions.queries[one.id].plan for one in users_of(core, tuning)}
+    drained = drained_from(core.started.run.reading, tuning, plans.values())
+    widths = [0.0]
+    for query, plan in plans.items():
+        places, at = estimates_in(plan), query.horizon - 1
+        if places and (query.horizon == INFINITY or not max(drained, MIN_INSTANT) <= at <= MAX_INSTANT):
+            return "before windows have rows of the present share alone"
+        if places:
+            widths.append(widest_of(query.snapshot(at), places))
+    return max(widths)

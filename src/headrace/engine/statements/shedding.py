@@ -15,6 +15,7 @@ SHEDDING: Final = (
     "what", "now", "utility", "least", "would_be", *(f"at_{times}x" for times in TIMES), "saves", "why",
 )  # fmt: skip
 """The columns."""
+_KEPT: Final = ": all rows are kept, but where somebody has asked for less"
 
 
 def shedding_rows(status: Status | None, settings: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
@@ -50,6 +51,8 @@ def _unbounded(settings: Sequence[tuple[str, ...]]) -> str:
     said = {name: value for name, value, who in settings if who != "default"}
     bound = said.get(Option.LATENCY_BOUND.value)
     if bound is None:
-        return "there is no latency_bound"
+        return f"there is no latency_bound{_KEPT}"
     off = said.get(Option.SHEDDER.value) == Managing.OFF.value
-    return f"latency_bound is {bound}, and " + ("the shedder is off" if off else "nothing was measured yet")
+    return f"latency_bound is {bound}, and " + (
+        f"the shedder is off{_KEPT}" if off else "nothing was measured yet"
+    )

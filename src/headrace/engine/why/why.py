@@ -25,9 +25,11 @@ from headrace.algebra.nodes import (
     Plan,
     SessionAggregate,
     SessionWindow,
+    Shed,
     TimeWindow,
 )
 from headrace.algebra.properties import is_stateful, output_heartbeat
+from headrace.algebra.tunings.tunings import shares_in, size_of
 from headrace.engine.shown.status import Status, instant_text
 from headrace.engine.why.filters import passing_nothing
 from headrace.engine.why.finding import Finding
@@ -43,6 +45,7 @@ from headrace.runtime.driver.facts.status import (
     StreamStatus,
 )
 from headrace.runtime.writing.texts import count
+from headrace.steps import WHOLE, share_text
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, TimeDomain, format_length
 
 
@@ -94,6 +97,7 @@ def why(status: Status, name: str, plan: Plan | None = None, letters: pa.Table |
     findings = [
         _how_far(query),
         *_shrunk(query),
+        *_shed(status, plan),
         *_ended(status),
         *_attempt(status),
         *_inputs(streams),
@@ -153,6 +157,22 @@ def _shrunk(query: QueryStatus) -> Iterator[Finding]:
                 if len(window.streams) == 1
                 else f"write ALTER QUERY {query.name} SET (WINDOW {most}) for the largest",
             )
+
+
+def _shed(status: Status, plan: Plan | None) -> Iterator[Finding]:
+    """The share of its rows that is kept of a query that bears loss: since when, and why."""
+    for tuning in () if plan is None else shares_in(plan):
+        share = size_of(tuning, status.tunings)
+        if share == WHOLE:
+            continue
+        known = status.tunings[tuning]
+        since = instant_text(known.steps[-1].begin, plan.domain) if plan is not None else ""
+        when = f" from {since} on" if since else ""
+        what = f"{share_text(share)} of the rows of {' and '.join(tuning.streams)} is kept{when}"
+        yield Finding(
+            f"{what}: {known.why or 'somebody has asked for it'}",
+            "SET latency_bound = DEFAULT keeps all" if known.why else "write KEEP 1 in its place",
+        )
 
 
 def _paused(query: PausedStatus) -> Finding:
@@ -238,8 +258,10 @@ def _lost(status: Status, query: QueryStatus) -> Iterator[Finding]:
     for number in sorted(graph.below(output)):
         operator = status.operators[number]
         # What is clipped from a later instant on has yielded none yet, and that is right.
-        clips = isinstance(graph.nodes[number].plan, Clip)
-        if operator.rows_in and not operator.rows_out and not clips:
+        node = graph.nodes[number].plan
+        # One that parts rows that were kept for others from the rest lets none through while all are kept.
+        parts = isinstance(node, Filter) and isinstance(node.input, Shed)
+        if operator.rows_in and not operator.rows_out and not isinstance(node, Clip) and not parts:
             yield _of_operator(status, graph.nodes[number], operator)
 
 

@@ -28,11 +28,12 @@ from headrace.algebra.nodes import (
     column,
 )
 from headrace.expressions.evaluation.evaluate import evaluate
-from headrace.expressions.tree import Column, Literal
+from headrace.expressions.tree import Call, Column, Literal, columns_of
 from headrace.nested import offsets_of
 from headrace.optimizer.cost.flow import Flow, lasting
 from headrace.optimizer.cost.growth import Growth
 from headrace.schema import DOUBLE
+from headrace.steps import WHOLE, value_at
 from headrace.time import INFINITY, Duration
 
 
@@ -127,9 +128,24 @@ def _multiplied(plan: Unnest, below: Flow) -> Flow:
 
 def _selected(plan: Filter | Match, below: Flow) -> Flow:
     if isinstance(plan, Filter):
-        return below.where(plan.predicate)
+        part = _of_weight(plan)
+        return below.where(plan.predicate) if part is None else replace(below, rate=below.rate * part)
     found = united([below.where(predicate) for _, predicate in plan.predicates])
     return replace(found, values=(*found.values, found.growth([])), sample=None)
+
+
+def _of_weight(plan: Filter) -> float | None:
+    """The part of the rows that are kept of a share whose weight fulfils a condition; None for any other.
+
+    All weigh 1, or all weigh more: by the share that is in force.
+    """
+    shed, predicate = plan.input, plan.predicate
+    if not isinstance(shed, Shed) or columns_of(predicate) != {len(shed.schema) - 1}:
+        return None
+    if not isinstance(predicate, Call) or predicate.function not in ("=", ">"):
+        return None
+    all_are_kept = value_at(WHOLE, shed.steps, INFINITY) == WHOLE
+    return float(all_are_kept == (predicate.function == "="))
 
 
 def united(flows: Sequence[Flow]) -> Flow:

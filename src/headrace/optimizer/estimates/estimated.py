@@ -38,7 +38,7 @@ from headrace.schema import BIGINT, DOUBLE, unique_names
 
 _ARITHMETIC: Final = "bounds are known of +, -, *, / and casts of estimates alone"
 _ROWS: Final = "its answer is the rows themselves"
-_SAMPLE: Final = "leave out LOSS TOLERANT; for a part of the rows write FROM s SAMPLE(10)"
+_SAMPLE: Final = "leave out LOSS TOLERANT or WITHIN; for a part of the rows write FROM s SAMPLE(10)"
 _ON_ESTIMATES: Final = "a condition may be true of an estimate, and not of the answer"
 
 

@@ -65,7 +65,8 @@ AGGREGATES: Final[Mapping[str, str | None]] = {
 """By the name of an aggregate why it is not estimated; None where it is."""
 
 HINT: Final = (
-    "leave out LOSS TOLERANT; what is estimated are COUNT, SUM and AVG of rows, and arithmetic of them"
+    "leave out LOSS TOLERANT or WITHIN; "
+    "what is estimated are COUNT, SUM and AVG of rows, and arithmetic of them"
 )
 
 

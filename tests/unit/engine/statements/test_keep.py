@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from pathlib import Path
 
@@ -184,3 +185,74 @@ def test_equal_rows_of_two_streams_are_drawn_apart() -> None:
         assert found["n_low"] <= exact["n"] <= found["n_high"]
         # Of pairs that were kept together the sum would be even.
         assert found["n"] / 2 % 2 == 1 or found["n"] != exact["n"]
+
+
+def test_columns_that_look_like_bounds_are_none() -> None:
+    with database() as db:
+        db.execute("CREATE STREAM s (k STRING, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+        db.execute(
+            "CREATE QUERY q WITHIN 20 PERCENT AS "
+            "SELECT k AS a, k AS a_low, k AS a_high, SUM(v) AS n, COUNT(*) AS n_low "
+            "FROM s [RANGE 1000] GROUP BY k"
+        )
+        db.start()
+        rows = [{"k": f"k{at % 2}", "v": 1 + at % 5, "ts": at} for at in range(4000)]
+        db.push("s", rows[:1000])
+        told(db, "ALTER QUERY q SET (KEEP 0.9)")
+        db.push("s", rows[1000:])
+        (first, *_) = db["q"].snapshot(3998).to_pylist()
+        assert len(first) == 3 + 3 + 3
+        assert "20 percent are promised" in told(db, "ALTER QUERY q SET (KEEP 0.8)")
+        with pytest.raises(LanguageError, match="has promised 20 percent"):
+            db.execute("EXPLAIN ALTER QUERY q SET (KEEP 0.01)")
+
+
+PROMISED = f"{STREAM} CREATE QUERY q WITHIN 10 PERCENT AS SELECT COUNT(*) AS n FROM s [RANGE 1000]"
+
+
+def test_a_share_goes_by_bounds_of_the_present_one_alone() -> None:
+    with database() as db:
+        db.execute(PROMISED)
+        db.start()
+        push(db, 0, 3000)
+        assert "is not known before rows are left out" in refused(db, 0.01)
+        assert "before rows are left out" in told(db, "ALTER QUERY q SET (KEEP 0.95)")
+        for last in (3000, 3005, 3500, 4001):
+            push(db, 3000 if last < 3500 else last - 400, last)
+            for asked in (0.01, 0.8, 0.899):
+                assert "before windows have rows of the present share alone" in refused(db, asked)
+        assert "KEEP 0.9, or more" in refused(db, 0.5)
+        push(db, 4001, 4500)
+        assert "10 percent are promised" in told(db, "EXPLAIN ALTER QUERY q SET (KEEP 0.8)")
+        assert re.search(r"about [0-9.]+ percent", refused(db, 0.01))
+        assert "is kept from 4500 on; bounds are then" in told(db, "ALTER QUERY q SET (KEEP 0.8)")
+        # At once a share is put in the place of another, of which no row has come.
+        assert "of the present share alone" in refused(db, 0.5)
+
+
+def test_without_results_nothing_is_known_of_bounds() -> None:
+    with hr.connect(runner="inline", keep_results=False) as db:
+        db.execute(PROMISED)
+        db.start()
+        push(db, 0, 3000)
+        told(db, "ALTER QUERY q SET (KEEP 0.95)")
+        push(db, 3000, 6000)
+        said = refused(db, 0.8)
+        assert "is not known since results are not kept, and q has promised 10 percent" in said
+        assert "KEEP 0.9, or more" in said
+        assert "0.9 of the rows is kept" in told(db, "ALTER QUERY q SET (KEEP 0.9)")
+
+
+def refused(db: hr.Database, asked: float) -> str:
+    with pytest.raises(LanguageError) as found:
+        db.execute(f"ALTER QUERY q SET (KEEP {asked})")
+    return str(found.value)
+
+
+def test_a_hint_is_right_for_either_clause() -> None:
+    with database() as db:
+        db.execute(STREAM)
+        for clause in ("WITHIN 5 PERCENT", "LOSS TOLERANT"):
+            with pytest.raises(LanguageError, match="no row may be left out of MAX") as found:
+                db.execute(f"CREATE QUERY q {clause} AS SELECT MAX(v) AS n FROM s [RANGE 9]")
+            assert "leave out LOSS TOLERANT or WITHIN" in str(found.value.hint)

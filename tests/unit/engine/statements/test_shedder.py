@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from headrace.errors import LanguageError, UserError
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.shedder import recent
 from headrace.runtime.driver.shedder.findings import Shedding
+from headrace.runtime.driver.shedder.precision import FIRST
 from headrace.runtime.driver.shedder.recent import MeasuredLoad
 from headrace.runtime.driver.shedder.shedder import FIRST_COMMITS
 from headrace.steps import WHOLE
@@ -243,7 +245,7 @@ def test_a_promise_limits_what_is_left_out(world: World) -> None:
         assert 0.05 < float(least[1]) < promised
         asked = f"ALTER QUERY q SET (KEEP {least[1]})"
         assert "20 percent are promised" in told(db, f"EXPLAIN {asked}")
-        db.execute("SET shedder = 'off'")
+        db.execute("SET shedder = 'advise'")
         assert least[1] in told(db, asked)
 
 
@@ -273,3 +275,47 @@ def test_a_run_is_measured_by_its_clock_and_its_operators() -> None:
         assert 0 < found.needed < 1
         assert found.behind == 0
         assert found.shares[0].saves > 0
+
+
+def test_small_groups_are_tried_ever_more_seldom(world: World) -> None:
+    with database() as db:
+        db.execute(
+            f"{STREAM}; CREATE QUERY q WITHIN 5 PERCENT AS SELECT COUNT(*) AS n FROM s [RANGE 50] GROUP BY v"
+        )
+        db.start()
+        world.rest, world.each, world.behind = 0.1, 9.0, 3.0
+        lowered = []
+        for begin in range(0, 3000, 50):
+            push(db, begin, begin + 50)
+            if share(db) < 1:
+                assert share(db) == FIRST / WHOLE
+                lowered.append(begin)
+        # Of eight rows in a window no bounds are known, and twice as long is waited each time.
+        waits = [then - before for before, then in pairwise(lowered) if then - before > 50]
+        assert waits == sorted(waits)
+        assert len(waits) > 3
+        assert waits[-1] > 4 * waits[0]
+
+
+@pytest.mark.parametrize("ending", ["SET latency_bound = DEFAULT", "SET shedder = 'off'"])
+def test_what_a_shedder_has_lowered_is_kept_again_without_it(world: World, ending: str) -> None:
+    with database(latency_bound=None) as db:
+        db.execute(f"{STREAM}; CREATE QUERY q LOSS TOLERANT AS {COUNTED}")
+        db.execute(f"CREATE QUERY asked LOSS TOLERANT (0.5: 0.9) AS {COUNTED}")
+        db.execute("SET latency_bound = '2 SECONDS'")
+        db.start()
+        push(db, 0, 100)
+        assert "is kept" not in str(db.why("q"))
+        assert "none of" not in str(db.why("q"))
+        world.rest, world.each, world.behind = 0.4, 0.8, 3.0
+        push(db, 100, 400)
+        assert share(db) < 1
+        assert "of the rows of s is kept from" in str(db.why("q"))
+        assert "by the shedder" in str(db.why("q"))
+        told(db, "ALTER QUERY asked SET (KEEP 0.3)")
+        db.execute(ending)
+        push(db, 400, 600)
+        found = {one.loss: size_of(one, db.status.tunings) for one in db.status.tunings}
+        assert found == {"LOSS TOLERANT": WHOLE, "LOSS TOLERANT (0.5: 0.9)": 300_000}
+        assert "all rows are kept, but where somebody has asked" in told(db, "SHOW SHEDDING")
+        assert "somebody has asked for it" in str(db.why("asked"))

@@ -42,6 +42,11 @@ def parse_loss(cursor: Cursor) -> Loss | None:
         if not 50 <= confidence <= Decimal("99.9"):
             cursor.index -= 1
             raise cursor.error(f"a confidence is from 50 to 99.9 percent, not {confidence:f}", hint)
+    if cursor.at("LOSS") or cursor.at("WITHIN"):
+        raise cursor.error(
+            "a query says either WITHIN or LOSS TOLERANT",
+            "leave one out: WITHIN 5 PERCENT leaves out rows as long as bounds allow it, LOSS TOLERANT any",
+        )
     return Loss(graph, confidence, tolerance, position)
 
 
@@ -66,7 +71,11 @@ def _tolerance(cursor: Cursor) -> Decimal:
     if not Decimal("0.1") <= found <= 50:
         cursor.index -= 1
         raise cursor.error(f"bounds are within 0.1 to 50 percent, not {found:f}", hint)
-    cursor.expect("PERCENT", "after the percentage")
+    if not cursor.accept("PERCENT"):
+        raise cursor.error(
+            f"PERCENT is missing after the percentage, before {cursor.shown()}",
+            f"write WITHIN {found.normalize():f} PERCENT",
+        )
     return found
 
 

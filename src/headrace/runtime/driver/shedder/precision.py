@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,6 @@ import pyarrow as pa
 from headrace.algebra.tunings.loss import Loss
 from headrace.elements import Batch, Float64Array
 from headrace.runtime.driver.shedder.policy import LEAST
-from headrace.schema import Schema
 from headrace.steps import WHOLE
 
 FIRST: Final = WHOLE * 9 // 10
@@ -20,35 +19,30 @@ _PART: Final = 0.9
 """Rows are left out as long as bounds are expected to be within this part of what was promised."""
 
 
-def widest(said: Iterable[Batch], schema: Schema, since: int) -> float | None:
+def widest(said: Iterable[Batch], places: Sequence[int], since: int) -> float | None:
     """How far bounds are from their estimates at most, in parts of these.
 
     Args:
         said: elements of an answer.
-        schema: its columns.
+        places: those of its estimates, each with its bounds behind it.
         since: the first instant that counts.
 
     Returns:
-        The larger distance of a bound, of all rows since then; infinity where one has no bounds. None where
-        nothing was said.
+        The larger distance of a bound, of all rows in the answer since then; infinity where one has none.
+        None where nothing was said, or nothing is estimated.
     """
-    rows = [
-        part.payload for part in (one.filter((one.ts >= since) & (one.w > 0)) for one in said) if len(part)
-    ]
-    found = [widest_of(one.rename_columns(schema.names)) for one in rows]
-    return max(found, default=None)
+    parts = (one.filter((one.te > since) & (one.w > 0)) for one in said) if places else ()
+    return max((widest_of(part.payload, places) for part in parts if len(part)), default=None)
 
 
-def widest_of(rows: pa.RecordBatch | pa.Table) -> float:
-    """How far bounds are from estimates at most, in parts of these; infinity where one has no bounds."""
-    names = rows.schema.names
-    triples = zip(names, names[1:], names[2:], strict=False)
-    estimates = [
-        place
-        for place, (name, low, high) in enumerate(triples)
-        if low.startswith(f"{name}_low") and high.startswith(f"{name}_high")
-    ]
-    return max((_widest(rows, place, place + 1, place + 2) for place in estimates), default=0.0)
+def widest_of(rows: pa.RecordBatch | pa.Table, places: Sequence[int]) -> float:
+    """How far bounds are from estimates at most, in parts of these; infinity where one has no bounds.
+
+    Args:
+        rows: of an answer.
+        places: those of its estimates, each with its bounds behind it.
+    """
+    return max((_widest(rows, place, place + 1, place + 2) for place in places), default=0.0)
 
 
 def _widest(rows: pa.RecordBatch | pa.Table, *places: int) -> float:
@@ -66,7 +60,7 @@ def _numbers(column: pa.Array | pa.ChunkedArray) -> Float64Array:
     return np.asarray(column.cast(pa.float64(), safe=False).fill_null(np.nan))
 
 
-def least_share(loss: Loss, share: int, width: float | None) -> int:
+def least_share(loss: Loss, share: int, width: float | None = None, settled: bool = True) -> int:
     """The smallest share that keeps what was promised of an answer, by what it said last (millionths).
 
     Where nothing is known of bounds, the share stays as it is; but where all rows are kept some can be left
@@ -77,6 +71,8 @@ def least_share(loss: Loss, share: int, width: float | None) -> int:
         share: the share that is kept (millionths).
         width: how far bounds are from estimates, in parts of these, with this share; None where no answer of
             this share alone was said yet.
+        settled: whether that is of a whole window: until then nobody knows of groups that come seldom, and
+            no smaller share keeps the promise.
     """
     if loss.tolerance is None:
         return min(share, LEAST)
@@ -88,4 +84,5 @@ def least_share(loss: Loss, share: int, width: float | None) -> int:
         return WHOLE
     found = max(LEAST, loss.least(width, share, _PART))
     # One that holds the promise is not raised for the sake of the reserve.
-    return min(found, share) if width <= float(loss.tolerance) / 100 else found
+    found = min(found, share) if width <= float(loss.tolerance) / 100 else found
+    return found if settled else max(found, share)

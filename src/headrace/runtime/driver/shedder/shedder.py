@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
 from headrace.algebra.by_object import REMEMBERED, ByObject
-from headrace.algebra.nodes import LargestWeight, Plan, TimeWindow
-from headrace.algebra.properties import walk
+from headrace.algebra.nodes import Plan
 from headrace.algebra.tunings.tunings import Tuning, shares_in, size_of
-from headrace.elements import Batch
 from headrace.language.parsing.statements.losses import loss_from
 from headrace.runtime.driver.change.wanted import Tune
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import LOG
 from headrace.runtime.driver.manager.manager import NOBODY, Users
 from headrace.runtime.driver.settings import Managing, RunSettings
+from headrace.runtime.driver.shedder.bounds_seen import BoundsSeen, LastSaid, drained_from, heartbeat_of
 from headrace.runtime.driver.shedder.capacity import room
 from headrace.runtime.driver.shedder.findings import TIMES, Shedding, ShedShare, why_changed
 from headrace.runtime.driver.shedder.policy import Pressure, ShareKnob, shares_at, shares_wanted
-from headrace.runtime.driver.shedder.precision import least_share, widest
 from headrace.runtime.driver.shedder.recent import MeasuredLoad, RecentLoad, RowsWaiting
 from headrace.runtime.intake.streams import BoundedStream
-from headrace.steps import StepFunction
+from headrace.steps import WHOLE, share_text
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS
-
-LastSaid = Callable[[str], Iterable[Batch]]
-"""The elements that a commit brought to a query's answer, by the query's identity."""
 
 FIRST_COMMITS: Final = 2
 """After so many commits a run is looked at."""
@@ -49,7 +44,7 @@ class Shedder:
         self._users = users
         self._recent = RecentLoad()
         self._commits = 0
-        self._widths: dict[Tuning, tuple[StepFunction, float]] = {}
+        self._bounds = BoundsSeen()
         self.found: Shedding | None = None
 
     def after(self, run: PublishedRun, how: RunSettings, waiting: RowsWaiting, said: LastSaid) -> Tune | None:
@@ -68,7 +63,7 @@ class Shedder:
         if bound is None or mode is Managing.OFF or _reads_all_it_can(run):
             self.found = None
             self._recent.forget()
-            return None
+            return self._given_back(run, how)
         seconds = bound / MICROSECONDS["SECOND"]
         # The first epochs of a process load and compile what later ones use.
         self._commits += 1
@@ -77,7 +72,7 @@ class Shedder:
         load = self._recent.load(run, seconds)
         users = _users_in(run.queries.plans)
         pressure = None if load is None else Pressure(load.needed, load.behind, seconds)
-        self._look_at_bounds(run, users, said)
+        self._bounds.look(run, users, said)
         knobs = {tuning: self._knob(run, tuning, users[tuning], load or _IDLE) for tuning in users}
         found = tuple(knob.share for knob in knobs.values())
         if pressure is not None:
@@ -88,54 +83,49 @@ class Shedder:
         if mode is not Managing.ACT or not changed or load is None:
             return None
         self._recent.forget()
-        return self._change(run, changed, users, load, bound)
+        sizes = {tuning: (size_of(tuning, run.queries.tunings), share) for tuning, share in changed.items()}
+        why = {tuning: why_changed(*pair, load.needed, load.behind, bound) for tuning, pair in sizes.items()}
+        return self._change(run, changed, users, why)
+
+    def _given_back(self, run: PublishedRun, how: RunSettings) -> Tune | None:
+        """All rows are kept again of what a shedder had lowered that is there no more."""
+        if how.latency_bound is not None and how.shedding is not Managing.OFF:
+            return None
+        users, known = _users_in(run.queries.plans), run.queries.tunings
+        lowered = [tuning for tuning in users if size_of(tuning, known) < WHOLE and known[tuning].why]
+        if not lowered:
+            return None
+        since = "there is no latency_bound" if how.latency_bound is None else "the shedder is off"
+        why = {
+            tuning: f"raised from {share_text(size_of(tuning, known))} to 1, since {since}"
+            for tuning in lowered
+        }
+        return self._change(run, dict.fromkeys(lowered, WHOLE), users, why)
 
     def _knob(
         self, run: PublishedRun, tuning: Tuning, users: Mapping[str, Plan], load: MeasuredLoad
     ) -> ShareKnob:
         share, loss = size_of(tuning, run.queries.tunings), loss_from(tuning.loss)
-        _, width = self._widths.get(tuning, ((), None))
         return ShareKnob(
             share,
             load.costs.get(tuning, 0.0),
             loss.utility,
             len(users),
-            least_share(loss, share, width),
-            _drains_at(run, tuning, users.values()) is not None,
+            self._bounds.least(tuning, share),
+            _has_drained(run, tuning, users.values()),
         )
-
-    def _look_at_bounds(
-        self, run: PublishedRun, users: Mapping[Tuning, Mapping[str, Plan]], said: LastSaid
-    ) -> None:
-        """Remember how far bounds are from estimates, of queries that have promised something of that."""
-        known, self._widths = self._widths, {}
-        for tuning, plans in users.items():
-            tuned = run.queries.tunings.get(tuning)
-            if tuned is None or not tuned.steps or loss_from(tuning.loss).tolerance is None:
-                continue
-            steps, before = known.get(tuning, ((), None))
-            since = _drains_at(run, tuning, plans.values())
-            if before is not None and steps == tuned.steps:
-                self._widths[tuning] = tuned.steps, before
-            if since is not None:
-                widths = [widest(said(name), plan.schema, since) for name, plan in plans.items()]
-                if found := [one for one in widths if one is not None]:
-                    self._widths[tuning] = tuned.steps, max(found)
 
     def _change(
         self,
         run: PublishedRun,
         changed: Mapping[Tuning, int],
         users: Mapping[Tuning, Mapping[str, Plan]],
-        load: MeasuredLoad,
-        bound: int,
+        why: Mapping[Tuning, str],
     ) -> Tune:
-        asked, queries, why = self._users(), {}, {}
-        for tuning, share in changed.items():
-            before = size_of(tuning, run.queries.tunings)
+        asked, queries = self._users(), {}
+        for tuning in changed:
             paused = [name for name in asked.get(tuning, ()) if name in run.queries.paused]
             queries[tuning] = list(dict.fromkeys((*users[tuning], *paused)))
-            why[tuning] = why_changed(before, share, load.needed, load.behind, bound)
             LOG.info("the share of %s that is kept was %s", " and ".join(tuning.streams), why[tuning])
         return Tune(changed, queries, why)
 
@@ -157,29 +147,15 @@ def _users_in(plans: Mapping[str, Plan]) -> dict[Tuning, dict[str, Plan]]:
     return found
 
 
-def _drains_at(run: PublishedRun, tuning: Tuning, plans: Iterable[Plan]) -> int | None:
-    """From which instant on no row is in windows from before the last change of a share.
-
-    None where the run is not there yet.
-    """
+def _has_drained(run: PublishedRun, tuning: Tuning, plans: Iterable[Plan]) -> bool:
+    """Whether no row is in windows from before the last change of a share."""
     known = run.queries.tunings.get(tuning)
     if known is None or not known.steps:
-        return BEGINNING
-    begin, points = known.steps[-1].begin, [run.points[name] for name in tuning.streams]
-    drained = begin + max(map(_longest_window, plans))
+        return True
     # Where no row has come of which the share is kept, it has no effect to wait for.
-    none = max(point.time.latest if point.time.rows else BEGINNING for point in points) < begin
-    return drained if none or min(point.heartbeat for point in points) >= drained else None
-
-
-def _longest_window(plan: Plan) -> int:
-    """For how long a row may be in a window of a plan (instants)."""
-    lengths = (
-        node.size.length + node.slide.length
-        for node in walk(plan)
-        if isinstance(node, TimeWindow | LargestWeight) and node.size.length != INFINITY
-    )
-    return max(lengths, default=0)
+    points = [run.points[name] for name in tuning.streams]
+    newest = max(point.time.latest if point.time.rows else BEGINNING for point in points)
+    return newest < known.steps[-1].begin or heartbeat_of(run, tuning) >= drained_from(run, tuning, plans)
 
 
 def _findings(

@@ -15,7 +15,6 @@ from headrace.algebra.tunings.loss import Loss
 from headrace.elements import Batch
 from headrace.runtime.driver.shedder.policy import LEAST
 from headrace.runtime.driver.shedder.precision import FIRST, least_share, widest, widest_of
-from headrace.schema import BIGINT, Field, Schema
 from headrace.steps import WHOLE
 from how_many import examples
 
@@ -53,25 +52,27 @@ def test_widths_at_other_shares_are_those_of_the_sum_of_variances(
 
 
 def test_the_widest_bound_of_all_rows_counts() -> None:
-    assert widest_of(rows((1, 100, 90, 110), (2, 100, 80, 105), (3, 0, 0, 0))) == pytest.approx(0.2)
-    assert widest_of(rows((1, 100, 100, 100))) == 0
-    assert widest_of(rows((1, 100, None, None))) == math.inf
-    assert widest_of(rows((1, None, None, None))) == 0
-    assert widest_of(rows((1, 0, 0, 5))) == math.inf
+    assert widest_of(rows((1, 100, 90, 110), (2, 100, 80, 105), (3, 0, 0, 0)), [1]) == pytest.approx(0.2)
+    assert widest_of(rows((1, 100, 100, 100)), [1]) == 0
+    assert widest_of(rows((1, 100, None, None)), [1]) == math.inf
+    assert widest_of(rows((1, None, None, None)), [1]) == 0
+    assert widest_of(rows((1, 0, 0, 5)), [1]) == math.inf
 
 
 def test_only_what_was_said_since_an_instant_counts() -> None:
-    schema = Schema(tuple(Field(name, BIGINT) for name in NAMES))
     said = Batch(
         rows((1, 100, 50, 150), (1, 100, 90, 110), (1, 100, 10, 300)),
         np.array([5, 10, 10]),
         np.array([10, 20, 20]),
         np.array([1, 1, -1]),
     )
-    assert widest([said], schema, 10) == pytest.approx(0.1)
-    assert widest([said], schema, 0) == pytest.approx(0.5)
-    assert widest([said], schema, 11) is None
-    assert widest([], schema, 0) is None
+    assert widest([said], [1], 10) == pytest.approx(0.1)
+    assert widest([said], [1], 0) == pytest.approx(0.5)
+    # What began before and goes on counts as well.
+    assert widest([said], [1], 11) == pytest.approx(0.1)
+    assert widest([said], [1], 20) is None
+    assert widest([], [1], 0) is None
+    assert widest([said], [], 0) is None
 
 
 def test_the_smallest_share_of_a_promise() -> None:

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
+
 from headrace.algebra.nodes import Plan, Relation, Source
 from headrace.byte_sizes import format_bytes
 from headrace.errors import UserError
@@ -89,13 +91,13 @@ def ways_on(least: float) -> str:
     return f"{more}; or drop queries, or let windows have a smaller MIN"
 
 
-def columns_of(plans: Sequence[Plan]) -> dict[str, set[str]]:
-    """Per stream or relation that some plans read the columns."""
-    wanted: dict[str, set[str]] = {}
+def columns_of(plans: Sequence[Plan]) -> dict[str, dict[str, pa.DataType]]:
+    """Per stream or relation that some plans read the columns, with their types."""
+    wanted: dict[str, dict[str, pa.DataType]] = {}
     for plan in plans:
         for node in lower({"": plan}).nodes:
             if isinstance(node.plan, Source | Relation):
-                wanted.setdefault(node.plan.name, set()).update(node.plan.schema.names)
+                wanted.setdefault(node.plan.name, {}).update(node.plan.schema.types)
     return wanted
 
 

@@ -65,11 +65,15 @@ class Room:
     def text(self) -> str:
         """The same for who asks before."""
         sizes = [format_bytes(max(0.0, size)) for size in (self.least, self.now, self.most)]
-        if len({*sizes}) == 1:
+        if max(self.least, self.now, self.most) < 0:
+            found = "less state is expected than there is"
+        elif len({*sizes}) == 1:
             found = f"about {sizes[0]} of state are expected"
         else:
-            found = "about {} of state are expected with the smallest windows, {} now, {} at most".format(
-                *sizes
+            # One that has windows within bounds is replaced: with the largest it may save the most.
+            last = "at most" if self.most >= max(self.least, self.now) else "with the largest"
+            found = "about {} of state are expected with the smallest windows, {} now, {} {}".format(
+                *sizes, last
             )
         if self.limit is None:
             return found

@@ -72,13 +72,22 @@ def windowed(plan: Plan, window: WindowClause | None, scope: Scope) -> Plan:
         predicate = bind_condition(window.condition, Context(scope, "WHERE"))
         with located(position_of(window.condition)):
             plan = Filter(plan, predicate)
-    plan = _framed(plan, window, scope)
-    return plan if window.granule is None else _granular(plan, window.granule, window)
+    return granular(_framed(plan, window, scope), window)
 
 
-def _granular(plan: Plan, granule: Duration, window: WindowClause) -> Granularity:
-    """What a window yields, at the multiples of a granule, which may change within bounds."""
-    position = window.position
+def granular(plan: Plan, window: WindowClause) -> Plan:
+    """What a window yields, at the multiples of its granule, which may change within bounds.
+
+    Args:
+        plan: what the window yields.
+        window: the clause; without a granule nothing is added.
+
+    Raises:
+        LanguageError: the granule has a wrong unit or length, or is not allowed there.
+    """
+    granule, position = window.granule, window.position
+    if granule is None:
+        return plan
     check_duration(granule, plan.domain, "GRANULARITY", position)
     refuse_other_granule(granule, plan, position)
     coarsest = None

@@ -106,6 +106,16 @@ def test_granules_over_windows_over_granules() -> None:
     )
 
 
+@pytest.mark.parametrize("clause", ["GRANULARITY(COARSEST {}, FINEST {})", "[RANGE MIN {}, MAX {}]"])
+def test_bounds_are_taken_or_refused_with_what_is_right(clause: str) -> None:
+    for one, other in product(range(LONGEST + 1), repeat=2):
+        found = plan_or_hint(f"SELECT * FROM tick {clause.format(one, other)}")
+        if isinstance(found, str) and not found.startswith("leave GRANULARITY out"):
+            right = found.removeprefix("write ").removesuffix(" for one instant")
+            right = right if right.startswith("GRANULARITY") else f"[{right}]"
+            assert isinstance(plan_or_hint(f"SELECT * FROM tick {right}"), Plan), (one, other, found)
+
+
 ROWS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30)), max_size=12)
 
 

@@ -44,7 +44,7 @@ from headrace.language.syntax import (
     SpanFrame,
     WindowClause,
 )
-from headrace.time import Duration, TimeDomain
+from headrace.time import Duration, TimeDomain, make_duration
 
 MAX_SPLIT: Final = 1_000
 """A row may be valid for so many instants at most where it is cut into instants for a window."""
@@ -88,11 +88,10 @@ def granular(plan: Plan, window: WindowClause) -> Plan:
     granule, position = window.granule, window.position
     if granule is None:
         return plan
-    check_duration(granule, plan.domain, "GRANULARITY", position)
+    check_granules(window.coarsest, granule, plan.domain, position)
     refuse_other_granule(granule, plan, position)
     coarsest = None
     if window.coarsest is not None:
-        check_granules(window.coarsest, granule, plan.domain, position)
         _refuse_other_rows(plan, granule, position)
         coarsest = None if window.coarsest == granule else window.coarsest
     with located(position):
@@ -189,13 +188,15 @@ def _smallest(smallest: Duration, largest: Duration, below: Plan, position: Posi
         LanguageError: it is above the largest, or the window is not over rows of streams as they come.
     """
     check_duration(smallest, below.domain, "MIN", position)
+    one = make_duration(1, largest.unit)
     if smallest.length < 1:
-        raise LanguageError("a window's MIN must be at least 1", position=position)
+        written = "NOW for one instant" if largest.length < 1 else f"RANGE MIN {one}, MAX {largest}"
+        raise LanguageError("a window's MIN must be at least 1", position=position, hint=f"write {written}")
     if smallest.length > largest.length:
         raise LanguageError(
             f"MIN {smallest} is longer than MAX {largest}",
             position=position,
-            hint=f"write RANGE MIN {largest}, MAX {smallest}",
+            hint=f"write RANGE MIN {largest if largest.length else one}, MAX {smallest}",
         )
     _check_as_they_come(below, "a window with MIN and MAX is", f"one length: RANGE {largest}", position)
     return None if smallest == largest else smallest

@@ -251,6 +251,11 @@ class Schema:
         """The column names, in order."""
         return tuple(field.name for field in self.fields)
 
+    @property
+    def types(self) -> dict[str, pa.DataType]:
+        """The types of the columns, by name, in order."""
+        return {field.name: field.type for field in self.fields}
+
     def find(self, name: str) -> int | None:
         """The index of the column of that name, whatever its case, or None."""
         for index, field in enumerate(self.fields):

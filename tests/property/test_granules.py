@@ -106,6 +106,16 @@ def test_granules_over_windows_over_granules() -> None:
     )
 
 
+@pytest.mark.parametrize("clause", ["GRANULARITY(COARSEST {}, FINEST {})", "[RANGE MIN {}, MAX {}]"])
+def test_bounds_are_taken_or_refused_with_what_is_right(clause: str) -> None:
+    for one, other in product(range(LONGEST + 1), repeat=2):
+        found = plan_or_hint(f"SELECT * FROM tick {clause.format(one, other)}")
+        if isinstance(found, str) and not found.startswith("leave GRANULARITY out"):
+            right = found.removeprefix("write ").removesuffix(" for one instant")
+            right = right if right.startswith("GRANULARITY") else f"[{right}]"
+            assert isinstance(plan_or_hint(f"SELECT * FROM tick {right}"), Plan), (one, other, found)
+
+
 ROWS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30)), max_size=12)
 
 
@@ -129,3 +139,19 @@ def test_a_granule_that_is_accepted_is_exact(
     plain = re.sub(r" GRANULARITY\(\d+\)", "", table)
     coarse = content_of(f"SELECT * FROM {table} GRANULARITY({outer})", rows, range(0, 40, outer))
     assert coarse == content_of(f"SELECT * FROM {plain}", rows, range(0, 40, outer))
+
+
+@pytest.mark.parametrize("dialect", ["sql", "cql", "pipes"])
+@pytest.mark.parametrize("table", ["tick", "(SELECT id, at FROM tick)"])
+@pytest.mark.parametrize("bounds", ["{0}", "COARSEST {1}, FINEST {0}"])
+@examples(5, 40)
+@given(rows=ROWS, granule=st.integers(1, 6))
+def test_granules_of_now_have_the_rows_of_their_first_instant(
+    bounds: str, table: str, dialect: str, rows: list[tuple[int, int]], granule: int
+) -> None:
+    clause = f"GRANULARITY({bounds.format(granule, 2 * granule)})"
+    for query in ("SELECT id FROM {} x", "SELECT id, COUNT(*) AS n FROM {} x GROUP BY id"):
+        text = f"SET dialect = '{dialect}'; " + query.format(table + " [NOW]{}")
+        coarse = content_of(text.format(f" {clause}"), rows, range(40))
+        first = content_of(text.format(""), rows, range(40))
+        assert coarse == {at: first[at - at % granule] for at in range(40)}

@@ -39,6 +39,19 @@ class TuningKind(StrEnum):
         """The words of the language for its smallest and its largest value."""
         return ("FINEST", "COARSEST") if self is TuningKind.GRANULE else ("MIN", "MAX")
 
+    @property
+    def word(self) -> str:
+        """The word of the language before a value, as in SET (WINDOW 5 MINUTES)."""
+        return "GRANULARITY" if self is TuningKind.GRANULE else "WINDOW"
+
+    def first(self, smallest: int, largest: int) -> int:
+        """The value before the first change, with which an answer says the most.
+
+        Args:
+            smallest, largest: its bounds.
+        """
+        return smallest if self is TuningKind.GRANULE else largest
+
     def text(self, value: int, domain: TimeDomain) -> str:
         """One of its values, as it is written.
 
@@ -84,7 +97,7 @@ class Tuning(NamedTuple):
     @property
     def first(self) -> int:
         """The number before the first change, with which an answer says the most."""
-        return self.smallest if self.kind is TuningKind.GRANULE else self.largest
+        return self.kind.first(self.smallest, self.largest)
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
-"""Whether a run has the time for a query that would be created, and what would need less of it."""
+"""Whether a run has the time for a query that would come, and what would need less of it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from headrace.algebra.nodes import Join, Plan, Shed, TimeWindow
 from headrace.algebra.properties import is_stateful, names_read, walk
 from headrace.algebra.tunings.loss import Loss
-from headrace.algebra.tunings.tunings import Tuning
+from headrace.algebra.tunings.tunings import Tuning, shares_in
 from headrace.engine.catalog.definitions import RESULT
 from headrace.heartbeats.bounded import Arrivals
 from headrace.language.parsing.statements.losses import loss_from
@@ -41,15 +42,35 @@ class _Present:
     Attributes:
         run: what is to be seen of it.
         found: what its shedder has found; it was looked at for long enough.
+        gone: the identity of the query that is to be replaced; None without one.
     """
 
     run: PublishedRun
     found: Shedding
+    gone: str | None
 
     @property
     def needed(self) -> float:
-        """The part of its time that it needs."""
-        return self.found.needed or 0.0
+        """The part of its time that it needs, without what it needs only for the query that goes."""
+        return max(0.0, (self.found.needed or 0.0) - self.freed)
+
+    @cached_property
+    def freed(self) -> float:
+        """The part of its time that it needs only for the query that is to be replaced."""
+        if self.gone is None:
+            return 0.0
+        graph = self.run.queries.graph
+        each = self.needs(graph, boxes_of(graph, self.run.statistics, self.run.queries.tunings))
+        own = [users == (self.gone,) for users in graph.users]
+        return float(each[np.array(own, dtype=np.bool_)].sum())
+
+    def shares(self, plan: Plan) -> tuple[ShedShare, ...]:
+        """The shares of the queries that stay, and of one that comes."""
+        if self.gone is None:
+            return self.found.shares
+        plans = [one for name, one in self.run.queries.plans.items() if name != self.gone]
+        stay = {tuning for one in (*plans, plan) for tuning in shares_in(one)}
+        return tuple(one for one in self.found.shares if one.tuning in stay)
 
     def boxes(self, graph: Graph, *, windows: float = 1.0) -> tuple[Box, ...]:
         """The operators of a query's graph, as the run has measured theirs or as constants say.
@@ -109,19 +130,24 @@ class _Present:
 
 
 def room_lines(
-    run: PublishedRun, found: Shedding | None, plan: Plan, lossy: Plan | str | None
+    run: PublishedRun,
+    found: Shedding | None,
+    plan: Plan,
+    lossy: Plan | str | None,
+    gone: str | None = None,
 ) -> Iterator[str]:
-    """What a query that would be created needs of a run's time, line by line; nothing before it is measured.
+    """What a query that would come needs of a run's time, line by line; nothing before it is measured.
 
     Args:
         run: what is to be seen of the run.
         found: what its shedder has found.
         plan: the query's, optimized.
         lossy: the same if it bore loss, or why it cannot; None where it says itself what it bears.
+        gone: the identity of the query that it replaces; None without one.
     """
     if found is None or found.needed is None:
         return
-    present, graph = _Present(run, found), lower({RESULT: plan})
+    present, graph = _Present(run, found, gone), lower({RESULT: plan})
     own = float(present.needs(graph, present.boxes(graph)).sum())
     needed = present.needed + own
     verdict = room(needed, 1.0)
@@ -130,11 +156,13 @@ def room_lines(
         Headroom.LITTLE: "little would be left",
         Headroom.NONE: "rows would have to wait",
     }[verdict]
-    now = f"{100 * present.needed:.0f} % are needed now"
+    now = f"{100 * found.needed:.0f} % are needed now"
+    if gone is not None:
+        now += f", {100 * min(found.needed, present.freed):.2g} % for what it replaces"
     yield f"it would need up to {100 * own:.2g} % of the run's time, where {now}: {said}"
     if verdict is Headroom.ENOUGH:
         return
-    yield from _others(found, needed)
+    yield from _others(present.shares(plan), needed)
     if isinstance(lossy, str):
         yield f"rows of it cannot be left out: {lossy}"
     elif lossy is not None:
@@ -144,10 +172,10 @@ def room_lines(
         yield f"half the window would save about {100 * max(0.0, own - less):.2g} % of the run's time"
 
 
-def _others(found: Shedding, needed: float) -> Iterator[str]:
+def _others(known: Sequence[ShedShare], needed: float) -> Iterator[str]:
     """What the shedder would make of the queries that are there."""
-    shares = shares_at(needed, 1.0, [_knob(one) for one in found.shares])
-    for one, share in zip(found.shares, shares, strict=True):
+    shares = shares_at(needed, 1.0, [_knob(one) for one in known])
+    for one, share in zip(known, shares, strict=True):
         if share < one.share:
             yield f"the shedder would keep {share_text(share)} of the rows of {_of(one.tuning)}"
 

@@ -127,12 +127,12 @@ def looked_at(defined: Definitions, graph: Graph) -> Sequence[Expectation] | Non
     return expectations(graph, look.samples, look.sizes, look.elapsed)
 
 
-def _columns(nodes: Iterable[Plan]) -> dict[str, set[str]]:
-    """Per stream or relation the columns that some operator reads."""
-    wanted: dict[str, set[str]] = {}
+def _columns(nodes: Iterable[Plan]) -> dict[str, dict[str, pa.DataType]]:
+    """Per stream or relation the columns that some operator reads, with their types."""
+    wanted: dict[str, dict[str, pa.DataType]] = {}
     for node in nodes:
         if isinstance(node, Source | Relation):
-            wanted.setdefault(node.name, set()).update(node.schema.names)
+            wanted.setdefault(node.name, {}).update(node.schema.types)
     return wanted
 
 

@@ -15,7 +15,7 @@ from headrace.engine.shown.status import instant_text
 from headrace.engine.statements.describe import found, schema_of
 from headrace.engine.statements.keep import explain_kept, kept
 from headrace.engine.statements.reoptimize import explain_reoptimized
-from headrace.engine.statements.replace import rows_text
+from headrace.engine.statements.replace import memory_lines, rows_text
 from headrace.engine.statements.resize import explain_resized, resized
 from headrace.engine.statements.set import set_option
 from headrace.errors import LanguageError, Position
@@ -31,6 +31,7 @@ from headrace.language.statements.catalog import (
 )
 from headrace.language.statements.statements import ExplainAlter, Reoptimize, SetConsistency
 from headrace.language.syntax import Name
+from headrace.runtime.driver.change.beginning.boundary import Beginning
 from headrace.runtime.driver.change.migration.exchange import require_no_exchange
 from headrace.suggestions import did_you_mean
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant
@@ -267,7 +268,13 @@ def _explain_resume(core: Core, statement: ResumeQuery) -> str:
     before = core.paused_at(query)
     if before is None or not core.running:
         return f"{query.name} would be resumed when the next run begins"
-    begins = core.started.beginning_of(query, resuming(known, query))
+    defined = resuming(known, query)
+    begins = core.started.beginning_of(query, defined)
+    return "\n".join((*memory_lines(core, defined), _resume_text(query, before, begins)))
+
+
+def _resume_text(query: Query, before: int, begins: Beginning) -> str:
+    """The words for a query that would go on; up to which instant it is final, and how it would begin."""
     at, exact = begins.boundary.at, begins.boundary.exact
     if at == INFINITY:
         return f"{query.name} would be resumed; all of its answer is final"

@@ -140,8 +140,9 @@ def replacement_text(core: Core, made: CreateQuery, policy: Policy) -> str:
             return f"{draft.known.name} has failed; the new query starts anew, as one that is created"
         given = _given(core, replace(made, name=replace(made.name, text=draft.known.name)), policy)
         defined = _replacing(core.definitions, draft, given, made)
+        room = [*_room_lines(core, made, policy, draft.plan, defined, draft.known)]
         found = core.execution.beginning_of(draft.query, defined)
-    return "\n".join(_lines(draft, found))
+    return "\n".join((*room, *_lines(draft, found)))
 
 
 def rows_text(rows: int) -> str:
@@ -157,12 +158,8 @@ def _beginning(core: Core, made: CreateQuery, policy: Policy) -> Iterator[str]:
     if core.execution is None or not core.running:
         yield "it is answered from the next run on"
         return
-    shedding = core.status.shedding if policy.may_change else None
-    yield from room_lines(core.started.run.reading, shedding, plan, _lossy(core, made, policy))
+    yield from _room_lines(core, made, policy, plan, defined)
     begins, domain = core.execution.beginning_of(query, defined), query.domain
-    room = core.execution.room(defined)
-    if room is not None and room.limit is not None:
-        yield room.text
     at, exact, warm = begins.boundary.at, begins.boundary.exact, isinstance(begins.provenance, TakenOver)
     if begins.rows is None and at == exact == BEGINNING:
         yield "it is there before the first row"
@@ -184,6 +181,42 @@ def _beginning(core: Core, made: CreateQuery, policy: Policy) -> Iterator[str]:
         yield "it will lack rows from before, to which its windows reach back"
     elif lacks:
         yield f"it is exact from {format_instant(exact, domain)} on"
+
+
+def _room_lines(
+    core: Core,
+    made: CreateQuery,
+    policy: Policy,
+    plan: Plan,
+    defined: Definitions,
+    known: Query | None = None,
+) -> Iterator[str]:
+    """Whether a run that goes on has the time and the memory for a query, line by line.
+
+    Args:
+        core: the database.
+        made: the statement.
+        policy: what it may reach.
+        plan: the query's, optimized.
+        defined: all queries with it.
+        known: the query that it replaces; None where there is none.
+    """
+    shedding = core.status.shedding if policy.may_change else None
+    gone = None if known is None else known.id
+    yield from room_lines(core.started.run.reading, shedding, plan, _lossy(core, made, policy), gone)
+    yield from memory_lines(core, defined)
+
+
+def memory_lines(core: Core, defined: Definitions) -> Iterator[str]:
+    """The memory that a run would need for queries that it does not have yet, where it has a limit.
+
+    Args:
+        core: the database, of which an endless run is going on.
+        defined: all queries with them.
+    """
+    room = core.started.room(defined)
+    if room is not None and room.limit is not None:
+        yield room.text
 
 
 def _lossy(core: Core, made: CreateQuery, policy: Policy) -> Plan | str | None:

@@ -83,7 +83,7 @@ def _change(core: Core, statement: SetWindow) -> tuple[Query, list[Tuning], Tune
     plan = core.definitions.queries[query.id].plan
     windows = _windows(query, plan, statement)
     if statement.kind is not TuningKind.ROWS:
-        check_duration(statement.size, plan.domain, _word(statement.kind), statement.place)
+        check_duration(statement.size, plan.domain, statement.kind.word, statement.place)
     for tuning in windows:
         _check(tuning, statement.size, plan.domain, statement.place)
     known = core.started.run.reading.queries.tunings
@@ -121,11 +121,6 @@ def _windows(query: Query, plan: Plan, statement: SetWindow) -> list[Tuning]:
     return named
 
 
-def _word(kind: TuningKind) -> str:
-    """The word after SET."""
-    return "GRANULARITY" if kind is TuningKind.GRANULE else "WINDOW"
-
-
 def _forms(tunings: Iterable[Tuning]) -> str:
     """The ways to write sizes of some kinds."""
     forms = {
@@ -149,7 +144,7 @@ def _check(tuning: Tuning, size: Duration, domain: TimeDomain, position: Positio
             f"{written} is not from {least} {smallest} to {most} {largest}, within which the {kind.noun} of "
             f"{_of(tuning)} may be",
             position=position,
-            hint=f"write {_word(kind)} {nearest}, or replace the query by one with other bounds",
+            hint=f"write {kind.word} {nearest}, or replace the query by one with other bounds",
         )
     if kind is TuningKind.GRANULE and not nests(tuning, length):
         finer, coarser = (kind.text(one, domain) for one in granules_around(tuning, length))

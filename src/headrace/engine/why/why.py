@@ -33,6 +33,7 @@ from headrace.algebra.tunings.tunings import shares_in, size_of
 from headrace.engine.shown.status import Status, instant_text
 from headrace.engine.why.filters import passing_nothing
 from headrace.engine.why.finding import Finding
+from headrace.engine.why.sizes import other_sizes
 from headrace.engine.why.unused import unused_by
 from headrace.engine.why.ways import ways_on, ways_without
 from headrace.lowering.graph import Graph
@@ -96,7 +97,7 @@ def why(status: Status, name: str, plan: Plan | None = None, letters: pa.Table |
     unused = () if letters is None else unused_by(query, letters)
     findings = [
         _how_far(query),
-        *_shrunk(query),
+        *other_sizes(status, query),
         *_shed(status, plan),
         *_ended(status),
         *_attempt(status),
@@ -135,28 +136,6 @@ def _how_far(query: QueryStatus) -> Finding:
     if query.horizon > query.heartbeat:
         said = f"; what it says from there on, below {instant_text(query.horizon, query.domain)}, may change"
     return Finding(f"{query.name} has yielded {changes}, and is final below {until}{behind}{said}")
-
-
-def _shrunk(query: QueryStatus) -> Iterator[Finding]:
-    """The windows within bounds that are not as long as they may be: since when, and why."""
-    for window in query.windows:
-        if window.size == window.largest:
-            continue
-        lengths = (window.size, window.smallest, window.largest)
-        size, least, most = (format_length(length, query.domain) for length in lengths)
-        of = " and ".join(window.streams)
-        since = instant_text(window.since, query.domain)
-        what = f"the window of {of} is {size} for rows from {since} on, where {least} to {most} are allowed"
-        if window.why:
-            hint = "with more memory_limit, or fewer queries or rows, the manager makes it longer again"
-            yield Finding(f"{what}: {window.why}", hint)
-        else:
-            yield Finding(
-                f"{what}: somebody has asked for it",
-                f"write ALTER QUERY {query.name} SET (WINDOW OF {window.streams[0]} {most}) for the largest"
-                if len(window.streams) == 1
-                else f"write ALTER QUERY {query.name} SET (WINDOW {most}) for the largest",
-            )
 
 
 def _shed(status: Status, plan: Plan | None) -> Iterator[Finding]:

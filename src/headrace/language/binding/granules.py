@@ -8,7 +8,7 @@ from math import lcm
 from headrace.algebra.nodes import Dstream, Granularity, Istream, Plan, inputs_of
 from headrace.errors import LanguageError, Position
 from headrace.language.lengths import check_duration
-from headrace.time import INFINITY, MAX_INSTANT, MICROSECONDS, Duration, TimeDomain
+from headrace.time import INFINITY, MAX_INSTANT, MICROSECONDS, Duration, TimeDomain, make_duration
 
 
 def granules_of(plan: Plan) -> tuple[Duration, ...]:
@@ -31,25 +31,39 @@ def granules_of(plan: Plan) -> tuple[Duration, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def check_granules(coarsest: Duration, finest: Duration, domain: TimeDomain, position: Position) -> None:
-    """See that one granule is a multiple of another one, so that those between them nest.
+def check_granules(
+    coarsest: Duration | None, finest: Duration, domain: TimeDomain, position: Position
+) -> None:
+    """See that a granule is one, and that its coarsest is a multiple, so that those between them nest.
 
     Args:
-        coarsest, finest: the bounds of a granularity.
+        coarsest, finest: the bounds of a granularity; without the first it has one granule.
         domain: what instants count.
         position: where they are written.
 
     Raises:
-        LanguageError: the coarsest has another unit, is finer, or no multiple.
+        LanguageError: one has another unit or no length, or the coarsest is finer, or no multiple.
     """
-    check_duration(coarsest, domain, "COARSEST", position)
+    check_duration(finest, domain, "GRANULARITY", position)
+    if coarsest is not None:
+        check_duration(coarsest, domain, "COARSEST", position)
+    if finest.length < 1 or (coarsest is not None and coarsest.length < 1):
+        raise LanguageError(
+            "GRANULARITY takes a length of at least 1",
+            position=position,
+            hint=_without_nothing(coarsest, finest),
+        )
+    if coarsest is None:
+        return
     if coarsest.length < finest.length:
+        wider = _multiple(finest, (coarsest,))
+        written = f"GRANULARITY(COARSEST {wider}, FINEST {coarsest})"
         raise LanguageError(
             f"COARSEST {coarsest} is finer than FINEST {finest}",
             position=position,
-            hint=f"write GRANULARITY(COARSEST {finest}, FINEST {coarsest})",
+            hint="write the coarsest granule first" if wider is None else f"write {written}",
         )
-    if finest.length > 0 and coarsest.length % finest.length:
+    if coarsest.length % finest.length:
         wider = _multiple(coarsest, (finest,))
         written = f"GRANULARITY(COARSEST {wider}, FINEST {finest})"
         raise LanguageError(
@@ -57,6 +71,15 @@ def check_granules(coarsest: Duration, finest: Duration, domain: TimeDomain, pos
             position=position,
             hint="write a finest granule that divides it" if wider is None else f"write {written}",
         )
+
+
+def _without_nothing(coarsest: Duration | None, finest: Duration) -> str:
+    """The way on for bounds of which one is no length."""
+    if coarsest is not None and coarsest.length > 0:
+        return f"write GRANULARITY(COARSEST {coarsest}, FINEST {make_duration(1, coarsest.unit)})"
+    if coarsest is not None and finest.length > 0:
+        return f"write GRANULARITY({finest})"
+    return "leave GRANULARITY out: each instant has its own content then"
 
 
 def refuse_other_granule(granule: Duration, plan: Plan, position: Position) -> None:

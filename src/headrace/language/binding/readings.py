@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from headrace.algebra.nodes import Dstream, Istream, Plan, Rstream
@@ -9,7 +10,7 @@ from headrace.algebra.streams import as_stream, is_stream, of_instants, so_far
 from headrace.errors import Position
 from headrace.language.binding.ages import exact_ages
 from headrace.language.binding.scope import Scope
-from headrace.language.binding.windows import windowed
+from headrace.language.binding.windows import granular, windowed
 from headrace.language.defaults import Defaults, answer_of, with_default_window
 from headrace.language.syntax import NowFrame, WindowClause
 
@@ -41,6 +42,10 @@ def table_under(
         streams: whether it is a stream; None for a query in FROM, of which that is seen.
     """
     frame = None if window is None else window.frame
+    if window is not None and isinstance(frame, NowFrame) and window.granule is not None:
+        # The granules are of what the window of an instant yields, and no rows of events.
+        rows = replace(window, granule=None, coarsest=None)
+        return granular(table_under(plan, rows, scope, defaults, position, bare, streams), window)
     if streams is None and defaults is Defaults.CQL and (window is not None or bare):
         plan = answer_of(plan, defaults)
     if streams is None:

@@ -44,7 +44,7 @@ from headrace.language.syntax import (
     SpanFrame,
     WindowClause,
 )
-from headrace.time import Duration, TimeDomain
+from headrace.time import Duration, TimeDomain, make_duration
 
 MAX_SPLIT: Final = 1_000
 """A row may be valid for so many instants at most where it is cut into instants for a window."""
@@ -72,18 +72,26 @@ def windowed(plan: Plan, window: WindowClause | None, scope: Scope) -> Plan:
         predicate = bind_condition(window.condition, Context(scope, "WHERE"))
         with located(position_of(window.condition)):
             plan = Filter(plan, predicate)
-    plan = _framed(plan, window, scope)
-    return plan if window.granule is None else _granular(plan, window.granule, window)
+    return granular(_framed(plan, window, scope), window)
 
 
-def _granular(plan: Plan, granule: Duration, window: WindowClause) -> Granularity:
-    """What a window yields, at the multiples of a granule, which may change within bounds."""
-    position = window.position
-    check_duration(granule, plan.domain, "GRANULARITY", position)
+def granular(plan: Plan, window: WindowClause) -> Plan:
+    """What a window yields, at the multiples of its granule, which may change within bounds.
+
+    Args:
+        plan: what the window yields.
+        window: the clause; without a granule nothing is added.
+
+    Raises:
+        LanguageError: the granule has a wrong unit or length, or is not allowed there.
+    """
+    granule, position = window.granule, window.position
+    if granule is None:
+        return plan
+    check_granules(window.coarsest, granule, plan.domain, position)
     refuse_other_granule(granule, plan, position)
     coarsest = None
     if window.coarsest is not None:
-        check_granules(window.coarsest, granule, plan.domain, position)
         _refuse_other_rows(plan, granule, position)
         coarsest = None if window.coarsest == granule else window.coarsest
     with located(position):
@@ -180,13 +188,15 @@ def _smallest(smallest: Duration, largest: Duration, below: Plan, position: Posi
         LanguageError: it is above the largest, or the window is not over rows of streams as they come.
     """
     check_duration(smallest, below.domain, "MIN", position)
+    one = make_duration(1, largest.unit)
     if smallest.length < 1:
-        raise LanguageError("a window's MIN must be at least 1", position=position)
+        written = "NOW for one instant" if largest.length < 1 else f"RANGE MIN {one}, MAX {largest}"
+        raise LanguageError("a window's MIN must be at least 1", position=position, hint=f"write {written}")
     if smallest.length > largest.length:
         raise LanguageError(
             f"MIN {smallest} is longer than MAX {largest}",
             position=position,
-            hint=f"write RANGE MIN {largest}, MAX {smallest}",
+            hint=f"write RANGE MIN {largest if largest.length else one}, MAX {smallest}",
         )
     _check_as_they_come(below, "a window with MIN and MAX is", f"one length: RANGE {largest}", position)
     return None if smallest == largest else smallest

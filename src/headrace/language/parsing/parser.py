@@ -388,6 +388,11 @@ def _explain_cost(cursor: Cursor, position: Position) -> ExplainCost:
     if cursor.accept("CREATE", "QUERY"):
         made = _create_query(cursor, position)
         return ExplainCost(made.query, position, made)
+    if cursor.at("CREATE", "OR", "REPLACE", "QUERY") or cursor.at("REPLACE"):
+        raise cursor.error(
+            "EXPLAIN COST is of a query, or of one that is to be created",
+            "write EXPLAIN COST CREATE QUERY with a name that is free, or EXPLAIN CREATE OR REPLACE QUERY",
+        )
     _refuse_other_statements(cursor)
     return ExplainCost(parse_query(cursor), position)
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import headrace as hr
@@ -153,6 +154,30 @@ def test_where_no_values_are_known_the_text_says_so_and_expects_at_least_what_th
     assert rows > found[1]
 
 
+@pytest.mark.parametrize("first", AT_FIRST)
+@pytest.mark.parametrize("option", ["", " RETAIN 500"])
+@pytest.mark.parametrize("limit", ["", "SET memory_limit = '100 MB'"])
+def test_a_column_that_was_added_is_null_in_kept_rows_before_a_query_reads_it_and_after(
+    limit: str, option: str, first: str
+) -> None:
+    stream = "clicked" if first == "clicked groups" else "shown"
+    query = f"SELECT DISTINCT ad, added + 1 AS a FROM {stream} [RANGE 300] WHERE added IS NULL OR added > 0"
+    others = r"rows that were counted; .*\badded\b.* taken to be all different"
+    told = rf"^{stream}: by [\d,]+ {'rows that are kept for RETAIN' if option else others}$"
+    with running([AT_FIRST[first]], option) as db:
+        db.execute(f"{limit}; ALTER STREAM {stream} ADD COLUMN added BIGINT")
+        *before, text = explained(db, query)
+        assert re.search(told, text, re.MULTILINE), text
+        explaining = str(db.execute(f"EXPLAIN CREATE QUERY q AS {query}"))
+        assert ("of state are expected" in explaining) is bool(limit)
+        db.execute(f"CREATE QUERY q AS {query}")
+        *after, text = explained(db, query)
+    if option:
+        assert re.search(told, text, re.MULTILINE), text
+        # The operators of the run say how many bytes they keep for a row.
+        assert after[:2] == before[:2]
+
+
 def test_without_rows_the_way_to_them_is_told() -> None:
     query = "EXPLAIN COST SELECT ad FROM shown [RANGE 300]"
     with hr.connect(runner="inline", buckets=2) as db:
@@ -236,7 +261,7 @@ def test_a_text_is_compiled_in_the_order_that_it_has_while_an_epoch_takes_long(
 
         with monkeypatch.context() as patched:
             patched.setattr("headrace.runtime.driver.endless.live.seen_rows", epoch)
-            other = threading.Thread(target=lambda: core_of(db).look({"big": {"x"}}, 1))
+            other = threading.Thread(target=lambda: core_of(db).look({"big": {"x": pa.int64()}}, 1))
             other.start()
             assert begun.wait(60)
             try:

@@ -115,6 +115,38 @@ def test_a_share_that_is_proposed_leaves_room(db: hr.Database, rates: Rates) -> 
     assert 0 < share[0] < 1
 
 
+def test_a_replacement_needs_time_beside_the_queries_that_stay(db: hr.Database, rates: Rates) -> None:
+    db.execute(f"CREATE QUERY heavy AS {JOIN}; CREATE QUERY beside AS {COUNTED}")
+    rates.rest, rates.rows = 0.6, 20_000.0
+    push(db, 500)
+    other = COUNTED.replace("COUNT(*) AS n", "SUM(v) AS n")
+    freed = {}
+    for name in ("heavy", "beside", "new"):
+        lines = str(db.execute(f"EXPLAIN CREATE OR REPLACE QUERY {name} AS {other}")[0]).splitlines()
+        (line,) = [line for line in lines if "of the run's time, where 80 % are needed now" in line]
+        found = re.search(r", (\S+) % for what it replaces: ", line)
+        assert (found is None) is (name == "new")
+        freed[name] = 0.0 if found is None else float(found[1])
+        alone = re.search(r"need up to (\S+) % of", line)
+        assert alone is not None
+        if float(alone[1]) != freed[name]:
+            assert line.endswith("there is room for it") is (float(alone[1]) < freed[name])
+    assert freed["heavy"] > 0
+    assert freed["beside"] > 0
+
+
+def test_shares_that_go_with_the_replaced_query_are_not_proposed(db: hr.Database, rates: Rates) -> None:
+    rates.rest, rates.rows = 0.75, 100.0
+    db.execute("CREATE QUERY other LOSS TOLERANT AS SELECT COUNT(*) AS n FROM s [RANGE 90]")
+    push(db, 500)
+    kept = "of the rows of s LOSS TOLERANT"
+    explained = f"EXPLAIN CREATE OR REPLACE QUERY q AS {COUNTED}"
+    assert kept in str(db.execute(explained)[0])
+    db.execute("DROP QUERY other")
+    assert "% of the run's time" in str(db.execute(explained)[0])
+    assert kept not in str(db.execute(explained)[0])
+
+
 def test_nothing_is_said_of_time_that_was_not_measured() -> None:
     with hr.connect(runner="inline") as db:
         db.execute(f"{STREAM}; {KNOWN}")

@@ -171,6 +171,48 @@ def test_a_query_for_which_there_is_no_room_is_refused_with_the_numbers(db: hr.D
 PAIRS = "SELECT a.k, COUNT(*) AS n FROM s [RANGE {0}] a JOIN s [RANGE {0}] b ON a.v = b.v GROUP BY a.k"
 
 
+@pytest.mark.parametrize("replacing", ["CREATE OR REPLACE QUERY", "REPLACE"])
+def test_explain_says_of_a_replacement_whether_it_would_be_refused(db: hr.Database, replacing: str) -> None:
+    push(db, 0, 3000)
+    db.execute("SET memory_limit = '60 kB'")
+    texts = {
+        (length, columns): f"q AS SELECT DISTINCT {columns} FROM s [RANGE {length}]"
+        for length in (30, 1000, 2000, 5000)
+        for columns in ("v", "k, v")
+    }
+    verdicts = set()
+    for (length, _), text in texts.items():
+        explained = told(db, f"EXPLAIN {replacing} {text}")
+        try:
+            db.execute(f"CREATE OR REPLACE QUERY {text}")
+            verdicts.add((length, "taken"))
+            assert "it would be refused" not in explained
+            assert "less state is expected" in explained or length > 30
+        except UserError as error:
+            verdicts.add((length, "refused"))
+            (expected,) = re.findall(r"would need about ([\d.]+ kB)", error.message)
+            assert re.search(f"about {expected} of state are expected(; | with the smallest)", explained)
+            assert "only 48 kB are for state: it would be refused" in explained
+        db.execute(f"CREATE OR REPLACE QUERY q AS {KINDS}")
+    assert {(30, "taken"), (5000, "refused")} <= verdicts
+
+
+def test_explain_says_of_a_paused_query_whether_it_would_be_refused(db: hr.Database) -> None:
+    db.execute("CREATE QUERY more AS SELECT DISTINCT k, v FROM s [RANGE 5000]")
+    push(db, 0, 3000)
+    db.execute("ALTER QUERY more PAUSE; SET memory_limit = '60 kB'")
+    explained = told(db, "EXPLAIN ALTER QUERY more RESUME")
+    message, hint = refused(db, "ALTER QUERY more RESUME")
+    (expected,) = re.findall(r"would need about ([\d.]+ kB)", message)
+    assert f"about {expected} of state are expected; " in explained
+    assert "it would be refused" in explained
+    assert "more would be resumed" in explained
+    assert hint is not None
+    db.execute(hint.partition("write ")[2].partition(", or")[0])
+    assert "refused" not in told(db, "EXPLAIN ALTER QUERY more RESUME")
+    db.execute("ALTER QUERY more RESUME")
+
+
 def test_what_is_above_a_join_counts_with_the_rows_that_are_expected_of_it(db: hr.Database) -> None:
     push(db, 0, 3000)
     db.execute("SET memory_limit = '600 kB'")

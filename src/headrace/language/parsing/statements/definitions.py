@@ -8,6 +8,7 @@ from sqlglot.tokens import TokenType
 
 from headrace.algebra.tunings.tunings import TuningKind
 from headrace.errors import Position
+from headrace.language.names import quoted_name
 from headrace.language.parsing.clauses.window_clauses import parse_count, parse_duration_at
 from headrace.language.parsing.statements.consistency import parse_consistency
 from headrace.language.parsing.statements.losses import parse_share
@@ -26,7 +27,7 @@ from headrace.language.statements.catalog import (
 from headrace.language.statements.statements import QueryChange, Reoptimize, SetConsistency
 from headrace.language.syntax import Name
 from headrace.suggestions import did_you_mean
-from headrace.time import Duration
+from headrace.time import UNITS, Duration
 
 _COMMENT: Final = "write COMMENT ON QUERY name IS 'text', or COMMENT ON COLUMN name.column IS 'text'"
 _SETTINGS: Final = ("SET CONSISTENCY", "SET WINDOW", "SET GRANULARITY")
@@ -128,8 +129,13 @@ def _query_setting(cursor: Cursor, name: Name, position: Position) -> SetConsist
         raise cursor.error(f"{cursor.word()} of {name.text} cannot change: {reason}", _ANEW)
     if cursor.at("WINDOW") or cursor.at("GRANULARITY"):
         found = _sized(cursor, name, position)
-    else:
+    elif cursor.at("CONSISTENCY"):
         found = SetConsistency(name, parse_consistency(cursor), position)
+    else:
+        level = f"write CONSISTENCY {cursor.word()}" if cursor.word() in _LEVELS else None
+        hint = level or _as_in_text(cursor, "WINDOW") or did_you_mean(cursor.word(), _SETTABLE) or _SET_HINT
+        missing = f"{', '.join(_SETTABLE[:-1])} or {_SETTABLE[-1]} is missing after SET"
+        raise cursor.error(f"{missing}, before {cursor.shown()}", hint)
     if opened:
         cursor.expect(")", "to close SET")
     return found
@@ -143,6 +149,9 @@ def _sized(cursor: Cursor, name: Name, position: Position) -> SetWindow:
         cursor.accept("GRANULARITY")
     stream = cursor.name(f"the stream after {word} OF") if cursor.accept("OF") else None
     place = cursor.position
+    clause = word if stream is None else f"{word} OF {quoted_name(stream.text)}"
+    if (hint := _as_in_text(cursor, clause)) is not None:
+        raise cursor.error(f"{what} is missing, before {cursor.shown()}", hint)
     if cursor.at("-"):
         raise cursor.error(f"{what} cannot be -{cursor.word(1)}", "write a length within its bounds")
     if kind is TuningKind.WINDOW and cursor.word(1) in ("ROWS", "ROW"):
@@ -153,6 +162,37 @@ def _sized(cursor: Cursor, name: Name, position: Position) -> SetWindow:
     return SetWindow(name, stream, kind, size, position, place)
 
 
+def _as_in_text(cursor: Cursor, clause: str) -> str | None:
+    """The hint for who writes a size as in a query's text, as in ROWS 3 or (RANGE 5 MINUTES).
+
+    Args:
+        cursor: where the size is to be.
+        clause: what is before it.
+
+    Returns:
+        None where something else comes next.
+    """
+    ahead = 1 if cursor.at("(") else 0
+    word = cursor.word(ahead)
+    named = word in ("ROWS", "ROW", "RANGE", "=")
+    if not ahead and not named:
+        within = f"write one size within its bounds, such as {clause} 10 MINUTES"
+        return f"{within}; bounds are part of the query" if word in _BOUNDS else None
+    number, unit = cursor.word(ahead + named), cursor.word(ahead + named + 1)
+    if not number.isdecimal() or (clause.startswith("GRANULARITY") and "ROWS" in (word, unit)):
+        return _SET_HINT
+    if word in ("ROWS", "ROW"):
+        unit = "ROWS"
+    return f"write {clause} {number}{f' {unit}' if unit in (*UNITS, 'ROWS') else ''}"
+
+
+_SETTABLE: Final = ("CONSISTENCY", "WINDOW", "GRANULARITY", "KEEP")
+_LEVELS: Final = ("STRONG", "MIDDLE", "WEAK")
+_BOUNDS: Final = ("MIN", "MAX", "FINEST", "COARSEST")
+_SET_HINT: Final = (
+    "write SET (WINDOW 10 MINUTES), SET (WINDOW 100 ROWS), SET (GRANULARITY 1 MINUTE), "
+    "SET (CONSISTENCY MIDDLE) or SET (KEEP 0.5)"
+)
 _ANEW: Final = "drop the query, and create it again with what it is to have"
 _FIXED: Final = {
     "HEARTBEATS": "operators that wait have other state than those that do not",

@@ -43,8 +43,11 @@ _FEWEST_ROWS: Final = 20
 _MEASURED: Final = 200
 """The bytes for a row are measured on about so many operators."""
 
-WantedColumns = Mapping[str, Collection[str]]
-"""Per stream the columns that are asked for."""
+WantedColumns = Mapping[str, Mapping[str, pa.DataType]]
+"""Per stream the columns that are asked for, with their types.
+
+Among them may be some of which the run does not know, since they were added and no query has read them.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,16 +132,16 @@ def _told_of_counts(counts: FlowCounts, columns: Collection[str], rows: int) -> 
 
 
 def _retained(
-    holding: Holding, name: str, stream: LiveStream, columns: Collection[str], rows: int
+    holding: Holding, name: str, stream: LiveStream, columns: Mapping[str, pa.DataType], rows: int
 ) -> FlowSample | None:
     """The newest rows that are kept of a stream; None where there are too few, or they are no plain rows."""
     retained = holding.point(name).retained
     if retained is None or stream.timing.by_arrival or stream.changes is not None:
         return None
-    places = map(stream.schema.names.index, dict.fromkeys([*columns, stream.timestamp]))
-    schema = stream.schema.select(tuple(places))
-    tables = [read_retained(holding.store, file, schema.arrow()) for file in _newest(retained, rows)]
-    found = as_one(tables) if tables else schema.arrow().empty_table()
+    timestamp = stream.schema.arrow().field(stream.timestamp)
+    schema = pa.schema({**columns, timestamp.name: timestamp.type})
+    tables = [read_retained(holding.store, file, schema) for file in _newest(retained, rows)]
+    found = as_one(tables) if tables else schema.empty_table()
     found = found.filter(found[stream.timestamp].is_valid())
     instants = np.asarray(found[stream.timestamp].cast(pa.int64()))
     return _sample(found, instants, rows)

@@ -21,6 +21,7 @@ class WindowStatus:
         size: what it is for rows that come now, in the same unit.
         since: the first instant at which it has that size; BEGINNING if it has had no other one.
         why: why it has that size, where nobody has asked for it; else empty.
+        kind: what it is.
     """
 
     streams: tuple[str, ...]
@@ -30,6 +31,11 @@ class WindowStatus:
     since: int
     why: str = ""
     kind: TuningKind = TuningKind.WINDOW
+
+    @property
+    def first(self) -> int:
+        """What it is before the first change."""
+        return self.kind.first(self.smallest, self.largest)
 
 
 def window_statuses(plan: Plan, tunings: Tunings) -> tuple[WindowStatus, ...]:

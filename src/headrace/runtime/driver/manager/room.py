@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import pyarrow as pa
+
 from headrace.algebra.nodes import Plan, Relation, Source
 from headrace.byte_sizes import format_bytes
 from headrace.errors import UserError
@@ -63,11 +65,15 @@ class Room:
     def text(self) -> str:
         """The same for who asks before."""
         sizes = [format_bytes(max(0.0, size)) for size in (self.least, self.now, self.most)]
-        if len({*sizes}) == 1:
+        if max(self.least, self.now, self.most) < 0:
+            found = "less state is expected than there is"
+        elif len({*sizes}) == 1:
             found = f"about {sizes[0]} of state are expected"
         else:
-            found = "about {} of state are expected with the smallest windows, {} now, {} at most".format(
-                *sizes
+            # One that has windows within bounds is replaced: with the largest it may save the most.
+            last = "at most" if self.most >= max(self.least, self.now) else "with the largest"
+            found = "about {} of state are expected with the smallest windows, {} now, {} {}".format(
+                *sizes, last
             )
         if self.limit is None:
             return found
@@ -89,13 +95,13 @@ def ways_on(least: float) -> str:
     return f"{more}; or drop queries, or let windows have a smaller MIN"
 
 
-def columns_of(plans: Sequence[Plan]) -> dict[str, set[str]]:
-    """Per stream or relation that some plans read the columns."""
-    wanted: dict[str, set[str]] = {}
+def columns_of(plans: Sequence[Plan]) -> dict[str, dict[str, pa.DataType]]:
+    """Per stream or relation that some plans read the columns, with their types."""
+    wanted: dict[str, dict[str, pa.DataType]] = {}
     for plan in plans:
         for node in lower({"": plan}).nodes:
             if isinstance(node.plan, Source | Relation):
-                wanted.setdefault(node.plan.name, set()).update(node.plan.schema.names)
+                wanted.setdefault(node.plan.name, {}).update(node.plan.schema.types)
     return wanted
 
 

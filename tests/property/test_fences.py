@@ -83,7 +83,8 @@ class Ran:
 def ran(queries: dict[str, str], fault: Fault) -> Ran:
     """What queries answer over three epochs in which there is a fault."""
     random = np.random.default_rng(3)
-    with hr.connect(runner="inline", epoch_rows=40) as db:
+    # A fault is found by the calls of one thread.
+    with hr.connect(runner="inline", threads=1, epoch_rows=40) as db:
         for name, column in (("g", "v"), ("h", "w")):
             rows = {
                 "ts": np.sort(random.integers(0, 40, 60)),
@@ -162,7 +163,7 @@ def test_faults_are_put_into_every_kind_of_operator() -> None:
 
 @pytest.mark.parametrize("at", [0, 40, 400])
 def test_what_goes_wrong_while_a_query_catches_up_is_for_whoever_asked(at: int) -> None:
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", threads=1) as db:
         db.execute("CREATE STREAM p (ts BIGINT, k BIGINT) FROM push TIMESTAMP BY ts RETAIN ALL")
         db.execute("CREATE QUERY good AS SELECT k FROM p")
         db.start()
@@ -184,7 +185,7 @@ def test_an_error_of_no_query_ends_the_run_with_an_error_of_ours(monkeypatch: py
         tried.append(1)
         raise KeyError("of no query")
 
-    with hr.connect(runner="inline") as db:
+    with hr.connect(runner="inline", threads=1) as db:
         db.stream("g", pa.table({"ts": [1, 2], "k": [1, 2]}), timestamp="ts")
         db.query("SELECT k FROM g", name="q")
         monkeypatch.setattr("headrace.runtime.tasks.stages._take_in_split", broken)
@@ -197,7 +198,7 @@ def test_an_error_of_no_query_ends_the_run_with_an_error_of_ours(monkeypatch: py
 
 
 def test_a_query_that_has_ended_stays_so_until_it_is_resumed(tmp_path: Path) -> None:
-    with hr.connect(runner="inline", storage=tmp_path) as db:
+    with hr.connect(runner="inline", threads=1, storage=tmp_path) as db:
         db.execute("CREATE STREAM p (ts BIGINT, k BIGINT) FROM push TIMESTAMP BY ts")
         db.execute("CREATE QUERY good AS SELECT k FROM p; CREATE QUERY victim AS SELECT k + 1 AS k FROM p")
         db.start()
@@ -207,7 +208,7 @@ def test_a_query_that_has_ended_stays_so_until_it_is_resumed(tmp_path: Path) -> 
             db.push("p", {"ts": 2, "k": 2})
         assert "KeyError" in str(db.status.query("victim").failed)
         db.push("p", {"ts": 3, "k": 3})
-    with hr.connect(runner="inline", storage=tmp_path) as db:
+    with hr.connect(runner="inline", threads=1, storage=tmp_path) as db:
         db.start()
         db.push("p", {"ts": 4, "k": 4})
         assert "KeyError" in str(db.status.query("victim").failed)

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
-from headrace.algebra.tunings.tunings import Tuning, shares_in, size_of
+from headrace.algebra.tunings.tunings import shares_in, size_of
 from headrace.reference.sampling import drawn
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.shedder.recent import MeasuredLoad, RecentLoad
@@ -90,7 +90,7 @@ class LoadedRun:
     def _note(self) -> None:
         tunings = self.db.status.tunings
         for name, clause in CLAUSES.items():
-            known = tunings.get(Tuning(("s",), 1, WHOLE, 1, clause))
+            known = next((tuned for one, tuned in tunings.items() if one.loss == clause), None)
             self.steps[name].update({step.begin: step.value for step in known.steps} if known else {})
 
     def share(self, name: str, instant: int) -> int:

@@ -268,8 +268,8 @@ def lifetime_start(instant: int, granule: int, shift: int) -> int:
 
 
 def granule_start(instant: int, granule: int) -> int:
-    """The first multiple of a granule at or after an instant."""
-    return instant if instant in (BEGINNING, INFINITY) else instant + -instant % granule
+    """The first multiple of a granule at or after an instant; INFINITY where there is none."""
+    return instant if instant in (BEGINNING, INFINITY) else min(instant + -instant % granule, INFINITY)
 
 
 def timestamp_columns(plan: Plan) -> frozenset[int]:

@@ -80,6 +80,7 @@ class SparkRunner:
         self._running = threading.Lock()
         self.parallelism = self._context.defaultParallelism
         self.undivided = _UNDIVIDED
+        self.few = 0
 
     @cached_property
     def _base(self) -> SparkSession:

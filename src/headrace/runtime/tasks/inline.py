@@ -50,6 +50,7 @@ class InlineRunner:
     ) -> None:
         self.parallelism = parallelism if threads is None else threads
         self.undivided = undivided
+        self.few = 5_000 if threads is not None else 0
         self._attempts = itertools.count()
         self._spare = spare
         self._together = threads is not None or parallelism == 1

@@ -23,6 +23,11 @@ class Runner(Protocol):
         """Seconds of work that one task does sooner than several, since each of them costs the runner."""
         ...
 
+    @property
+    def few(self) -> int:
+        """Fewer rows of each stream than that are left to one task in the first epoch of a run."""
+        ...
+
     def buckets(self, *, bulk: bool) -> int:
         """Over how many buckets state is spread if nobody has said it.
 

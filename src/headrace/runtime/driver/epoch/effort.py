@@ -10,14 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
 
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.tasks.messages import TaskReport
 from headrace.runtime.tasks.runner import Runner
-
-FEW: Final = 5_000
-"""So many rows of each stream are little to do, whatever is done with them."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +45,7 @@ class Effort:
             return runner.parallelism
         if self.seconds is None:
             rows = [_rows(intake) for intake in intakes.values()]
-            few = bool(rows) and max(rows) <= FEW and runner.undivided > 0
-            return 1 if few else runner.parallelism
+            return 1 if rows and max(rows) < runner.few else runner.parallelism
         longer = (length / max(self.lengths.get(name, 0), 1) for name, length in _lengths(intakes).items())
         return 1 if self.seconds * max(longer, default=1.0) <= runner.undivided else runner.parallelism
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import engine
 
+from headrace.engine import connection
 from headrace.runtime.tasks.inline import InlineRunner
 from long_tests import LongTests
 
@@ -33,17 +34,18 @@ engine.MAX_SHRINKING_SECONDS = 30
 
 settings.load_profile(os.environ.get("HEADRACE_HYPOTHESIS", "ci"))
 
-# HEADRACE_THREADS=7 lets all that is inline run with so many threads, which take turns as often as they can.
+# HEADRACE_THREADS=7 lets all inline runs that say nothing else have so many threads, as on a machine with as
+# many cores; they take turns as often as they can.
 if "HEADRACE_THREADS" in os.environ:
-    begin = InlineRunner.__init__
+    cores, begin = int(os.environ["HEADRACE_THREADS"]), InlineRunner.__init__
 
-    def begin_with_threads(
-        runner: InlineRunner, parallelism: int = 1, undivided: float = 0.0, threads: int | None = None
-    ) -> None:
-        some = int(os.environ["HEADRACE_THREADS"]) if parallelism == 1 else None
-        begin(runner, parallelism, undivided, threads or some)
+    def begin_with_threads(runner: InlineRunner, parallelism: int = 1, *others: Any, **named: Any) -> None:
+        if parallelism == 1 and not others:
+            named.setdefault("threads", cores)
+        begin(runner, parallelism, *others, **named)
 
     InlineRunner.__init__ = begin_with_threads  # type: ignore[method-assign, assignment]
+    vars(connection)["machine_cores"] = lambda: cores
     sys.setswitchinterval(1e-5)
 
 # A shell that runs the tests in the background lets them ignore Ctrl-C, and so the processes that they start.

@@ -213,7 +213,7 @@ def test_streams_that_never_end_or_have_no_timestamps_are_refused() -> None:
         db.stream("a", pa.table({"k": [1]}), timestamp=hr.ByArrival())
         with pytest.raises(LanguageError, match=r"1:1: .*the stream a is timed as its rows arrive"):
             db.execute("EXPLAIN COST SELECT k FROM a")
-        with pytest.raises(LanguageError, match="write EXPLAIN SELECT"):
+        with pytest.raises(LanguageError, match="write EXPLAIN COST CREATE QUERY"):
             db.execute("EXPLAIN COST CREATE OR REPLACE QUERY q AS SELECT k FROM p")
         with pytest.raises(LanguageError, match="write EXPLAIN SELECT"):
             db.execute("EXPLAIN COST CREATE STREAM q AS SELECT k FROM p")

@@ -117,7 +117,7 @@ def test_a_stream_has_its_statement_and_the_rows_that_are_retained(
     expect(page.get_by_role("img", name=re.compile("Out by hot over the last"))).to_be_visible()
     page.goto(f"{server}/#/queries")
     expect(page.get_by_role("img", name=re.compile("Rows over the last .*: now"))).to_be_visible()
-    expect(page.get_by_role("img", name=re.compile("Memory over the last .*: now .* MB"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("Memory over the last .*: now .* [MG]B"))).to_be_visible()
 
 
 @needs_browser

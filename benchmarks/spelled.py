@@ -2,7 +2,8 @@
 
     python benchmarks/spelled.py --folder build/bids --only tumbling over --runs 5
 
-Runs are on a Spark session that is started as `headrace run` does, or with --inline in this process.
+Runs are on a Spark session that is started as `headrace run` does, or with --inline in this process, on all
+cores or as many threads as --threads says.
 """
 
 from __future__ import annotations
@@ -37,10 +38,12 @@ class Headrace:
 
     Args:
         inline: whether queries run in this process, without Spark.
+        threads: how many threads do the work then; all cores if None.
     """
 
-    def __init__(self, *, inline: bool) -> None:
+    def __init__(self, *, inline: bool, threads: int | None = None) -> None:
         self._inline = inline
+        self._threads = threads
         # As `headrace run` does.
         keep_freed_memory()
         # A session lives until the last database that uses it is closed.
@@ -90,7 +93,7 @@ class Headrace:
 
     def _connect(self, *, keep_results: bool = True) -> Database:
         if self._inline:
-            return connect(runner="inline", keep_results=keep_results)
+            return connect(runner="inline", threads=self._threads, keep_results=keep_results)
         return connect(master=MASTER, keep_results=keep_results)
 
 
@@ -101,11 +104,11 @@ def _checked(summary: Summary) -> Summary:
 
 
 def measure_all(
-    names: Sequence[str], bids: Path, *, inline: bool, warm_ups: int, runs: int
+    names: Sequence[str], bids: Path, *, inline: bool, threads: int | None, warm_ups: int, runs: int
 ) -> Iterator[tuple[str, Measured | str]]:
     """Measure queries one after the other; each with its figures, or with what went wrong."""
     rows = rows_of(bids)
-    with Headrace(inline=inline) as headrace:
+    with Headrace(inline=inline, threads=threads) as headrace:
         for name in names:
             try:
                 run = partial(headrace.run, SPELLED[name], bids)
@@ -125,12 +128,14 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--warm-ups", type=int, default=2)
     parser.add_argument("--inline", action="store_true")
+    parser.add_argument("--threads", type=int, help="threads of --inline")
     parser.add_argument("--json", type=Path, help="a file for the figures")
     options = parser.parse_args()
     bids = prepare(options.folder, options.events)
     found = {}
+    how = {"inline": options.inline, "threads": options.threads}
     for name, measured in measure_all(
-        options.only, bids, inline=options.inline, warm_ups=options.warm_ups, runs=options.runs
+        options.only, bids, **how, warm_ups=options.warm_ups, runs=options.runs
     ):
         print(f"{name:16} {measured}", flush=True)
         if isinstance(measured, Measured):

@@ -1,4 +1,4 @@
-"""What answers are worth under overload: rows left out by utility, the same share of all, and none.
+"""The worth of answers under overload: rows left out by utility, the same share of all, and none.
 
 First it is measured what a query of many groups takes at several shares of its rows. Then time is simulated:
 rows come at a rate for which a run has just enough time, and at some times that. Three such queries bear
@@ -71,7 +71,7 @@ POLICIES: dict[str, Policy] = {"by utility": shares_wanted, "uniform": uniform, 
 
 @dataclass(frozen=True)
 class Costs:
-    """What rows take.
+    """The time that rows take.
 
     Attributes:
         rest: of what bears no loss (seconds of processor time for a row).
@@ -116,7 +116,7 @@ def _taken(table: pa.Table, share: float | None) -> float:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a simulated run; see the module."""
+    """The outcome of a simulated run; see the module."""
 
     utility: float
     shares: tuple[float, ...]

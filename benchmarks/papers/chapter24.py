@@ -191,7 +191,7 @@ def _uniform(seconds: int, rate: int, random: np.random.Generator) -> pa.Table:
 
 
 def _joined(tables: Sequence[pa.Table], length: int) -> tuple[np.ndarray, float]:
-    """How many results there are by the distance of their rows in seconds, and the rows kept on average."""
+    """The number of results by the distance of their rows in seconds, and the rows kept on average."""
     kept: list[int] = []
     with hr.connect(runner="inline", buckets=1, epoch_rows=max(1, len(tables[0]) // 10)) as db:
         for name, table in zip("ab", tables, strict=True):

@@ -173,7 +173,7 @@ def seen_in_status(place: str, status: Mapping[str, Any]) -> Seen:
 
 
 def _memory(managed: Mapping[str, Any] | None) -> MemorySeen | None:
-    """What the manager of memory has found; None without one, and where an earlier Headrace tells less."""
+    """The findings of the manager of memory; None without one, and where an earlier Headrace tells less."""
     if managed is None or "text" not in managed:
         return None
     used, expected = format_bytes(managed["used"]), format_bytes(managed["expected"])

@@ -103,7 +103,7 @@ def _row_window_content(plan: RowWindow, past: PastContents) -> Content:
 
 
 def _pushed_out(plan: BoundedRowWindow, instants: list[int]) -> int:
-    """How many rows of a partition later ones have pushed out, each by the size at its instant."""
+    """The number of rows of a partition that later ones have pushed out, each by the size at its instant."""
     sizes = (value_at(plan.rows, plan.steps, then) for then in instants)
     return max(0, *(number - size for number, size in enumerate(sizes, start=1)))
 

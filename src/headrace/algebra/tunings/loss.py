@@ -91,5 +91,5 @@ class Loss:
 
 
 def _odds(share: int) -> float:
-    """How many rows are left out for one that is kept."""
+    """The number of rows that are left out for one that is kept."""
     return (WHOLE - share) / share

@@ -64,7 +64,7 @@ def costs(
 
 
 def _kept(graph: Graph, found: Sequence[Expectation], density: float) -> str:
-    """What all operators keep: rows, and where bytes have been measured about how many."""
+    """The rows that all operators keep, and about how many bytes where these have been measured."""
     text = f"keeps about {_rows(sum(part.state for part in found))} in all"
     widths = {node.number: row_bytes(graph, node) for node in graph.nodes if found[node.number].state}
     size = density * sum(width * found[number].state for number, width in widths.items())

@@ -136,7 +136,7 @@ def room_lines(
     lossy: Plan | str | None,
     gone: str | None = None,
 ) -> Iterator[str]:
-    """What a query that would come needs of a run's time, line by line; nothing before it is measured.
+    """The part of a run's time that a query would need, line by line; nothing before it is measured.
 
     Args:
         run: what is to be seen of the run.
@@ -173,7 +173,7 @@ def room_lines(
 
 
 def _others(known: Sequence[ShedShare], needed: float) -> Iterator[str]:
-    """What the shedder would make of the queries that are there."""
+    """The shares that the shedder would choose for the queries that are there."""
     shares = shares_at(needed, 1.0, [_knob(one) for one in known])
     for one, share in zip(known, shares, strict=True):
         if share < one.share:

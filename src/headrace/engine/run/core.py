@@ -443,7 +443,7 @@ class Core:
         )
 
     def look(self, wanted: WantedColumns, rows: int, patience: float | None = None) -> SeenRun:
-        """What the endless run that goes on has seen of streams; nothing without one.
+        """The findings of the endless run that goes on about streams; nothing without one.
 
         Args:
             wanted: the streams and their columns.

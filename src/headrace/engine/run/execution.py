@@ -275,7 +275,7 @@ class Execution:
         return self._live.ahead(self._change_to(defined))
 
     def seen(self, wanted: WantedColumns, rows: int, patience: float | None = None) -> SeenRun:
-        """What the run that goes on has seen of streams; see `LiveRun.seen`."""
+        """The findings of the run that goes on about streams; see `LiveRun.seen`."""
         assert self._live is not None
         return self._live.seen(wanted, rows, patience)
 

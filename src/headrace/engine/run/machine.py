@@ -34,7 +34,7 @@ def check_machine(limit: int, memory: int | None) -> None:
 
 
 def machine_cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -10,7 +10,7 @@ from headrace.language.statements.statements import CreateQuery, ExplainCost
 
 
 def cost_text(core: Core, statement: ExplainCost, policy: Policy) -> str:
-    """What is expected of a query; of one that is to be created also what it would add to the run.
+    """The expectations of a query; of one that is to be created also what it would add to the run.
 
     Args:
         core: the database.

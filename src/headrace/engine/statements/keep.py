@@ -106,7 +106,7 @@ def _effects(core: Core, change: _KeepChange) -> str:
 
 
 def _change(core: Core, statement: SetKeep) -> _KeepChange:
-    """What is to change.
+    """The change that is asked for.
 
     Raises:
         LanguageError: as of `kept`.
@@ -170,7 +170,7 @@ def _promise(core: Core, tuning: Tuning, before: int, statement: SetKeep) -> str
 
 
 def _width_now(core: Core, tuning: Tuning, share: int) -> float | str:
-    """How far bounds are from estimates at most, in parts of these, in the newest answers of a share.
+    """The largest distance of bounds from estimates, in parts of these, in the newest answers of a share.
 
     Or why that is not known: only windows count in which all rows are of the share.
     """

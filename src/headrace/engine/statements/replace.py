@@ -260,7 +260,7 @@ def _given(core: Core, made: CreateQuery, policy: Policy) -> Definition:
 
 
 def _replacing(defined: Definitions, draft: _Draft, given: Definition, made: CreateQuery) -> Definitions:
-    """What is defined with the other query."""
+    """The definitions with the other query."""
     return replacing(defined, draft.query, draft.plan, draft.streams, given, made.position)
 
 
@@ -320,7 +320,7 @@ def _lines(draft: _Draft, found: Beginning) -> Iterator[str]:
 
 
 def _way(found: Beginning, at: str) -> str:
-    """How the new plan takes over, which answers from an instant on."""
+    """The way in which the new plan takes over, which answers from an instant on."""
     match found.provenance:
         case KeptInput():
             return "it is brought to the present over the rows that are kept, and takes over once it is there"

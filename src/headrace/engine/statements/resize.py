@@ -174,7 +174,7 @@ def check_going_on(core: Core, windows: Iterable[Tuning], position: Position) ->
 def _told(
     core: Core, query: Query, windows: list[Tuning], change: Tune, known: Tunings, verb: str
 ) -> Iterable[str]:
-    """What is said of each window: its size, and the rows for which it is new."""
+    """A line for each window: its size, and the rows for which it is new."""
     domain = query.plan.domain
     for tuning in windows:
         size = tuning.kind.text(size_of(tuning, known), domain)

@@ -279,7 +279,7 @@ class ExplainReplace:
 
 
 QueryChange = PauseQuery | RenameQuery | ResumeQuery | Reoptimize | SetConsistency | SetKeep | SetWindow
-"""What ALTER QUERY changes."""
+"""The changes that ALTER QUERY makes."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from headrace.schema import DOUBLE, Schema
 
 NUMBER = "__number"
 GONE = "__gone"
-"""How many rows of the partition had left when the row came, where the size of the window may change."""
+"""The rows of the partition that had left when the row came, where the window's size may change."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ class FlowSample:
     part: float = 1.0
 
     def flow(self, names: Sequence[str]) -> Flow:
-        """How the stream flows, with some of its columns."""
+        """The flow of the stream, with some of its columns."""
         return flow_of(replace(self, rows=self.rows.select(list(names))))
 
     def kept(self, predicate: Expression) -> FlowSample:
@@ -78,7 +78,7 @@ class FlowSample:
 
 @dataclass(frozen=True, eq=False)
 class FlowCounts:
-    """What was counted of a stream of which no rows are at hand.
+    """The counts of a stream of which no rows are at hand.
 
     Attributes:
         rate: rows per instant.
@@ -90,7 +90,7 @@ class FlowCounts:
     values: Mapping[str, Growth] = field(default_factory=dict)
 
     def flow(self, names: Sequence[str]) -> Flow:
-        """How the stream flows, with some of its columns."""
+        """The flow of the stream, with some of its columns."""
         return Flow(self.rate, 1.0, 1.0, tuple(self.values.get(name, ALL) for name in names))
 
 

@@ -88,7 +88,7 @@ def codes_of(columns: Sequence[pa.Array], rows: int) -> Int64Array:
 
 
 def growth_of(codes: Int64Array, most: float = 1) -> Growth:
-    """How the number of different values grows, measured on rows in the order of time.
+    """The growth of the number of different values, measured on rows in the order of time.
 
     Args:
         codes: int64[n], equal where the values are.
@@ -104,7 +104,7 @@ def growth_of(codes: Int64Array, most: float = 1) -> Growth:
 
 
 def evenly_spread(rows: float, different: float) -> Growth:
-    """How the number of different values grows where so many rows have so many, each as often as the others.
+    """The growth of the number of different values where rows have so many, each as often as the others.
 
     With n values to choose from, r rows have n (1 - e^(-r/n)) different ones. This n is found by bisection.
 

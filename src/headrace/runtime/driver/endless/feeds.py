@@ -13,7 +13,7 @@ from headrace.runtime.intake.system_feed import SystemFeed
 from headrace.runtime.journal.records import StreamPoint
 
 ReadUpTo = Callable[[str], StreamPoint]
-"""How far a stream has been read, by its name."""
+"""The place up to which a stream has been read, by its name."""
 
 ReadColumns = Mapping[str, Sequence[str]]
 """The columns that are read of each stream."""
@@ -79,7 +79,7 @@ class Feeds:
             feed.read(columns[name])
 
     def take(self, points: ReadUpTo) -> dict[str, Intake]:
-        """What the next epoch takes of each that has something."""
+        """The intakes of the next epoch, of each that has something."""
         taken = ((name, feed.take(points(name))) for name, feed in self._all.items())
         return {name: intake for name, intake in taken if intake is not None}
 
@@ -92,7 +92,7 @@ class Feeds:
         return all(feed.ready() for feed in self._all.values())
 
     def waiting(self) -> dict[str, int | None]:
-        """How many rows wait in each; None where that is not known."""
+        """The number of rows that wait in each; None where that is not known."""
         return {name: feed.waiting() for name, feed in self._all.items()}
 
     def caught_up(self) -> dict[str, bool]:

@@ -254,7 +254,7 @@ class LiveRun:
         self._between_epochs(lambda: self._manager.check_limit(self._run.reading, limit))
 
     def seen(self, wanted: WantedColumns, rows: int, patience: float | None = None) -> SeenRun:
-        """What the run has seen of streams; see `seen_rows`.
+        """The findings of the run about streams; see `seen_rows`.
 
         Args:
             wanted: the streams and their columns.

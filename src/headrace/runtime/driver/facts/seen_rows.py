@@ -52,7 +52,7 @@ Among them may be some of which the run does not know, since they were added and
 
 @dataclass(frozen=True, eq=False)
 class SeenStream:
-    """What a run has seen of a stream.
+    """The findings of a run about a stream.
 
     Attributes:
         found: the newest of its rows, or counts.
@@ -67,7 +67,7 @@ class SeenStream:
 
 @dataclass(frozen=True, eq=False)
 class SeenRun:
-    """What a run has seen of some streams, and of its own state.
+    """The findings of a run about some streams, and its own state.
 
     Attributes:
         streams: by name; without those of which it has no rows.
@@ -85,7 +85,7 @@ def seen_rows(
     rate: Callable[[str], float],
     rows: int,
 ) -> SeenRun:
-    """What a run has seen of some streams.
+    """The findings of a run about some streams.
 
     Args:
         run: what is to be seen of it.
@@ -201,7 +201,7 @@ class _Origin:
 
 
 class _HeldRows:
-    """What the operators of a run hold, as rows and values of its streams.
+    """The rows that the operators of a run hold, as rows and values of its streams.
 
     Args:
         holding: the queries that run, and their state.
@@ -237,7 +237,7 @@ class _HeldRows:
         return None
 
     def values(self, stream: str) -> dict[str, Growth]:
-        """How many values columns of a stream have, by the groups that operators keep of its rows."""
+        """The numbers of values of columns of a stream, by the groups that operators keep of its rows."""
         found: dict[str, tuple[float, Growth]] = {}
         for node, names in self._grouped:
             if names[0] != stream:

@@ -34,7 +34,7 @@ class WindowStatus:
 
     @property
     def first(self) -> int:
-        """What it is before the first change."""
+        """The size before the first change."""
         return self.kind.first(self.smallest, self.largest)
 
 

@@ -36,7 +36,7 @@ def widest(said: Iterable[Batch], places: Sequence[int], since: int) -> float | 
 
 
 def widest_of(rows: pa.RecordBatch | pa.Table, places: Sequence[int]) -> float:
-    """How far bounds are from estimates at most, in parts of these; infinity where one has no bounds.
+    """The largest distance of bounds from estimates, in parts of these; infinity where one has no bounds.
 
     Args:
         rows: of an answer.

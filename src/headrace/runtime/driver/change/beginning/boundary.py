@@ -60,7 +60,7 @@ class Beginning:
 
     @property
     def rows(self) -> int | None:
-        """How many rows are read first of those that are kept; None where none are."""
+        """The number of kept rows that are read first; None where none are."""
         return self.provenance.left if isinstance(self.provenance, KeptInput) else None
 
 

@@ -242,7 +242,7 @@ def _asked(start: AnswerStart, points: list[StreamPoint]) -> int:
 
 
 def _reached(point: StreamPoint) -> int:
-    """How far a stream is: its heartbeat, or behind its newest row where it has ended."""
+    """The instant that a stream has reached: its heartbeat, or behind its newest row where it has ended."""
     return min(point.heartbeat, point.time.latest + 1) if point.time.rows else BEGINNING
 
 

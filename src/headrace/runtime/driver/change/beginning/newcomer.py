@@ -89,7 +89,7 @@ class Newcomer:
 
     @cached_property
     def shift(self) -> Shift | None:
-        """What larger windows that run hold of what it needs; None where it begins with others.
+        """The state that larger windows hold of what it needs; None where it begins with others.
 
         Of several that begin together each may be carried out as a part of what all share.
         """

@@ -177,10 +177,7 @@ def _beginning(core: Core, made: CreateQuery, policy: Policy) -> Iterator[str]:
     since = f"from {format_instant(at, domain)} on" if at > MIN_INSTANT else "at once"
     empty = lacks and isinstance(begins.provenance, Empty)
     yield f"it answers {since}{', over the rows that come from then on' if empty else ''}"
-    if exact == INFINITY:
-        yield "it will lack rows from before, to which its windows reach back"
-    elif lacks:
-        yield f"it is exact from {format_instant(exact, domain)} on"
+    yield from _exact_lines(begins.boundary, domain)
 
 
 def _room_lines(
@@ -339,6 +336,7 @@ def _way(found: Beginning, at: str) -> str:
 
 
 def _exact_lines(boundary: Boundary, domain: TimeDomain) -> Iterator[str]:
+    """From when on an answer is that over all rows, if it is not from its first instant on."""
     if boundary.exact == INFINITY:
         yield "it will lack rows from before, to which its windows reach back"
     elif boundary.at < boundary.exact:

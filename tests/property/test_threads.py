@@ -183,9 +183,10 @@ def test_a_function_may_ask_a_database_with_functions(threads: int) -> None:
 
 
 def test_a_function_that_never_ends_holds_up_no_later_epoch() -> None:
-    never = threading.Event()
+    begun, never = threading.Event(), threading.Event()
 
     def hangs(values: pa.Array) -> pa.Array:
+        begun.set()
         never.wait()
         return values
 
@@ -201,7 +202,7 @@ def test_a_function_that_never_ends_holds_up_no_later_epoch() -> None:
             )
             pushing = threading.Thread(target=lambda: suppressed(db, rows), daemon=True)
             pushing.start()
-            time.sleep(0.5)
+            assert begun.wait(60)
             with pytest.raises(hr.UserError, match="was given up"):
                 db.stop(timeout=0.5)
             db.execute("DROP QUERY q")

@@ -30,6 +30,18 @@ def bytes_of(text: str) -> int | None:
     return int(float(found[1]) * unit) or None
 
 
+def exact_bytes(size: int) -> str:
+    """A number of bytes of which `bytes_of` makes the same one.
+
+    Example:
+        >>> exact_bytes(1_500_000), exact_bytes(2048), exact_bytes(1001)
+        ('1500 kB', '2 KiB', '1001 B')
+    """
+    units = (("GB", 10**9), ("GiB", 2**30), ("MB", 10**6), ("MiB", 2**20), ("kB", 1000), ("KiB", 1024))
+    unit, whole = next((found for found in units if size % found[1] == 0), ("B", 1))
+    return f"{size // whole} {unit}"
+
+
 def format_bytes(size: float) -> str:
     """A number of bytes for people, in thousands and with three digits.
 

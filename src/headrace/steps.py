@@ -58,6 +58,22 @@ def values_at(first: int, steps: StepFunction, instants: Int64Array) -> Int64Arr
     return found
 
 
+def least_between(first: int, steps: StepFunction, since: Int64Array, until: Int64Array) -> Int64Array:
+    """int64[n]: the smallest value that a number has in each of n closed intervals.
+
+    Args:
+        first: what it is before the first step.
+        steps: its changes, of which there are few.
+        since, until: int64[n], the first and the last instant of each; where the last one comes before the
+            first, the value at the first.
+    """
+    found = values_at(first, steps, since)
+    for step in steps:
+        inside = (since < step.begin) & (step.begin <= until)
+        found = np.where(inside, np.minimum(found, step.value), found)
+    return found
+
+
 def with_step(steps: StepFunction, begin: int, value: int) -> StepFunction:
     """The changes with a further one, which takes the place of one that begins at the same instant.
 

@@ -20,6 +20,7 @@ from headrace.algebra.nodes import (
     Clip,
     Coalesce,
     Distinct,
+    Draw,
     Dstream,
     Early,
     EventSource,
@@ -29,6 +30,7 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     Lifetime,
+    LimitedJoin,
     LiveRow,
     Match,
     NestedAggregate,
@@ -57,7 +59,7 @@ from headrace.algebra.nodes import (
     inputs_of,
     pair_schema,
 )
-from headrace.algebra.properties import is_insert_only
+from headrace.algebra.properties import is_insert_only, sources_of, walk
 from headrace.expressions.render import render, render_call, render_sort_key
 from headrace.expressions.tree import AggregateCall, Column, Expression, columns_of, shift_columns
 from headrace.schema import Schema, quote
@@ -143,6 +145,8 @@ def _share(plan: Weighing) -> str:
     for begin, share in plan.steps[-1:]:
         since = "" if begin == BEGINNING else f" since {format_instant(begin, plan.domain)}"
         now = f", now {share_text(share)}{since}"
+    if isinstance(plan, Draw):
+        return f"Draw of {_streams_of(plan)}"
     what = "Shed" if isinstance(plan, Shed) else "LargestWeight of"
     return f"{what} {', '.join(plan.streams)} {plan.loss}{now}"
 
@@ -319,7 +323,24 @@ def _join(join: AnyJoin) -> str:
     ]
     if join.residual is not None:
         conditions.append(_text(join.residual, pair))
-    return f"{_JOINS[join.kept]} {'ON ' + ' AND '.join(conditions) if conditions else 'of all pairs'}"
+    remembered = _remembered(join) if isinstance(join, LimitedJoin) else ""
+    on = "ON " + " AND ".join(conditions) if conditions else "of all pairs"
+    return f"{_JOINS[join.kept]} {on}{remembered}"
+
+
+def _remembered(join: LimitedJoin) -> str:
+    """What a join remembers of which rows, where that is not all."""
+    drawn = {node.number: _streams_of(node) for node in walk(join) if isinstance(node, Draw)}
+    shares = [
+        f"{share_text(rows.steps[-1].value)} of {drawn[rows.number]}"
+        for rows in join.remembered
+        if rows.steps
+    ]
+    return f" {join.loss}" + (f", remembers {', '.join(shares)}" if shares else "")
+
+
+def _streams_of(plan: Plan) -> str:
+    return ", ".join(sorted({source.name for source in sources_of(plan)}))
 
 
 _JOINS: Final[dict[JoinKind | SetKind, str]] = {

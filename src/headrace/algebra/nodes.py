@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 import pyarrow as pa
 
@@ -349,6 +349,31 @@ class Shed(Weighing):
 
 
 @dataclass(frozen=True)
+class Draw(Weighing):
+    """Every payload of `M(t)`, with what says for how long a join remembers it.
+
+    Two columns more are `draw`, a hash of the payload, of t and of a number as of `Shed`, and `instant`,
+    which is t. The share is that of the rows that joins above remember (`LimitedJoin`): all are kept here.
+
+    Attributes:
+        number: which of the rows of the joins above they are, from 0.
+    """
+
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_chronon(self.input, "drawing")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's columns, then the draw and the instant."""
+        names = unique_names([*self.input.schema.names, "draw", "instant"])
+        types = (*(field.type for field in self.input.schema), BIGINT, BIGINT)
+        return Schema(tuple(map(Field, names, types)))
+
+
+@dataclass(frozen=True)
 class Union:
     """The sum of the inputs' contents (UNION ALL)."""
 
@@ -496,6 +521,66 @@ class Join(_Pairing):
     def kept(self) -> JoinKind:
         """Which rows of its inputs the node keeps: pairs."""
         return JoinKind.INNER
+
+
+class Remembered(NamedTuple):
+    """Rows that are remembered of one input of some joins, as a share of them.
+
+    Attributes:
+        number: which of the rows of these joins they are.
+        draw, instant: the columns of a pair that have the draw of the row, and its instant.
+        steps: the shares after the first, which is all, with the instants from which on (millionths). They
+            are data of the operator and no part of its identity.
+    """
+
+    number: int
+    draw: int
+    instant: int
+    steps: StepFunction = ()
+
+
+@dataclass(frozen=True)
+class LimitedJoin(Join):
+    """The pairs of `Join` that are found where not all rows are remembered (STREAM, section 5.3).
+
+    A pair has rows of several instants. It is found if each of them is remembered up to the newest: if from
+    its own instant up to that one its draw is below p of 2^64, where p is the share of such rows that is
+    remembered, a step function of application time. So the newest row is always taken, whatever its draw, and
+    when p falls rows are forgotten that were remembered before. In which order rows are joined is all the
+    same.
+
+    Attributes:
+        streams: the streams of the query, in order.
+        loss: what the query says of its memory; with the streams and a number it says whose share each is.
+        remembered: the shares, of the rows of the left and of the right input.
+    """
+
+    streams: tuple[str, ...]
+    loss: str
+    remembered: tuple[Remembered, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        width = len(self.schema)
+        for rows in self.remembered:
+            if not {rows.draw, rows.instant} <= set(range(width)):
+                raise PlanError("a draw and an instant are columns of the pair")
+            if any(not 1 <= step.value <= WHOLE for step in rows.steps):
+                raise PlanError("a share is above 0 and up to 1")
+
+    def of_side(self, port: int) -> tuple[Remembered, ...]:
+        """The shares of the rows of one input, with the columns of that.
+
+        Args:
+            port: 0 for the left input, 1 for the right one.
+        """
+        width = len(self.left.schema)
+        back = width if port else 0
+        return tuple(
+            rows._replace(draw=rows.draw - back, instant=rows.instant - back)
+            for rows in self.remembered
+            if (rows.draw >= width) == bool(port)
+        )
 
 
 @dataclass(frozen=True)
@@ -1369,6 +1454,7 @@ Stateless = (
     | Early
     | Remember
     | Shed
+    | Draw
     | LargestWeight
 )
 """Nodes whose operators handle each element alone and keep nothing."""

@@ -13,6 +13,7 @@ from headrace.algebra.nodes import (
     Clip,
     Coalesce,
     Distinct,
+    Draw,
     Dstream,
     Early,
     EventSource,
@@ -208,7 +209,7 @@ def is_monotonic(plan: Plan) -> bool:
             return plan.fixed == INFINITY
         case Relation():
             return plan.is_constant
-        case Filter() | Match() | Project() | Sample() | Shed() | Unnest() | Granularity():
+        case Filter() | Match() | Project() | Sample() | Shed() | Draw() | Unnest() | Granularity():
             return is_monotonic(plan.input)
         case Coalesce() | Distinct() | Union() | Join():
             return all(map(is_monotonic, inputs_of(plan)))

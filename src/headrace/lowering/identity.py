@@ -9,14 +9,17 @@ from headrace.algebra.arrival import Unit
 from headrace.algebra.nodes import (
     ApproximateAggregate,
     BoundedRowWindow,
+    Draw,
     Granularity,
     LargestWeight,
+    LimitedJoin,
     Match,
     Plan,
     Remember,
     SessionWindow,
     Shed,
     TimeWindow,
+    Weighing,
     inputs_of,
 )
 from headrace.algebra.properties import (
@@ -116,14 +119,22 @@ def named_by(plan: Plan) -> tuple[object, ...]:
             return (granule,)
         case Granularity(granule=granule, coarsest=coarsest):
             return granule, coarsest
-        case Shed(streams=streams, loss=loss, number=number):
-            return streams, loss, number
-        case LargestWeight(size=size, slide=slide, offset=offset, streams=streams, loss=loss):
-            return size, slide, offset, streams, loss
+        case Weighing() | LimitedJoin():
+            return _named_by_share(plan)
         case ApproximateAggregate(aggregates=aggregates):
             return (*parameters_of(plan), tuple(call.within for _, call in aggregates))
         case _:
             return parameters_of(plan)
+
+
+def _named_by_share(plan: Weighing | LimitedJoin) -> tuple[object, ...]:
+    if isinstance(plan, LargestWeight):
+        return plan.size, plan.slide, plan.offset, plan.streams, plan.loss
+    if isinstance(plan, Shed | Draw):
+        return plan.streams, plan.loss, plan.number
+    assert isinstance(plan, LimitedJoin)
+    remembered = tuple((rows.number, rows.draw, rows.instant) for rows in plan.remembered)
+    return plan.equalities, plan.residual, plan.names, plan.streams, plan.loss, remembered
 
 
 def hashed(text: str) -> str:

@@ -13,6 +13,7 @@ from headrace.algebra.nodes import (
     Finalize,
     Istream,
     Join,
+    LimitedJoin,
     NestedAggregate,
     Over,
     RowWindow,
@@ -29,6 +30,7 @@ from headrace.operators.aggregates.nested import NestedAggregateOperator
 from headrace.operators.contract import Operator, Report
 from headrace.operators.early_regions import TimelineOperator
 from headrace.operators.join import JoinOperator
+from headrace.operators.limited_join import LimitedJoinOperator
 from headrace.operators.presence import (
     ChangeOperator,
     CoalesceOperator,
@@ -63,6 +65,8 @@ def create_operator(plan: Stateful, reduced: bool, report: Report) -> Operator:
             return _of_whole_rows(plan, report)
         case Istream() | Dstream():
             return ChangeOperator(plan)
+        case LimitedJoin():
+            return LimitedJoinOperator(plan, report)
         case Join():
             return JoinOperator(plan, report)
         case RowWindow():

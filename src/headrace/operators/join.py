@@ -18,7 +18,7 @@ from headrace.operators.state.sweep_area import Layout, SweepArea
 from headrace.schema import DOUBLE, Schema
 
 
-class _Side:
+class JoinSide:
     """One input of a join: what entered in this epoch, and the sweep area of what entered before."""
 
     def __init__(self, schema: Schema, keys: tuple[Expression, ...], report: Report) -> None:
@@ -98,30 +98,30 @@ class JoinOperator:
     def __init__(self, node: Join, report: Report) -> None:
         self._node = node
         self._report = report
-        self._left = _Side(node.left.schema, tuple(left for left, _ in node.equalities), report)
-        self._right = _Side(node.right.schema, tuple(right for _, right in node.equalities), report)
+        self.left = JoinSide(node.left.schema, tuple(left for left, _ in node.equalities), report)
+        self.right = JoinSide(node.right.schema, tuple(right for _, right in node.equalities), report)
 
     @property
     def areas(self) -> dict[str, SweepArea]:
         """The elements of each side."""
-        return {"left": self._left.area, "right": self._right.area}
+        return {"left": self.left.area, "right": self.right.area}
 
     def process(self, port: int, batch: Batch) -> None:
         """Take in elements: port 0 is the left input, port 1 the right."""
-        (self._right if port else self._left).inputs.append(batch)
+        (self.right if port else self.left).inputs.append(batch)
 
     def advance(self, progress: OperatorProgress) -> Batch:
         """The pairs in which at least one element is new."""
-        left, right = self._left.entered(), self._right.entered()
+        left, right = self.left.entered(), self.right.entered()
         pairs = []
         if left is not None:
-            partners = [*self._right.area.runs, *([right] if right is not None else [])]
+            partners = [*self.right.area.runs, *([right] if right is not None else [])]
             pairs += [self._pair(left, run) for run in partners]
         if right is not None:
-            pairs += [self._pair(run, right) for run in self._left.area.runs]
+            pairs += [self._pair(run, right) for run in self.left.area.runs]
         left_heartbeat, right_heartbeat = progress.after
-        self._left.keep(left, right_heartbeat)
-        self._right.keep(right, left_heartbeat)
+        self.left.keep(left, right_heartbeat)
+        self.right.keep(right, left_heartbeat)
         return concat(self._node.schema, pairs)
 
     def _pair(self, left: SortedRun, right: SortedRun) -> Batch:
@@ -137,19 +137,23 @@ class JoinOperator:
             left.reach,
             right.reach,
         )
-        one, other = self._left.found(left, ours), self._right.found(right, theirs)
-        keys = [side.keys_of(rows) for side, rows in ((self._left, one), (self._right, other))]
+        one, other = self.left.found(left, ours), self.right.found(right, theirs)
+        keys = [side.keys_of(rows) for side, rows in ((self.left, one), (self.right, other))]
         same = equal_rows(keys[0], None, keys[1], np.arange(len(ours)))
         ts = np.maximum(left.times[ours], right.times[theirs])
         te = np.minimum(left.expiries[ours], right.expiries[theirs])
         columns = [
             rows.column(name)
-            for side, rows in ((self._left, one), (self._right, other))
+            for side, rows in ((self.left, one), (self.right, other))
             for name in side.payload
         ]
         weights = integers(one.column(WEIGHT)) * integers(other.column(WEIGHT))
         payload = record_batch(columns, self._node.schema, len(ours))
-        return self._residual(Batch(payload, ts, te, weights).filter(same))
+        return self._residual(self.found(Batch(payload, ts, te, weights).filter(same)))
+
+    def found(self, pairs: Batch) -> Batch:
+        """Those of the pairs that match in their keys which are looked at: all."""
+        return pairs
 
     def _residual(self, batch: Batch) -> Batch:
         if self._node.residual is None or not len(batch):

@@ -1,11 +1,12 @@
-"""The rows of a stream that are kept of a share, and the largest weight that rows of a window may have."""
+"""The rows of a stream that are kept of a share, the draws by which, and the largest weight in a window."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from headrace.algebra.nodes import LargestWeight, Shed
+from headrace.algebra.nodes import Draw, LargestWeight, Shed
 from headrace.elements import Batch, BoolArray, Float64Array, Int64Array, record_batch, take_rows
 from headrace.kernels.rows.sampling import SALT, folded
 from headrace.operators.state.keys import hash_rows, normalise
@@ -22,23 +23,44 @@ def shed(node: Shed, batch: Batch) -> Batch:
         node: the plan node.
         batch: chronons.
     """
-    count = len(batch)
-    hashes = hash_rows([normalise(column) for column in batch.payload.columns], count)
-    salt, number = (np.full(count, word, dtype=np.int64) for word in (SALT, node.number))
-    for words in (salt, batch.ts, number):
-        hashes = folded(hashes, words)
+    count, hashes = len(batch), _drawn(batch, node.number)
     shares = values_at(WHOLE, node.steps, batch.ts)
     added = [pa.array(hashes), pa.array(WHOLE / shares)]
     whole = batch.with_payload(record_batch([*batch.payload.columns, *added], node.schema, count))
     return whole.filter(_kept(hashes, shares)) if node.steps else whole
 
 
+def with_draws(node: Draw, batch: Batch) -> Batch:
+    """Rows with what says for how long a join remembers them.
+
+    Args:
+        node: the plan node.
+        batch: chronons.
+    """
+    added = [pa.array(_drawn(batch, node.number)), pa.array(batch.ts)]
+    return batch.with_payload(record_batch([*batch.payload.columns, *added], node.schema, len(batch)))
+
+
+def _drawn(batch: Batch, number: int) -> Int64Array:
+    """int64[n]: the draw of each row, by its payload, its instant and a number."""
+    count = len(batch)
+    hashes = hash_rows([normalise(column) for column in batch.payload.columns], count)
+    salt, numbers = (np.full(count, word, dtype=np.int64) for word in (SALT, number))
+    for words in (salt, batch.ts, numbers):
+        hashes = folded(hashes, words)
+    return hashes
+
+
 def _kept(draws: Int64Array, shares: Int64Array) -> BoolArray:
     """Whether each draw is in its share; bool[n]."""
     found, places = np.unique(shares, return_inverse=True)
-    lasts = np.array([int(share) * 2**64 // WHOLE - 1 for share in found], dtype=np.uint64)
-    kept: BoolArray = draws.view(np.uint64) <= lasts[places]
+    kept: BoolArray = draws.view(np.uint64) <= last_draws(found)[places]
     return kept
+
+
+def last_draws(shares: Int64Array) -> npt.NDArray[np.uint64]:
+    """uint64[n]: the largest draw that is in each share (millionths)."""
+    return np.array([int(share) * 2**64 // WHOLE - 1 for share in shares.tolist()], dtype=np.uint64)
 
 
 def with_largest_weight(node: LargestWeight, batch: Batch) -> Batch:

@@ -7,9 +7,11 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import (
     Clip,
+    Draw,
     Early,
     Filter,
     Granularity,
+    LargestWeight,
     Lifetime,
     Match,
     Project,
@@ -29,7 +31,7 @@ from headrace.elements import Batch, Int64Array, integers, record_batch, take_ro
 from headrace.kernels.instants.windows import cut_by_window
 from headrace.operators.contract import Report, evaluate_all, evaluate_predicate
 from headrace.operators.match import matched
-from headrace.operators.shed import shed, with_largest_weight
+from headrace.operators.shed import shed, with_draws, with_largest_weight
 from headrace.operators.unnest import unnested
 from headrace.steps import values_at
 from headrace.time import INFINITY, MIN_INSTANT
@@ -65,7 +67,7 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
         case Union():
             return batch.with_payload(record_batch(batch.payload.columns, node.schema, len(batch)))
         case Weighing():
-            return shed(node, batch) if isinstance(node, Shed) else with_largest_weight(node, batch)
+            return _weighed(node, batch)
         case Rstream() | Early() | Remember():
             return batch
 
@@ -74,6 +76,18 @@ def _filter(node: Filter | Match, batch: Batch, report: Report) -> Batch:
     if isinstance(node, Match):
         return matched(node, batch)
     return evaluate_predicate(node.predicate, batch, report)
+
+
+def _weighed(node: Weighing, batch: Batch) -> Batch:
+    match node:
+        case Shed():
+            return shed(node, batch)
+        case Draw():
+            return with_draws(node, batch)
+        case LargestWeight():
+            return with_largest_weight(node, batch)
+        case _:
+            raise AssertionError(f"{type(node).__name__} knows no share")
 
 
 def _mapped(node: Project | Unnest, batch: Batch, report: Report) -> Batch:

@@ -31,6 +31,7 @@ from headrace.algebra.nodes import (
     Join,
     LargestWeight,
     Lifetime,
+    LimitedJoin,
     Match,
     NestedAggregate,
     OuterJoin,
@@ -68,7 +69,7 @@ from headrace.reference.contents import (
     history_of,
     payload,
 )
-from headrace.reference.sampling import sampled, shares_kept, weight_changes
+from headrace.reference.sampling import is_found, sampled, shares_kept, weight_changes
 from headrace.reference.scalars import RowError, equal, value
 from headrace.reference.summaries import approximate
 from headrace.reference.top_k import first_rows
@@ -344,6 +345,8 @@ class _Evaluation:
         return pairs
 
     def _holds(self, plan: AnyJoin, row: Payload) -> bool:
+        if isinstance(plan, LimitedJoin) and not is_found(plan, row):
+            return False
         return plan.residual is None or self._values(plan, (plan.residual,), row) == (True,)
 
     def _looking_back(self, plan: RowWindow | SessionWindow | Over, instant: int) -> Content:

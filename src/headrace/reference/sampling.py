@@ -25,7 +25,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from headrace.algebra.nodes import LargestWeight, Sample, Shed, Weighing
+from headrace.algebra.nodes import Draw, LargestWeight, LimitedJoin, Remembered, Sample, Shed, Weighing
 from headrace.nested import part_types
 from headrace.reference.casts import EXACT
 from headrace.reference.contents import Content, Payload
@@ -54,15 +54,48 @@ def shares_kept(plan: Weighing, instant: int, below: Content) -> Content:
     """The content of a node of shares at an instant, of that of its input."""
     if isinstance(plan, LargestWeight):
         return Counter({(*row, largest_weight(plan, instant)): count for row, count in below.items()})
+    if isinstance(plan, Draw):
+        types = [field.type for field in plan.input.schema]
+        draws = {row: _signed(drawn(row, types, instant, plan.number)) for row in below}
+        return Counter({(*row, draws[row], instant): count for row, count in below.items()})
     assert isinstance(plan, Shed)
     share = value_at(WHOLE, plan.steps, instant)
     kept: Content = Counter()
     for row, count in below.items():
         draw = drawn(row, (field.type for field in plan.input.schema), instant, plan.number)
-        if draw * WHOLE < share * 2**64 - share * 2**64 % WHOLE:
-            signed = draw - 2**64 if draw >= 2**63 else draw
-            kept[(*row, signed, WHOLE / share)] = count
+        if _is_in(draw, share):
+            kept[(*row, _signed(draw), WHOLE / share)] = count
     return kept
+
+
+def is_found(plan: LimitedJoin, pair: Payload) -> bool:
+    """Whether all rows of a pair but the newest are remembered up to that one."""
+    newest = max((_number(pair[rows.instant]) for rows in plan.remembered), default=0)
+    return all(_is_remembered(rows, pair, newest) for rows in plan.remembered)
+
+
+def _is_remembered(rows: Remembered, pair: Payload, newest: int) -> bool:
+    """Whether one row of a pair is remembered up to an instant; the newest row is, whatever its draw."""
+    draw, since = _number(pair[rows.draw]) % 2**64, _number(pair[rows.instant])
+    if since == newest:
+        return True
+    changes = [step.begin for step in rows.steps if since < step.begin <= newest]
+    return all(_is_in(draw, value_at(WHOLE, rows.steps, when)) for when in (since, *changes))
+
+
+def _is_in(draw: int, share: int) -> bool:
+    """Whether a draw, from 0 on and below 2^64, is in a share (millionths)."""
+    return draw < share * 2**64 // WHOLE
+
+
+def _signed(draw: int) -> int:
+    """A draw as a BIGINT has it."""
+    return draw - 2**64 if draw >= 2**63 else draw
+
+
+def _number(value: object) -> int:
+    assert isinstance(value, int)
+    return value
 
 
 def largest_weight(plan: LargestWeight, instant: int) -> float:

@@ -8,18 +8,23 @@ from decimal import Decimal
 from statistics import NormalDist
 from typing import Final
 
+from headrace.byte_sizes import exact_bytes
 from headrace.errors import Position
 from headrace.steps import WHOLE, share_text
 
 CONFIDENCE: Final = Decimal(95)
 """In so many windows of a hundred bounds hold if nothing else is said."""
 
+LEAST_MEMORY: Final = 10_000
+"""So much a query's joins may keep at least (bytes): some rows of each side."""
+
 
 @dataclass(frozen=True)
 class Loss:
     """A clause of a query by which rows of its streams may be left out.
 
-    That is `LOSS TOLERANT [(share: utility, ...)] [CONFIDENCE p]` or `WITHIN p PERCENT [CONFIDENCE p]`.
+    That is `LOSS TOLERANT [(share: utility, ...)] [CONFIDENCE p]`, `WITHIN p PERCENT [CONFIDENCE p]`, or
+    `WITHIN MEMORY 'size'`.
 
     Attributes:
         graph: shares of the rows that are kept, rising (millionths), each with what an answer of them is
@@ -28,12 +33,15 @@ class Loss:
         confidence: in so many windows of a hundred the bounds of estimates hold.
         tolerance: so far from an estimate its bounds may be (percent of it), by which rows are left out only
             as long as they are not further; None for any loss.
+        memory: so much its joins may keep, which remember no more rows than that (bytes); None where it is
+            not limited.
         position: of the clause.
     """
 
     graph: tuple[tuple[int, Decimal], ...] = ()
     confidence: Decimal = CONFIDENCE
     tolerance: Decimal | None = None
+    memory: int | None = None
     position: Position | None = field(default=None, compare=False)
 
     @property
@@ -41,6 +49,8 @@ class Loss:
         """The clause from which the parser makes it again."""
         points = ", ".join(f"{share_text(share)}: {utility.normalize():f}" for share, utility in self.graph)
         sure = "" if self.confidence == CONFIDENCE else f" CONFIDENCE {self.confidence.normalize():f}"
+        if self.memory is not None:
+            return f"WITHIN MEMORY '{exact_bytes(self.memory)}'"
         if self.tolerance is not None:
             return f"WITHIN {self.tolerance.normalize():f} PERCENT{sure}"
         return f"LOSS TOLERANT{f' ({points})' if points else ''}{sure}"

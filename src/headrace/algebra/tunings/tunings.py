@@ -10,7 +10,15 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar, cast
 
-from headrace.algebra.nodes import BoundedRowWindow, Granularity, Plan, TimeWindow, Weighing
+from headrace.algebra.nodes import (
+    BoundedRowWindow,
+    Draw,
+    Granularity,
+    LimitedJoin,
+    Plan,
+    TimeWindow,
+    Weighing,
+)
 from headrace.algebra.properties import granule_start, sources_of, walk
 from headrace.errors import UserError
 from headrace.steps import WHOLE, StepFunction, share_text, value_at
@@ -28,6 +36,8 @@ class TuningKind(StrEnum):
     """The length of a granule (instants)."""
     SHARE = "share"
     """The share of rows that are kept (millionths)."""
+    REMEMBERED = "remembered"
+    """The share of rows that joins remember (millionths)."""
 
     @property
     def noun(self) -> str:
@@ -60,7 +70,7 @@ class TuningKind(StrEnum):
             domain: what instants count.
         """
         match self:
-            case TuningKind.SHARE:
+            case TuningKind.SHARE | TuningKind.REMEMBERED:
                 return share_text(value)
             case TuningKind.ROWS:
                 return f"{value} ROWS"
@@ -72,8 +82,8 @@ class Tuning(NamedTuple):
     """Windows that have one size: all those of the same streams with the same bounds.
 
     Or granularities that have one granule, of the same streams with the same bounds. Or queries of which one
-    share of the rows is kept: those of the same streams that bear the same loss. It is a number of
-    millionths, from 1 on.
+    share of the rows is kept: those of the same streams that bear the same loss; or remembered, with the same
+    limit of memory. It is a number of millionths, from 1 on.
 
     It does not depend on what is done to the rows below a window, which the optimizer and queries that are
     there besides may change.
@@ -85,6 +95,7 @@ class Tuning(NamedTuple):
         slide: how far apart the instants are at which they move.
         loss: what queries say that may be lost of their rows; empty for windows.
         kind: what the number is.
+        number: which of the rows of such queries are remembered, from 0; 0 for all else.
     """
 
     streams: tuple[str, ...]
@@ -93,6 +104,7 @@ class Tuning(NamedTuple):
     slide: int
     loss: str = ""
     kind: TuningKind = TuningKind.WINDOW
+    number: int = 0
 
     @property
     def first(self) -> int:
@@ -126,9 +138,22 @@ _Node = TypeVar("_Node", bound=Plan)
 _Tuned = TimeWindow | BoundedRowWindow | Granularity | Weighing
 
 
+def remembering(streams: tuple[str, ...], loss: str, number: int) -> Tuning:
+    """The tuning of rows of which joins remember a share.
+
+    Args:
+        streams: the streams of the query, in order.
+        loss: what it says of its memory.
+        number: which of its rows they are.
+    """
+    return Tuning(streams, 1, WHOLE, 1, loss, TuningKind.REMEMBERED, number)
+
+
 def tuning_of(node: _Tuned) -> Tuning | None:
     """The tuning that a window, granules or a share belong to; None where nothing of a node can change."""
     match node:
+        case Draw(streams=streams, loss=loss, number=number):
+            return remembering(streams, loss, number)
         case Weighing(streams=streams, loss=loss):
             return Tuning(streams, 1, WHOLE, 1, loss, TuningKind.SHARE)
         case TimeWindow(smallest=None) | Granularity(coarsest=None):
@@ -157,12 +182,18 @@ def windows_in(plan: Plan) -> tuple[Tuning, ...]:
 
 def sizes_in(plan: Plan) -> tuple[Tuning, ...]:
     """Those of its windows, of time or of rows, and of its granules."""
-    return tuple(tuning for tuning in tunings_in(plan) if tuning.kind is not TuningKind.SHARE)
+    shares = (TuningKind.SHARE, TuningKind.REMEMBERED)
+    return tuple(tuning for tuning in tunings_in(plan) if tuning.kind not in shares)
 
 
 def shares_in(plan: Plan) -> tuple[Tuning, ...]:
     """That of the share of its rows which is kept, if it bears loss."""
     return tuple(tuning for tuning in tunings_in(plan) if tuning.kind is TuningKind.SHARE)
+
+
+def remembered_in(plan: Plan) -> tuple[Tuning, ...]:
+    """Those of the shares of its rows that its joins remember, if it has a limit of memory."""
+    return tuple(tuning for tuning in tunings_in(plan) if tuning.kind is TuningKind.REMEMBERED)
 
 
 def nests(tuning: Tuning, granule: int) -> bool:
@@ -209,6 +240,14 @@ def first_instant(tuning: Tuning, steps: StepFunction, unseen: int, value: int) 
 
 def tuned(plan: _Node, tunings: Tunings) -> _Node:
     """A node with the numbers that it has had, if one has changed; itself otherwise."""
+    if isinstance(plan, LimitedJoin):
+        rows = tuple(
+            one._replace(steps=known.steps)
+            if (known := tunings.get(remembering(plan.streams, plan.loss, one.number))) is not None
+            else one
+            for one in plan.remembered
+        )
+        return plan if rows == plan.remembered else cast(_Node, replace(plan, remembered=rows))
     if not isinstance(plan, _Tuned) or (tuning := tuning_of(plan)) is None or tuning not in tunings:
         return plan
     return cast(_Node, replace(plan, steps=tunings[tuning].steps))

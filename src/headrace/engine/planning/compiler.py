@@ -24,6 +24,7 @@ from headrace.language.syntax import QuerySyntax
 from headrace.optimizer import optimize, optimize_by
 from headrace.optimizer.decisions import Decisions
 from headrace.optimizer.estimates.estimated import estimated
+from headrace.optimizer.estimates.remembering import limited
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
 """What some editors begin a text with."""
@@ -225,6 +226,9 @@ def _compiled(query: QuerySyntax, catalog: Catalog) -> Compiled:
 
 def _estimating(query: QuerySyntax, catalog: Catalog, loss: Loss) -> Compiled:
     found = _compiled(query, catalog)
+    if loss.memory is not None:
+        plan = limited(found.optimized, loss)
+        return replace(found, plan=plan, optimized=plan)
     plan = estimated(found.plan, found.optimized, loss)
     return replace(found, plan=plan, optimized=optimize(plan))
 

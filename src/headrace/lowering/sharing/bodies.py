@@ -19,6 +19,7 @@ from headrace.algebra.nodes import (
     Filter,
     Granularity,
     Join,
+    LimitedJoin,
     Plan,
     Project,
     Relation,
@@ -318,7 +319,7 @@ class Bodies:
             case Project():
                 assert below is not None
                 return self._project(plan, below)
-            case Join():
+            case Join() if not isinstance(plan, LimitedJoin):
                 return self._join(plan, *inputs)
             case Aggregate():
                 assert below is not None

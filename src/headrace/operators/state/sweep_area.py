@@ -7,7 +7,7 @@ Merging nets: rows that are equal up to their sums become one, and what is dead 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from headrace.elements import Int64Array, concat_rows, integers
+from headrace.elements import BoolArray, Int64Array, concat_rows, integers
 from headrace.kernels.instants.timeline import count_before, net_points, smallest_per_code
 from headrace.kernels.rows.joins import match_hashes, sorted_ranges
 from headrace.kernels.rows.sorting import stable_order
@@ -218,6 +218,22 @@ class SweepArea:
         alive = [run for run in self.runs if run.last >= heartbeat]
         self.runs = [self._without_dead(run, heartbeat) for run in alive]
         self._merge_full_tiers(heartbeat)
+
+    def forget(self, gone: Callable[[SortedRun], BoolArray]) -> None:
+        """Let go of elements that nobody asks for any more, run by run where these are many.
+
+        Args:
+            gone: says of a run which of its rows those are.
+        """
+        kept = []
+        for run in self.runs:
+            left_out = gone(run)
+            if _MANY * np.count_nonzero(left_out) <= run.rows:
+                kept.append(run)
+            elif not left_out.all():
+                rows = run.batch.filter(pa.array(~left_out)).drop_columns([ORDER])
+                kept.append(self._new_run(dict(zip(rows.schema.names, rows.columns, strict=True))))
+        self.runs = kept
 
     def content(self) -> pa.RecordBatch | None:
         """What it holds, netted, without what the heartbeat has passed; None if that is nothing."""

@@ -9,6 +9,7 @@ from typing import assert_never
 
 from headrace.algebra.nodes import (
     Clip,
+    Draw,
     Early,
     Filter,
     Granularity,
@@ -100,7 +101,8 @@ def _weighed(plan: Weighing, below: Flow) -> Flow:
     )
     sample = None if below.sample is None else below.sample.projected((*kept, *added))
     whole = below.growth([part for _, part in kept])
-    values = (*below.values, *((whole,) if isinstance(plan, Shed) else ()), below.growth([]))
+    one = below.growth([])
+    values = (*below.values, *{Shed: (whole, one), Draw: (whole, whole)}.get(type(plan), (one,)))
     return replace(below, values=values, sample=sample)
 
 

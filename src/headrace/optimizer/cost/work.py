@@ -20,6 +20,7 @@ from headrace.algebra.nodes import (
     Clip,
     Coalesce,
     Distinct,
+    Draw,
     Dstream,
     Early,
     Filter,
@@ -188,7 +189,9 @@ def work_of(plan: Plan, counts: NodeCounts) -> tuple[Work, ...]:
 def _kind_of(plan: Plan) -> WorkKind:
     """What an operator does that does one thing with all of its rows."""
     match plan:
-        case TimeWindow() | Union() | Clip() | Rstream() | Remember() | Early(corrects=False) | Shed():
+        case TimeWindow() | Union() | Clip() | Rstream() | Remember() | Shed() | Draw():
+            return WorkKind.PASS
+        case Early(corrects=False):
             return WorkKind.PASS
         case WindowBounds() | Granularity() | Split() | Unnest() | LargestWeight():
             return WorkKind.CUT

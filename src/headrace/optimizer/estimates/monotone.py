@@ -34,6 +34,7 @@ NODES: Final[Mapping[str, str | None]] = {
     **dict.fromkeys(
         ("Shed", "LargestWeight"), "it bears loss itself, and estimates of estimates have no bounds"
     ),
+    **dict.fromkeys(("Draw", "LimitedJoin"), "its joins remember a share of their rows themselves"),
     "RowWindow": _ROWS,
     **dict.fromkeys(("SessionWindow", "SessionAggregate"), _SESSIONS),
     "Over": _ORDER,
@@ -84,6 +85,11 @@ def refused_node(plan: Plan, position: Position | None) -> LanguageError:
     return refused(_NAMES.get(name, name), NODES[name] or _ALONE, position)
 
 
+def named(plan: Plan) -> str:
+    """A node in messages."""
+    return _NAMES.get(_name(plan), _name(plan))
+
+
 def _name(plan: Plan) -> str:
     """The name by which a node is known here: its own, or that of what it is a kind of."""
     return next(kind.__name__ for kind in type(plan).__mro__ if kind.__name__ in NODES)
@@ -114,7 +120,7 @@ _NAMES: Final = {
     "Istream": "ISTREAM",
     "Dstream": "DSTREAM",
     "RefreshedRelation": "a relation that is refreshed",
-    **dict.fromkeys(("Shed", "LargestWeight"), "a query that it reads"),
+    **dict.fromkeys(("Shed", "LargestWeight", "Draw", "LimitedJoin"), "a query that it reads"),
     "ApproximateAggregate": "aggregates WITHIN some percent",
 }
 """The names of nodes in messages."""

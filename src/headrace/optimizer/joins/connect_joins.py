@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headrace.algebra.nodes import Join, Plan
-from headrace.optimizer.joins.join_graph import JoinedPart, JoinGraph, crossings, join_graph
+from headrace.algebra.nodes import Plan
+from headrace.optimizer.joins.join_graph import JoinedPart, JoinGraph, crossings, join_graph, may_be_ordered
 
 
 def connect_joins(plan: Plan) -> Plan:
@@ -15,7 +15,7 @@ def connect_joins(plan: Plan) -> Plan:
     Inner joins commute and associate at every instant (thesis, lemma 10.2). Otherwise inputs stay in the
     order of FROM. Conditions may fail on other pairs: there may be more or fewer dead letters.
     """
-    if not isinstance(plan, Join) or not (before := crossings(plan)):
+    if not may_be_ordered(plan) or not (before := crossings(plan)):
         return plan
     graph = join_graph(plan)
     if len(graph.inputs) < 3:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
-from headrace.algebra.nodes import Filter, Join, Plan, Project, column, inputs_of, project
+from headrace.algebra.nodes import Filter, Join, LimitedJoin, Plan, Project, column, inputs_of, project
 from headrace.algebra.predicates import conjunction, conjuncts, split_equalities
 from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Column, Expression, columns_of, shift_columns, transform_columns
@@ -146,7 +146,12 @@ def is_joined(plan: Plan) -> bool:
     """Whether a plan is a join, or one of which columns are left out or renamed."""
     while isinstance(plan, Project) and all(isinstance(item, Column) for _, item in plan.items):
         plan = plan.input
-    return isinstance(plan, Join)
+    return may_be_ordered(plan)
+
+
+def may_be_ordered(plan: Plan) -> TypeGuard[Join]:
+    """Whether a plan is a join that may become another one in an order of joins."""
+    return isinstance(plan, Join) and not isinstance(plan, LimitedJoin)
 
 
 def crossings(plan: Plan) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from headrace.algebra.nodes import Join, Plan, inputs_of, with_inputs
+from headrace.algebra.nodes import Plan, inputs_of, with_inputs
 from headrace.optimizer.joins.join_graph import (
     JoinGraph,
     JoinOrder,
@@ -12,6 +12,7 @@ from headrace.optimizer.joins.join_graph import (
     inputs_named,
     is_joined,
     join_graph,
+    may_be_ordered,
 )
 
 ChooseOrder = Callable[[JoinGraph], JoinOrder]
@@ -64,7 +65,7 @@ def order_joins(plan: Plan, choose: ChooseOrder) -> Plan:
         return known[id(part)]
 
     def rewritten(part: Plan) -> Plan:
-        if not isinstance(part, Join):
+        if not may_be_ordered(part):
             return with_inputs(part, tuple(map(below, inputs_of(part))))
         graph = join_graph(part)
         if len(graph.inputs) > 2:

@@ -16,6 +16,7 @@ from headrace.algebra.nodes import (
     Clip,
     Coalesce,
     Distinct,
+    Draw,
     Dstream,
     Early,
     Filter,
@@ -25,6 +26,7 @@ from headrace.algebra.nodes import (
     Join,
     LargestWeight,
     Lifetime,
+    LimitedJoin,
     LiveRow,
     Match,
     NestedAggregate,
@@ -100,6 +102,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
             RelationIndex()
             | Sample()
             | Shed()
+            | Draw()
             | Match()
             | NestedAggregate()
             | SessionAggregate()
@@ -198,6 +201,9 @@ def _beside_bounds(
 
 
 def _join(plan: AnyJoin, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
+    if isinstance(plan, LimitedJoin):
+        # Draws and instants of its rows have places that it knows.
+        return with_inputs(plan, (_all(plan.left), _all(plan.right))), _places(range(len(plan.schema)))
     width = len(plan.left.schema)
     residual = columns_of(plan.residual) if plan.residual is not None else frozenset()
     both = needed | residual

@@ -10,6 +10,8 @@ from headrace.steps import Step
 
 _FIRST: Final = (TuningKind.WINDOW, TuningKind.SHARE)
 """What is told by whether there is a loss."""
+_LATER: Final = ("loss", "number")
+"""What is left out where it says nothing."""
 
 
 def packed_tunings(tunings: Tunings) -> list[dict[str, Any]]:
@@ -26,8 +28,8 @@ def packed_tunings(tunings: Tunings) -> list[dict[str, Any]]:
 
 
 def _packed(tuning: Tuning) -> dict[str, Any]:
-    """A tuning as JSON has it: without loss where there is none, and of what there was first without kind."""
-    packed = {name: value for name, value in tuning._asdict().items() if value or name != "loss"}
+    """A tuning as JSON has it: without what it has not, and of what there was first without kind."""
+    packed = {name: value for name, value in tuning._asdict().items() if value or name not in _LATER}
     del packed["kind"]
     return packed if tuning.kind in _FIRST else {**packed, "kind": tuning.kind.value}
 
@@ -44,7 +46,7 @@ def unpacked_tunings(content: Sequence[dict[str, Any]]) -> dict[Tuning, Tuned]:
         names, bounds = tuple(part["streams"]), (part["smallest"], part["largest"], part["slide"])
         loss = part.get("loss", "")
         kind = TuningKind(part.get("kind", TuningKind.SHARE if loss else TuningKind.WINDOW))
-        tuning = Tuning(names, *bounds, loss, kind)
+        tuning = Tuning(names, *bounds, loss, kind, part.get("number", 0))
         steps = tuple(Step(begin, value) for begin, value in part["steps"])
         found[tuning] = Tuned(steps, tuple(part["queries"]), part.get("why", ""))
     return found

@@ -69,6 +69,7 @@ class Counts:
         endless: int64[n], how many of those have no end.
         first, last: int64[n], the smallest and the largest `ts` (instants), INFINITY and BEGINNING for none.
         lifetimes: float64[n], the sum of `te - ts` over those that have an end (instants).
+        missed: float64[n], about how many rows they did not yield, of joins that remember a share of rows.
     """
 
     nodes: Int64Array
@@ -78,6 +79,7 @@ class Counts:
     first: Int64Array
     last: Int64Array
     lifetimes: Float64Array
+    missed: Float64Array
 
 
 def together(parts: Iterable[Counts], nodes: int) -> Counts:
@@ -89,16 +91,17 @@ def together(parts: Iterable[Counts], nodes: int) -> Counts:
     """
     taken, given, endless = (np.zeros(nodes, dtype=np.int64) for _ in range(3))
     first, last = np.full(nodes, INFINITY), np.full(nodes, BEGINNING)
-    lifetimes = np.zeros(nodes)
+    lifetimes, missed = np.zeros(nodes), np.zeros(nodes)
     for part in parts:
         place = part.nodes
         taken[place] += part.taken
         given[place] += part.given
         endless[place] += part.endless
         lifetimes[place] += part.lifetimes
+        missed[place] += part.missed
         first[place] = np.minimum(first[place], part.first)
         last[place] = np.maximum(last[place], part.last)
-    return Counts(np.arange(nodes), taken, given, endless, first, last, lifetimes)
+    return Counts(np.arange(nodes), taken, given, endless, first, last, lifetimes, missed)
 
 
 class Counter:
@@ -107,6 +110,7 @@ class Counter:
     def __init__(self) -> None:
         self._taken: dict[int, int] = {}
         self._given: dict[int, Extent] = {}
+        self._missed: dict[int, float] = {}
         self._latest: tuple[Int64Array, Int64Array, Extent] | None = None
 
     def know(self, batch: Batch, covered: Extent | None) -> None:
@@ -127,6 +131,10 @@ class Counter:
         before = self._given.get(node)
         self._given[node] = latest[2] if before is None else before.joined(latest[2])
 
+    def miss(self, node: int, rows: float) -> None:
+        """Count about how many rows a node did not yield."""
+        self._missed[node] = self._missed.get(node, 0.0) + rows
+
     def counts(self) -> Counts:
         """All that has been counted."""
         nodes = [node for node, rows in self._taken.items() if rows or node in self._given]
@@ -138,4 +146,5 @@ class Counter:
         return Counts(
             numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5],
             np.array(lifetimes, dtype=np.float64),
+            np.array([self._missed.get(node, 0.0) for node in nodes], dtype=np.float64),
         )  # fmt: skip

@@ -8,7 +8,8 @@ from typing import Final
 
 from sqlglot.tokens import TokenType
 
-from headrace.algebra.tunings.loss import CONFIDENCE, Loss
+from headrace.algebra.tunings.loss import CONFIDENCE, LEAST_MEMORY, Loss
+from headrace.byte_sizes import bytes_of, format_bytes
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.text import SourceText
 from headrace.steps import WHOLE
@@ -19,8 +20,8 @@ _GRAPH: Final = "write LOSS TOLERANT (0.2: 0.5, 0.5: 0.8): the share that is kep
 def parse_loss(cursor: Cursor) -> Loss | None:
     """Read what a query says of loss, or None where that does not come next.
 
-    That is `LOSS TOLERANT [(share: utility, ...)] [CONFIDENCE percent]`, or `WITHIN percent PERCENT
-    [CONFIDENCE percent]`.
+    That is `LOSS TOLERANT [(share: utility, ...)] [CONFIDENCE percent]`, `WITHIN percent PERCENT
+    [CONFIDENCE percent]`, or `WITHIN MEMORY 'size'`.
 
     Raises:
         LanguageError: a share, a utility or a percentage is none, or utility falls where more is kept.
@@ -29,6 +30,8 @@ def parse_loss(cursor: Cursor) -> Loss | None:
     graph: tuple[tuple[int, Decimal], ...] = ()
     tolerance = None
     if cursor.accept("WITHIN"):
+        if cursor.accept("MEMORY"):
+            return _once(cursor, Loss(memory=_memory(cursor), position=position))
         tolerance = _tolerance(cursor)
     elif cursor.accept("LOSS"):
         cursor.expect("TOLERANT", "after LOSS")
@@ -42,12 +45,21 @@ def parse_loss(cursor: Cursor) -> Loss | None:
         if not 50 <= confidence <= Decimal("99.9"):
             cursor.index -= 1
             raise cursor.error(f"a confidence is from 50 to 99.9 percent, not {confidence:f}", hint)
+    return _once(cursor, Loss(graph, confidence, tolerance, position=position))
+
+
+def _once(cursor: Cursor, loss: Loss) -> Loss:
+    """What was read, where it is all that is said of loss.
+
+    Raises:
+        LanguageError: there is more.
+    """
     if cursor.at("LOSS") or cursor.at("WITHIN"):
         raise cursor.error(
-            "a query says either WITHIN or LOSS TOLERANT",
+            "a query says one thing of loss: WITHIN some percent, WITHIN MEMORY or LOSS TOLERANT",
             "leave one out: WITHIN 5 PERCENT leaves out rows as long as bounds allow it, LOSS TOLERANT any",
         )
-    return Loss(graph, confidence, tolerance, position)
+    return loss
 
 
 @lru_cache(maxsize=4096)
@@ -77,6 +89,19 @@ def _tolerance(cursor: Cursor) -> Decimal:
             f"write WITHIN {found.normalize():f} PERCENT",
         )
     return found
+
+
+def _memory(cursor: Cursor) -> int:
+    """Read what follows WITHIN MEMORY: `'50 MB'`, in bytes."""
+    token, hint = cursor.peek(), "write WITHIN MEMORY '50 MB', with B, kB, MB, GB, TB, KiB, MiB, GiB or TiB"
+    if token is None or token.token_type != TokenType.STRING:
+        raise cursor.error(f"the size of the memory is missing, before {cursor.shown()}", hint)
+    size = bytes_of(str(token.text))
+    if size is None or size < LEAST_MEMORY:
+        small = "" if size is None else f"; it is {format_bytes(LEAST_MEMORY)} at least, so that rows fit"
+        raise cursor.error(f"a query's memory cannot be {str(token.text)!r}{small}", hint)
+    cursor.index += 1
+    return size
 
 
 def parse_share(cursor: Cursor) -> int:

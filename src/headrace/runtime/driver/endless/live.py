@@ -51,6 +51,7 @@ from headrace.runtime.driver.kept.replay import Choose, Replayed, carried_out
 from headrace.runtime.driver.manager.managed import Managed
 from headrace.runtime.driver.manager.manager import Manager
 from headrace.runtime.driver.manager.room import LOOKED_AT, Room
+from headrace.runtime.driver.remembering.remembering import shares_to_remember
 from headrace.runtime.driver.settings import Managing, RunSettings
 from headrace.runtime.driver.shedder.shedder import Shedder
 from headrace.runtime.intake.feed import Feed
@@ -475,6 +476,7 @@ class LiveRun:
         self._run.merge()
         if self._run.totals.epochs > epochs:
             self._note(intakes, before)
+            self._remember()
             self._manage()
             self._shed()
         blamed = {name: error for name, error in self._blamed.items() if name not in intakes}
@@ -487,6 +489,17 @@ class LiveRun:
         self.wake()
         if self._progress is not None:
             self._progress(self._run.progress())
+
+    def _remember(self) -> None:
+        """Let joins remember what there is memory for, of queries that have a limit."""
+        try:
+            change = shares_to_remember(self._run.reading)
+            if change is not None:
+                self._run.change(change)
+        except (StoreError, OSError):
+            raise
+        except Exception as error:
+            log_passed_over("to look whether joins are within their memory", error)
 
     def _manage(self) -> None:
         """Give windows the sizes that are to be in force by the manager."""

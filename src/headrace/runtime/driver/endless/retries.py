@@ -32,6 +32,7 @@ from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.facts.progress import Progress
 from headrace.runtime.driver.facts.reports import log_retry
 from headrace.runtime.driver.query_record import Reason
+from headrace.runtime.driver.remembering.remembering import shares_to_remember
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.outside.patience import patience
 
@@ -54,6 +55,8 @@ def run_to_end(run: Run, progress: Callable[[Progress], None] | None = None) -> 
     while intakes := run.next_share():
         run_epoch(run, intakes)
         run.merge()
+        if (change := shares_to_remember(run.reading)) is not None:
+            run.change(change)
         run.end_exchanges()
         run.follow()
         if progress is not None:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.algebra.nodes import Aggregate, Distinct, Join, Project, Source, TimeWindow, column
+from headrace.algebra.nodes import Aggregate, Distinct, Join, LimitedJoin, Project, Source, TimeWindow, column
 from headrace.algebra.properties import is_stateful
 from headrace.elements import Int64Array, decode_rows, integers
 from headrace.expressions.tree import Column, Expression
@@ -265,7 +265,7 @@ class _HeldRows:
         """The sides of joins that hold all rows of a stream that are in some window."""
         found = []
         for node in self._graph.nodes:
-            if isinstance(node.plan, Join):
+            if isinstance(node.plan, Join) and not isinstance(node.plan, LimitedJoin):
                 for side, edge in zip(("left", "right"), node.inputs, strict=True):
                     origin = _origin(self._graph, edge.producer)
                     if origin is not None and origin.window is not None:

@@ -25,6 +25,10 @@ from headrace.time import BEGINNING, INFINITY, MICROSECONDS
 
 HALF_LIFE: Final = 30.0
 """After so long an epoch counts half (seconds of wall-clock time)."""
+GIVEN: Final = 2
+"""The column of `Statistics.operators` with the rows out."""
+MISSED: Final = 5
+"""That with about how many rows were not yielded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +75,8 @@ class Statistics:
 
     Attributes:
         operators: per identity the rows in, the rows out, how many of those have no end, the sum of the
-            lifetimes of the others (instants), and the seconds of tasks.
+            lifetimes of the others (instants), about how many rows a join that remembers a share of its rows
+            did not yield, and the seconds of tasks.
         first, last: int64[n], per operator the smallest and the largest `ts` that it yielded (instants).
         queries: per query the elements that it yielded.
         streams: per stream its rows, those that were set apart included.
@@ -82,7 +87,7 @@ class Statistics:
 
     at: int
     graph: Graph = field(default_factory=lambda: Graph((), ()))
-    operators: KeyedSums = field(default_factory=lambda: KeyedSums.of(5))
+    operators: KeyedSums = field(default_factory=lambda: KeyedSums.of(6))
     first: Int64Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     last: Int64Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     queries: KeyedSums = field(default_factory=lambda: KeyedSums.of(1))
@@ -138,13 +143,14 @@ class Statistics:
 
 
 def _brought(graph: Graph, counts: Counts, reports: Sequence[TaskReport]) -> Float64Array:
-    """float64[nodes, 5]: what an epoch brought to each operator; see `Statistics.operators`."""
+    """float64[nodes, 6]: what an epoch brought to each operator; see `Statistics.operators`."""
     seconds = np.zeros(len(graph.nodes))
     for report in reports:
         for what, took in report.time.parts.items() if report.time is not None else ():
             if (number := labelled(what)) is not None:
                 seconds[number] += took
-    return np.column_stack([counts.taken, counts.given, counts.endless, counts.lifetimes, seconds])
+    sums = (counts.taken, counts.given, counts.endless, counts.lifetimes, counts.missed)
+    return np.column_stack([*sums, seconds])
 
 
 def _emitted(graph: Graph, reports: Sequence[TaskReport]) -> Float64Array:

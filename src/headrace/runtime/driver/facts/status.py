@@ -392,8 +392,8 @@ def operator_statuses(reading: PublishedRun) -> Iterator[OperatorStatus]:
         statistics.first.tolist(), statistics.last.tolist(), strict=True,
     )  # fmt: skip
     for text, (node, total, recent, first, last) in zip(reading.queries.texts, rows, strict=True):
-        _, rows_in, rows_out, endless, _, seconds = total
-        passed, some_in, some_out, some_endless, lifetimes, _ = recent
+        _, rows_in, rows_out, endless, _, _, seconds = total
+        passed, some_in, some_out, some_endless, lifetimes, _, _ = recent
         ended = some_out - some_endless
         held = states.get(node.identity, _Kept())
         yield OperatorStatus(

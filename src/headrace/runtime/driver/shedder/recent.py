@@ -176,7 +176,7 @@ def boxes_of(graph: Graph, statistics: Statistics, tunings: Tunings) -> tuple[Bo
         tunings: the shares that have changed.
     """
     found = []
-    for node, (_, taken, given, _, _, seconds) in zip(
+    for node, (_, taken, given, _, _, _, seconds) in zip(
         graph.nodes, statistics.operators.recent.tolist(), strict=True
     ):
         kept = given / taken if taken else 1.0

@@ -1,0 +1,192 @@
+"""A query WITHIN MEMORY: its joins remember a share of their rows (STREAM, section 5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Final, NamedTuple
+
+from headrace.algebra.nodes import (
+    Draw,
+    EventSource,
+    Filter,
+    Istream,
+    Join,
+    LimitedJoin,
+    Plan,
+    Project,
+    Relation,
+    Remembered,
+    Rstream,
+    Sample,
+    Source,
+    TimeWindow,
+    Union,
+    column,
+    inputs_of,
+    project,
+    with_inputs,
+)
+from headrace.algebra.properties import is_stateful, sources_of, walk
+from headrace.algebra.tunings.loss import Loss
+from headrace.errors import LanguageError
+from headrace.expressions.tree import Column, transform_columns
+from headrace.optimizer.estimates.monotone import named
+from headrace.schema import unique_names
+
+_HINT: Final = "leave out WITHIN MEMORY; what it limits are joins of windows of time"
+_AGGREGATES: Final = "leave out WITHIN MEMORY; LOSS TOLERANT estimates COUNT, SUM and AVG, with bounds"
+_GROUPED: Final = ("Aggregate", "ApproximateAggregate", "NestedAggregate", "SessionAggregate")
+_BELOW: Final = (Source, Filter, Project, Union, Sample)
+"""The nodes that may be below a window: rows of instants, each by itself."""
+
+
+class _Rows(NamedTuple):
+    """Rows of a join, or of an input of one.
+
+    Attributes:
+        plan: the rows, with draws and instants behind their own columns.
+        numbers: whose these are, in order: of each two columns.
+    """
+
+    plan: Plan
+    numbers: tuple[int, ...]
+
+    @property
+    def width(self) -> int:
+        """The number of their own columns."""
+        return len(self.plan.schema) - 2 * len(self.numbers)
+
+
+def limited(plan: Plan, loss: Loss) -> Plan:
+    """The plan of a query whose joins remember a share of their rows; all of them at first.
+
+    Draws and instants travel with the rows through all joins, so that which pairs are found does not depend
+    on the order of these.
+
+    Args:
+        plan: the query's, optimized, with its joins in the order in which they are to be.
+        loss: what it says of its memory.
+
+    Raises:
+        LanguageError: it is not of joins of windows of time alone.
+    """
+    if not _has_join(plan):
+        raise _refused("a query without a join", "it is joins that remember rows", loss)
+    return _Limiting(loss, tuple(sorted({source.name for source in sources_of(plan)}))).answer(plan)
+
+
+@dataclass
+class _Limiting:
+    """Puts limited joins in the place of others.
+
+    Attributes:
+        loss: what the query says of its memory.
+        streams: its streams, in order.
+        numbers: those of the rows that are still to come.
+    """
+
+    loss: Loss
+    streams: tuple[str, ...]
+    numbers: Iterator[int] = field(default_factory=count)
+
+    def answer(self, plan: Plan) -> Plan:
+        """What is made of the joins' pairs."""
+        match plan:
+            case Join():
+                found = self.rows(plan)
+                names = found.plan.schema.names[: found.width]
+                return project(
+                    found.plan, tuple((name, column(found.plan, place)) for place, name in enumerate(names))
+                )
+            case Filter() | Project() | Union() | Rstream() | Istream() if _has_join(plan):
+                return with_inputs(plan, tuple(map(self.answer, inputs_of(plan))))
+            case _ if not _has_join(plan) and not any(map(is_stateful, walk(plan))):
+                return plan
+            case _:
+                raise self._refused_node(plan)
+
+    def rows(self, plan: Plan) -> _Rows:
+        """The rows of a join, or of one of its inputs, with draws and instants."""
+        match plan:
+            case Join():
+                return self._joined(plan)
+            case _ if not sources_of(plan):
+                self._check_constant(plan)
+                return _Rows(plan, ())
+            case _ if plan.is_chronon and not _has_join(plan):
+                return self._drawn(plan)
+            case TimeWindow():
+                below = self._drawn(plan.input)
+                return below._replace(plan=with_inputs(plan, (below.plan,)))
+            case Filter():
+                below = self.rows(plan.input)
+                return below._replace(plan=with_inputs(plan, (below.plan,)))
+            case Project():
+                return _projected(plan, self.rows(plan.input))
+            case _:
+                raise self._refused_node(plan)
+
+    def _joined(self, plan: Join) -> _Rows:
+        left, right = self.rows(plan.left), self.rows(plan.right)
+        numbers, wide = (*left.numbers, *right.numbers), len(left.plan.schema)
+        own = [*range(left.width), *range(wide, wide + right.width)]
+        last = wide + len(right.plan.schema)
+        beside = [*range(left.width, wide), *range(wide + right.width, last)]
+        names = [*left.plan.schema.names, *right.plan.schema.names]
+        for place, name in zip(own, plan.names, strict=True):
+            names[place] = name
+        residual = plan.residual
+        if residual is not None:
+            residual = transform_columns(residual, lambda part: _beyond(part, left.width, wide))
+        pair = (left.plan, right.plan, plan.equalities, residual, tuple(unique_names(names)))
+        remembered = tuple(
+            Remembered(number, *beside[2 * place : 2 * place + 2]) for place, number in enumerate(numbers)
+        )
+        joined = LimitedJoin(*pair, self.streams, self.loss.text, remembered) if numbers else Join(*pair)
+        items = tuple((joined.schema[place].name, column(joined, place)) for place in (*own, *beside))
+        return _Rows(project(joined, items), numbers)
+
+    def _drawn(self, plan: Plan) -> _Rows:
+        """Rows of instants, each with its draw and its instant."""
+        for node in walk(plan):
+            if isinstance(node, EventSource) or not isinstance(node, _BELOW):
+                raise self._refused_node(node)
+        number = next(self.numbers)
+        return _Rows(Draw(plan, self.streams, self.loss.text, number=number), (number,))
+
+    def _check_constant(self, plan: Plan) -> None:
+        for node in walk(plan):
+            if isinstance(node, Relation) and not node.is_constant:
+                raise _refused(f"a join with {node.name}", "its rows come and go", self.loss)
+
+    def _refused_node(self, plan: Plan) -> LanguageError:
+        name = type(plan).__name__
+        if name in _GROUPED:
+            why = "an aggregate of the pairs that are found is not the answer, and nothing tells how far off"
+            return _refused("aggregates", why, self.loss, _AGGREGATES)
+        return _refused(named(plan), "it keeps other rows than those of joins", self.loss)
+
+
+def _projected(plan: Project, below: _Rows) -> _Rows:
+    """A projection that keeps draws and instants."""
+    schema = below.plan.schema
+    kept = ((schema[place].name, column(below.plan, place)) for place in range(below.width, len(schema)))
+    items = (*plan.items, *kept)
+    names = unique_names([name for name, _ in items])
+    named_items = tuple(zip(names, (part for _, part in items), strict=True))
+    return below._replace(plan=Project(below.plan, named_items))
+
+
+def _beyond(part: Column, width: int, wide: int) -> Column:
+    """A column of a pair whose left row has got wider."""
+    return part if part.index < width else replace(part, index=part.index + wide - width)
+
+
+def _has_join(plan: Plan) -> bool:
+    return any(isinstance(node, Join) for node in walk(plan))
+
+
+def _refused(what: str, why: str, loss: Loss, hint: str = _HINT) -> LanguageError:
+    return LanguageError(f"the memory of {what} is not limited: {why}", position=loss.position, hint=hint)

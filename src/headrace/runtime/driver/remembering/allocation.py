@@ -1,0 +1,167 @@
+"""Memory is spread over the rows that joins remember so that most pairs are found (STREAM, section 5.3).
+
+A pair of rows of several streams is found if all but the newest are remembered. So of pairs of which row j
+is the newest the part that is found is the product of the shares of the others; and how often row j is the
+newest grows with the lengths of the windows of the others. What a side of a join keeps is in proportion to
+the product of the shares of its rows. The largest part of pairs within some memory is a problem that is
+linear in each share. With two streams the one is remembered first of which fewer bytes come.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Final
+
+Shares = tuple[float, ...]
+"""The part of rows that is remembered, above 0 and up to 1, of each number."""
+
+FLOOR: Final = 0.01
+"""So much is remembered of all rows where there is room: it tells how many pairs are missed."""
+LEAST: Final = 1e-6
+"""No share is smaller."""
+_PARTS: Final = (0.0, 0.5, 0.8, 0.95)
+"""What is left of one share when room is made for another one."""
+_ROUNDS: Final = 50
+
+
+@dataclass(frozen=True)
+class KeptSide:
+    """A side of a join.
+
+    Attributes:
+        numbers: of the rows that make up what it keeps.
+        size: what it keeps (bytes).
+    """
+
+    numbers: tuple[int, ...]
+    size: float
+
+
+def part_found(shares: Sequence[float], spans: Sequence[float]) -> float:
+    """The part of the pairs that is expected to be found: 1 less the rate of false negatives.
+
+    Args:
+        shares: of the rows of each number.
+        spans: for how long these are in their windows (instants).
+    """
+    longest = max(spans)
+    # Of rows that come evenly, row j is the newest as often as the windows of the others are long.
+    odds = [math.prod(_but(place, spans, longest)) for place in range(len(spans))]
+    found = (often * math.prod(_but(place, shares, 1.0)) for place, often in enumerate(odds))
+    return min(1.0, sum(found) / sum(odds))
+
+
+def _but(place: int, values: Sequence[float], unit: float) -> Iterator[float]:
+    return (value / unit for other, value in enumerate(values) if other != place)
+
+
+def size_at(shares: Sequence[float], kept: Sequence[KeptSide], now: Sequence[float]) -> float:
+    """What joins are expected to keep (bytes).
+
+    Args:
+        shares: of the rows of each number.
+        kept: what they keep now.
+        now: the shares by which they do.
+    """
+    return sum(
+        side.size * math.prod(shares[number] / now[number] for number in side.numbers) for side in kept
+    )
+
+
+def allocated(
+    kept: Sequence[KeptSide], spans: Sequence[float], now: Shares, most: Sequence[float], room: float
+) -> Shares:
+    """The shares with which most pairs are found, of those that fit.
+
+    Args:
+        kept: what joins keep now.
+        spans: for how long rows are in their windows (instants).
+        now: the shares by which they do.
+        most: no share is to be larger than this.
+        room: so much they may keep (bytes).
+    """
+    found = _fitting(_Problem(kept, spans, now, tuple(most), room))
+    return tuple(min(max(share, LEAST), 1.0) for share in found)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    kept: Sequence[KeptSide]
+    spans: Sequence[float]
+    now: Shares
+    most: Shares
+    room: float
+
+    def size(self, shares: Sequence[float]) -> float:
+        return size_at(shares, self.kept, self.now)
+
+    def found(self, shares: Sequence[float]) -> float:
+        return part_found(shares, self.spans)
+
+    def largest(self, place: int, shares: Shares) -> Shares:
+        """The shares where one of them is as large as fits, and no smaller than its floor."""
+        least, most = self.floor(place), self.most[place]
+        low, high = (self.size(_with(shares, place, share)) for share in (least, most))
+        if high <= self.room or high <= low:
+            return _with(shares, place, most)
+        fits = least + (most - least) * (self.room - low) / (high - low)
+        return _with(shares, place, min(max(fits, least), most))
+
+    def floor(self, place: int) -> float:
+        return min(FLOOR, self.most[place])
+
+
+def _fitting(problem: _Problem) -> Shares:
+    places = range(len(problem.most))
+    floors = tuple(map(problem.floor, places))
+    if problem.size(floors) > problem.room:
+        return _scaled(problem, floors)
+    shares = problem.most
+    while problem.size(shares) > problem.room:
+        lower = [problem.largest(place, shares) for place in places]
+        useful = [found for found in lower if problem.size(found) < problem.size(shares)]
+        if not useful:
+            return _scaled(problem, floors)
+        shares = min(useful, key=lambda other: _price(problem, shares, other))
+    return _exchanged(problem, shares)
+
+
+def _price(problem: _Problem, shares: Shares, other: Shares) -> float:
+    """The part of pairs that is lost for each byte."""
+    lost = problem.found(shares) - problem.found(other)
+    return lost / (problem.size(shares) - problem.size(other))
+
+
+def _exchanged(problem: _Problem, shares: Shares) -> Shares:
+    """The shares when room was made for one by another as long as more pairs are found."""
+    for _ in range(_ROUNDS):
+        tried = [
+            problem.largest(other, _with(shares, place, max(part * shares[place], problem.floor(place))))
+            for place, other in permutations(range(len(shares)), 2)
+            for part in _PARTS
+        ]
+        tried = [found for found in tried if problem.size(found) <= problem.room * (1 + 1e-9)]
+        best = max(tried, key=problem.found, default=shares)
+        if problem.found(best) <= problem.found(shares) + 1e-6:
+            break
+        shares = best
+    return shares
+
+
+def _scaled(problem: _Problem, shares: Shares) -> Shares:
+    """All shares made smaller by one factor until they fit."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        if problem.size([share * middle for share in shares]) <= problem.room:
+            low = middle
+        else:
+            high = middle
+    return tuple(share * low for share in shares)
+
+
+def _with(shares: Shares, place: int, share: float) -> Shares:
+    return (*shares[:place], share, *shares[place + 1 :])

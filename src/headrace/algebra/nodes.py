@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Final, NamedTuple, assert_never
+from typing import Final, assert_never
 
 import pyarrow as pa
 
@@ -523,7 +523,8 @@ class Join(_Pairing):
         return JoinKind.INNER
 
 
-class Remembered(NamedTuple):
+@dataclass(frozen=True)
+class Remembered:
     """Rows that are remembered of one input of some joins, as a share of them.
 
     Attributes:
@@ -577,7 +578,7 @@ class LimitedJoin(Join):
         width = len(self.left.schema)
         back = width if port else 0
         return tuple(
-            rows._replace(draw=rows.draw - back, instant=rows.instant - back)
+            replace(rows, draw=rows.draw - back, instant=rows.instant - back)
             for rows in self.remembered
             if (rows.draw >= width) == bool(port)
         )

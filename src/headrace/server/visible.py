@@ -103,7 +103,14 @@ def shown_query(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         return dict(status)
     held = status["held_by"] if status["held_by"] in reads else None
     windows = [window for window in status["windows"] if {*window["streams"]} <= {*reads}]
-    shown = {"reads": reads, "held_by": held, "windows": windows, "chain": [], "exchanged": None}
+    shown = {
+        "reads": reads,
+        "held_by": held,
+        "windows": windows,
+        "chain": [],
+        "exchanged": None,
+        "memory": None,
+    }
     return {**_without_text(status), **shown}
 
 

@@ -242,7 +242,7 @@ def tuned(plan: _Node, tunings: Tunings) -> _Node:
     """A node with the numbers that it has had, if one has changed; itself otherwise."""
     if isinstance(plan, LimitedJoin):
         rows = tuple(
-            one._replace(steps=known.steps)
+            replace(one, steps=known.steps)
             if (known := tunings.get(remembering(plan.streams, plan.loss, one.number))) is not None
             else one
             for one in plan.remembered

@@ -193,6 +193,9 @@ def _shares(
     known = definitions.queries.get(identity)
     if known is None or status is None:
         return
+    memory = next((one.memory for one in status.queries if one.id == identity), None)
+    if memory is not None:
+        yield memory.text
     for tuning in shares_in(known.plan):
         steps = status.tunings[tuning].steps if tuning in status.tunings else ()
         since = steps[-1].begin if steps else BEGINNING

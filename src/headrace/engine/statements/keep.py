@@ -121,6 +121,13 @@ def _change(core: Core, statement: SetKeep) -> _KeepChange:
             position=statement.query.position,
             hint="keep another share of the query that says LOSS TOLERANT or WITHIN",
         )
+    said = loss_of(record)
+    if said is not None and said.memory is not None:
+        raise LanguageError(
+            f"{query.name} remembers what fits into its memory",
+            position=statement.position,
+            hint=f"give it another one: CREATE OR REPLACE QUERY {query.name} WITHIN MEMORY '...' AS ...",
+        )
     if not shares:
         raise LanguageError(
             f"{query.name} does not say that rows may be left out",

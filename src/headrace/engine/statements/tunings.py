@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.algebra.tunings.tunings import Tuning, TuningKind, Tunings, size_of, tunings_in
+from headrace.algebra.tunings.tunings import Tuning, TuningKind, Tunings, remembered_in, size_of, tunings_in
 from headrace.byte_sizes import format_bytes
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.query.choices import stored_tunings
 from headrace.engine.run.core import Core
 from headrace.engine.shown.status import Status, instant_text
 from headrace.language.statements.catalog import Option
+from headrace.runtime.driver.facts.remembered import rows_of
 from headrace.runtime.driver.settings import Managing
 from headrace.time import TimeDomain, format_length
 
@@ -24,8 +25,9 @@ def known_tunings(core: Core) -> Tunings:
 def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, ...]]:
     """The streams of each window, its bounds, its size, since when, and the queries that have it.
 
-    A share has 0 and 1 for bounds, and what may be lost behind its streams. Of a granule the finest and the
-    coarsest are its bounds, and behind its streams it says that it is one.
+    A share has 0 and 1 for bounds, and behind its streams what may be lost, or what is remembered of which
+    rows. Of a granule the finest and the coarsest are its bounds, and behind its streams it says that it is
+    one.
 
     Args:
         definitions: the streams and queries.
@@ -33,7 +35,10 @@ def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, .
     """
     users: dict[Tuning, list[str]] = {}
     domains: dict[Tuning, TimeDomain] = {}
+    drawn: dict[Tuning, str] = {}
     for known in definitions.queries.values():
+        rows_drawn = rows_of(known.plan)
+        drawn |= {tuning: rows_drawn[tuning.number].name for tuning in remembered_in(known.plan)}
         for tuning in tunings_in(known.plan):
             users.setdefault(tuning, []).append(known.query.name)
             domains[tuning] = known.plan.domain
@@ -43,9 +48,11 @@ def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, .
         lengths = (tuning.smallest, tuning.largest, size_of(tuning, tunings))
         since = instant_text(steps[-1].begin, domain) if steps else ""
         texts = [tuning.kind.text(length, domain) for length in lengths]
-        if tuning.kind is TuningKind.SHARE:
+        if tuning.kind in (TuningKind.SHARE, TuningKind.REMEMBERED):
             texts[0] = "0"
         what = "GRANULARITY" if tuning.kind is TuningKind.GRANULE else tuning.loss
+        if tuning.kind is TuningKind.REMEMBERED:
+            what += f" of {drawn[tuning]}"
         of = " ".join(filter(None, [", ".join(tuning.streams), what]))
         rows.append((of, *texts, since, ", ".join(names)))
     return rows

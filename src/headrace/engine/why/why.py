@@ -99,6 +99,7 @@ def why(status: Status, name: str, plan: Plan | None = None, letters: pa.Table |
         _how_far(query),
         *other_sizes(status, query),
         *_shed(status, plan),
+        *_forgotten(query),
         *_ended(status),
         *_attempt(status),
         *_inputs(streams),
@@ -151,6 +152,15 @@ def _shed(status: Status, plan: Plan | None) -> Iterator[Finding]:
         yield Finding(
             f"{what}: {known.why or 'somebody has asked for it'}",
             "SET latency_bound = DEFAULT keeps all" if known.why else "write KEEP 1 in its place",
+        )
+
+
+def _forgotten(query: QueryStatus) -> Iterator[Finding]:
+    """The part of the pairs that joins miss which remember a share of their rows."""
+    if query.memory is not None and query.memory.expected > 0:
+        yield Finding(
+            query.memory.text,
+            f"CREATE OR REPLACE QUERY {query.name} WITHIN MEMORY '...' AS ... gives it more memory",
         )
 
 

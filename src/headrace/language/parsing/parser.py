@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final, assert_never
 
+from headrace.algebra.tunings.loss import Loss
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.queries import parse_nested, parse_query
 from headrace.language.parsing.statements.consistency import parse_consistency
@@ -235,16 +236,29 @@ def _not_created(cursor: Cursor, replaces: bool) -> LanguageError:
     return cursor.error(f"STREAM or QUERY is missing after CREATE, before {cursor.shown()}", hint)
 
 
+def _check_beside(cursor: Cursor, loss: Loss) -> None:
+    """See that a query that bears loss says nothing that it cannot have."""
+    clause = "LOSS TOLERANT" if loss.tolerance is None else "WITHIN"
+    why = "which share of the rows is kept is known below the heartbeat alone"
+    found = cursor.at("CONSISTENCY", "HEARTBEATS", "WARM")
+    if loss.memory is not None:
+        clause, why = (
+            "WITHIN MEMORY",
+            "what it has remembered is its own",
+        )
+        found = cursor.at("HEARTBEATS", "WARM")
+    if found:
+        raise cursor.error(
+            f"a query cannot have {clause} and {cursor.word()}", f"leave one of them out: {why}"
+        )
+
+
 def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
     """Read what follows CREATE QUERY, or EXPLAIN REPLACE."""
     name = cursor.name("the query's name")
     loss = parse_loss(cursor)
-    if loss is not None and (cursor.at("CONSISTENCY") or cursor.at("HEARTBEATS") or cursor.at("WARM")):
-        clause = "LOSS TOLERANT" if loss.tolerance is None else "WITHIN"
-        raise cursor.error(
-            f"a query cannot have {clause} and {cursor.word()}",
-            "leave one of them out: which share of the rows is kept is known below the heartbeat alone",
-        )
+    if loss is not None:
+        _check_beside(cursor, loss)
     consistency = parse_consistency(cursor) if cursor.at("CONSISTENCY") else STRONG
     if not consistency.is_strong and cursor.at("HEARTBEATS"):
         raise cursor.error(

@@ -30,7 +30,14 @@ _CLASSES: Final[dict[str, type[Any]]] = {
     known.__name__: known
     for known in (
         *(nodes.Source, nodes.Relation, nodes.Filter, nodes.Project, nodes.Sample, nodes.Unnest, nodes.Union),
-        *(nodes.Shed, nodes.LargestWeight, nodes.Draw, nodes.LimitedJoin, nodes.BoundedRowWindow),
+        *(
+            nodes.Shed,
+            nodes.LargestWeight,
+            nodes.Draw,
+            nodes.LimitedJoin,
+            nodes.Remembered,
+            nodes.BoundedRowWindow,
+        ),
         *(nodes.RefreshedRelation, nodes.EventSource, nodes.Finalize),
         *(nodes.SetOperation, nodes.Aggregate, nodes.Distinct, nodes.Join, nodes.TopK, nodes.TimeWindow),
         *(nodes.Lifetime, nodes.Match, nodes.NestedAggregate, nodes.LiveRow, nodes.RelationIndex),

@@ -51,7 +51,7 @@ from headrace.runtime.driver.kept.replay import Choose, Replayed, carried_out
 from headrace.runtime.driver.manager.managed import Managed
 from headrace.runtime.driver.manager.manager import Manager
 from headrace.runtime.driver.manager.room import LOOKED_AT, Room
-from headrace.runtime.driver.remembering.remembering import shares_to_remember
+from headrace.runtime.driver.remembering.remembering import Remembering
 from headrace.runtime.driver.settings import Managing, RunSettings
 from headrace.runtime.driver.shedder.shedder import Shedder
 from headrace.runtime.intake.feed import Feed
@@ -133,6 +133,7 @@ class LiveRun:
         self._run = run
         self.shedder = shedder or Shedder()
         self._manager = manager or Manager()
+        self._remembering = Remembering()
         self._progress = progress
         self._changed = changed
         self._feeds = Feeds()
@@ -493,7 +494,7 @@ class LiveRun:
     def _remember(self) -> None:
         """Let joins remember what there is memory for, of queries that have a limit."""
         try:
-            change = shares_to_remember(self._run.reading)
+            change = self._remembering.after(self._run.reading)
             if change is not None:
                 self._run.change(change)
         except (StoreError, OSError):

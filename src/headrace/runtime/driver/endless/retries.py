@@ -32,7 +32,7 @@ from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.facts.progress import Progress
 from headrace.runtime.driver.facts.reports import log_retry
 from headrace.runtime.driver.query_record import Reason
-from headrace.runtime.driver.remembering.remembering import shares_to_remember
+from headrace.runtime.driver.remembering.remembering import Remembering
 from headrace.runtime.intake.streams import Intake
 from headrace.runtime.outside.patience import patience
 
@@ -52,10 +52,11 @@ def run_to_end(run: Run, progress: Callable[[Progress], None] | None = None) -> 
     Raises:
         Exception: as `run_epoch` does.
     """
+    remembering = Remembering()
     while intakes := run.next_share():
         run_epoch(run, intakes)
         run.merge()
-        if (change := shares_to_remember(run.reading)) is not None:
+        if (change := remembering.after(run.reading)) is not None:
             run.change(change)
         run.end_exchanges()
         run.follow()

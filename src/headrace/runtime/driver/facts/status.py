@@ -15,6 +15,7 @@ from headrace.heartbeats.estimated import DisorderChange
 from headrace.lowering.graph import Graph
 from headrace.operators.hold import WAITING
 from headrace.runtime.driver.facts.published import PublishedRun
+from headrace.runtime.driver.facts.remembered import MemoryOfQuery, memories_of
 from headrace.runtime.driver.facts.sizes import WindowStatus, window_statuses
 from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.journal.gap import Gap
@@ -180,6 +181,7 @@ class QueryStatus:
             it takes all of them.
         gaps: the instants about which it says nothing, since it was paused or replaced.
         windows: those of its windows whose size may change.
+        memory: what its joins keep and miss, where that is limited.
     """
 
     name: str
@@ -201,6 +203,7 @@ class QueryStatus:
     departures: int | None = None
     gaps: tuple[Gap, ...] = ()
     windows: tuple[WindowStatus, ...] = ()
+    memory: MemoryOfQuery | None = None
 
     @property
     def advice(self) -> str:
@@ -319,6 +322,7 @@ def query_statuses(reading: PublishedRun, results: Sequence[EpochResults]) -> It
     # Queries of one shape have the same node.
     way_of = cache(lambda node: _way(reading, node, heartbeats))
     remembering = {query for names in graph.memories.values() for query in names}
+    memories = memories_of(reading)
     for query, plan in queries.plans.items():
         changes, name = totals.emitted.get(query, 0), queries.name_of(query)
         if query in queries.failed:
@@ -350,6 +354,7 @@ def query_statuses(reading: PublishedRun, results: Sequence[EpochResults]) -> It
             departures=totals.departures.get(query, 0) if query in remembering else None,
             gaps=tuple(queries.gaps.get(query, ())),
             windows=window_statuses(plan, queries.tunings),
+            memory=memories.get(query),
         )
 
 

@@ -10,10 +10,12 @@ linear in each share. With two streams the one is remembered first of which fewe
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Final
+
+from headrace.runtime.driver.facts.remembered import KeptSide, part_found
 
 Shares = tuple[float, ...]
 """The part of rows that is remembered, above 0 and up to 1, of each number."""
@@ -25,37 +27,6 @@ LEAST: Final = 1e-6
 _PARTS: Final = (0.0, 0.5, 0.8, 0.95)
 """What is left of one share when room is made for another one."""
 _ROUNDS: Final = 50
-
-
-@dataclass(frozen=True)
-class KeptSide:
-    """A side of a join.
-
-    Attributes:
-        numbers: of the rows that make up what it keeps.
-        size: what it keeps (bytes).
-    """
-
-    numbers: tuple[int, ...]
-    size: float
-
-
-def part_found(shares: Sequence[float], spans: Sequence[float]) -> float:
-    """The part of the pairs that is expected to be found: 1 less the rate of false negatives.
-
-    Args:
-        shares: of the rows of each number.
-        spans: for how long these are in their windows (instants).
-    """
-    longest = max(spans)
-    # Of rows that come evenly, row j is the newest as often as the windows of the others are long.
-    odds = [math.prod(_but(place, spans, longest)) for place in range(len(spans))]
-    found = (often * math.prod(_but(place, shares, 1.0)) for place, often in enumerate(odds))
-    return min(1.0, sum(found) / sum(odds))
-
-
-def _but(place: int, values: Sequence[float], unit: float) -> Iterator[float]:
-    return (value / unit for other, value in enumerate(values) if other != place)
 
 
 def size_at(shares: Sequence[float], kept: Sequence[KeptSide], now: Sequence[float]) -> float:

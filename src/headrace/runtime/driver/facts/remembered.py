@@ -1,0 +1,258 @@
+"""Joins that remember a share of their rows, as a run has them: what they keep, and what they miss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from headrace.algebra.by_object import REMEMBERED, ByObject
+from headrace.algebra.nodes import Draw, LimitedJoin, Plan, TimeWindow
+from headrace.algebra.properties import sources_of, walk
+from headrace.algebra.tunings.tunings import Tuning, remembered_in, size_of
+from headrace.byte_sizes import format_bytes
+from headrace.language.parsing.statements.losses import loss_from
+from headrace.lowering.graph import Graph
+from headrace.runtime.driver.facts.published import PublishedRun
+from headrace.runtime.driver.facts.statistics import GIVEN, MISSED
+from headrace.runtime.journal.records import StreamPoint
+from headrace.steps import WHOLE, share_text
+from headrace.time import BEGINNING, INFINITY
+
+
+@dataclass(frozen=True)
+class KeptSide:
+    """A side of a join.
+
+    Attributes:
+        numbers: of the rows that make up what it keeps.
+        size: what it keeps (bytes).
+    """
+
+    numbers: tuple[int, ...]
+    size: float
+
+
+def part_found(shares: Sequence[float], spans: Sequence[float]) -> float:
+    """The part of the pairs that is expected to be found: 1 less the rate of false negatives.
+
+    Args:
+        shares: of the rows of each number.
+        spans: for how long these are in their windows (instants).
+    """
+    longest = max(spans)
+    # Of rows that come evenly, row j is the newest as often as the windows of the others are long.
+    odds = [math.prod(_but(place, spans, longest)) for place in range(len(spans))]
+    found = (often * math.prod(_but(place, shares, 1.0)) for place, often in enumerate(odds))
+    return min(1.0, sum(found) / sum(odds))
+
+
+def _but(place: int, values: Sequence[float], unit: float) -> Iterator[float]:
+    return (value / unit for other, value in enumerate(values) if other != place)
+
+
+@dataclass(frozen=True)
+class RememberedShare:
+    """A share of the rows of a query that its joins remember.
+
+    Attributes:
+        name: of the streams that they are of.
+        share: the share (millionths).
+    """
+
+    name: str
+    share: int
+
+
+@dataclass(frozen=True)
+class MemoryOfQuery:
+    """The memory of a query that is limited.
+
+    Attributes:
+        limit: so much its joins may keep (bytes).
+        used: so much they keep (bytes).
+        shares: what they remember.
+        expected: the rate of false negatives that is expected by the shares, which is the part of the pairs
+            that is not found. There are no false positives.
+        measured: the same by the pairs that were found lately, each of which stands for those of its kind;
+            None before there were any.
+        why: why the shares are what they are, where they have changed.
+    """
+
+    limit: int
+    used: int
+    shares: tuple[RememberedShare, ...]
+    expected: float
+    measured: float | None
+    why: str
+
+    @property
+    def text(self) -> str:
+        """The memory and what it means for the answer, for people."""
+        sizes = f"its joins keep {format_bytes(self.used)} of {format_bytes(self.limit)}"
+        if all(one.share == WHOLE for one in self.shares):
+            return f"{sizes}, and remember all rows"
+        shares = ", ".join(f"{share_text(one.share)} of the rows of {one.name}" for one in self.shares)
+        measured = "" if self.measured is None else f", about {100 * self.measured:.2g} % lately"
+        why = f": {self.why}" if self.why else ""
+        return (
+            f"{sizes}, and remember {shares}; {100 * self.expected:.2g} % of its pairs are expected to be "
+            f"missed{measured}{why}"
+        )
+
+
+class DrawnRows(NamedTuple):
+    """Rows that are remembered.
+
+    Attributes:
+        name: of the streams that they are of.
+        span: for how long they are in their window (instants), INFINITY for one that none leaves.
+    """
+
+    name: str
+    span: int
+
+
+@dataclass(frozen=True)
+class LimitedQuery:
+    """A query whose memory is limited, in a run.
+
+    Attributes:
+        query: its identity.
+        tunings: its shares, in order of their numbers.
+        rows: whose they are.
+        kept: the sides of its joins.
+        top: the places in the graph of those joins whose pairs are in the answer.
+    """
+
+    query: str
+    tunings: tuple[Tuning, ...]
+    rows: tuple[DrawnRows, ...]
+    kept: tuple[KeptSide, ...]
+    top: tuple[int, ...]
+
+    @property
+    def limit(self) -> int:
+        """So much its joins may keep (bytes)."""
+        return loss_from(self.tunings[0].loss).memory or 0
+
+    @property
+    def used(self) -> float:
+        """So much they keep (bytes)."""
+        return sum(side.size for side in self.kept)
+
+    def shares(self, run: PublishedRun) -> tuple[int, ...]:
+        """The shares that are remembered (millionths)."""
+        return tuple(size_of(tuning, run.queries.tunings) for tuning in self.tunings)
+
+    def points(self, run: PublishedRun) -> list[StreamPoint]:
+        """How far its streams have been read."""
+        return [run.points[name] for name in self.tunings[0].streams]
+
+    def spans(self, run: PublishedRun) -> list[float]:
+        """For how long rows are in their windows (instants): in one that none leaves since rows have come."""
+        ends = [float(one.span) for one in self.rows if one.span < INFINITY]
+        if len(ends) < len(self.rows):
+            came = [int(first) for first in run.statistics.first.tolist() if BEGINNING < first < INFINITY]
+            latest = max((point.time.latest for point in self.points(run) if point.time.rows), default=0)
+            ends.append(float(latest - min(came, default=latest) + 1))
+        return [float(one.span) if one.span < INFINITY else max(ends) for one in self.rows]
+
+    def told(self, run: PublishedRun) -> MemoryOfQuery:
+        """What is told of it."""
+        known, shares = run.queries.tunings, self.shares(run)
+        recent = run.statistics.operators.recent[list(self.top)]
+        given, missed = float(recent[:, GIVEN].sum()), max(0.0, float(recent[:, MISSED].sum()))
+        whys = [known[tuning].why for tuning in self.tunings if tuning in known and known[tuning].why]
+        return MemoryOfQuery(
+            self.limit,
+            round(self.used),
+            tuple(RememberedShare(one.name, share) for one, share in zip(self.rows, shares, strict=True)),
+            1 - part_found([share / WHOLE for share in shares], self.spans(run)),
+            missed / (given + missed) if given > 0 else None,
+            whys[-1] if whys else "",
+        )
+
+
+def limited_queries(run: PublishedRun) -> Iterator[LimitedQuery]:
+    """The queries of a run whose memory is limited, without those that have failed."""
+    known = {name: found for name, plan in run.queries.plans.items() if (found := _remembered_in(plan))}
+    graph, sizes = run.queries.graph, _sizes(run) if known else {}
+    for name, tunings in known.items():
+        if name not in graph.answering:
+            continue
+        rows = rows_of(run.queries.plans[name])
+        places = {tuning.number: place for place, tuning in enumerate(tunings)}
+        joins = tuple(_joins_below(graph, graph.answering[name]))
+        inner = {below for join in joins for below in _joins_below(graph, join) if below != join}
+        yield LimitedQuery(
+            name,
+            tunings,
+            tuple(rows[number] for number in places),
+            tuple(side for join in joins for side in _sides(graph, join, sizes, places)),
+            tuple(join for join in joins if join not in inner),
+        )
+
+
+def memories_of(run: PublishedRun) -> dict[str, MemoryOfQuery]:
+    """The memory of each query for which it is limited, by identity."""
+    return {one.query: one.told(run) for one in limited_queries(run)}
+
+
+def rows_of(plan: Plan) -> dict[int, DrawnRows]:
+    """The rows that are remembered of a plan, by number."""
+    found: dict[int, DrawnRows] = {}
+    for node in walk(plan):
+        if isinstance(node, TimeWindow) and isinstance(node.input, Draw):
+            span = (
+                node.size.length if node.size.length == INFINITY else node.size.length + node.slide.length - 1
+            )
+            found[node.input.number] = DrawnRows(_name(node), span)
+    for node in walk(plan):
+        if isinstance(node, Draw):
+            found.setdefault(node.number, DrawnRows(_name(node), 1))
+    return found
+
+
+def _name(plan: Plan) -> str:
+    return ", ".join(sorted({source.name for source in sources_of(plan)}))
+
+
+def _joins_below(graph: Graph, number: int) -> Iterator[int]:
+    """The joins that remember a share of rows, at a node of the graph and below it, each once."""
+    waiting, seen = [number], set[int]()
+    while waiting:
+        place = waiting.pop()
+        if place not in seen:
+            seen.add(place)
+            waiting += [edge.producer for edge in graph.nodes[place].inputs]
+            if isinstance(graph.nodes[place].plan, LimitedJoin):
+                yield place
+
+
+def _sizes(run: PublishedRun) -> dict[tuple[str, str], int]:
+    """What joins keep that remember a share of their rows, by their identity and side (bytes)."""
+    joins = {node.identity for node in run.queries.graph.nodes if isinstance(node.plan, LimitedJoin)}
+    sizes: dict[tuple[str, str], int] = {}
+    for (identity, _), manifest in run.state.items():
+        if identity in joins:
+            for area, runs in manifest.items():
+                size = sum(one.part.length for one in runs)
+                sizes[identity, area] = sizes.get((identity, area), 0) + size
+    return sizes
+
+
+def _sides(
+    graph: Graph, join: int, sizes: Mapping[tuple[str, str], int], places: Mapping[int, int]
+) -> Iterator[KeptSide]:
+    """The sides of a join, with numbers that are places among a query's shares."""
+    node = graph.nodes[join]
+    assert isinstance(node.plan, LimitedJoin)
+    for port, area in enumerate(("left", "right")):
+        numbers = tuple(places[rows.number] for rows in node.plan.of_side(port))
+        if numbers:
+            yield KeptSide(numbers, float(sizes.get((node.identity, area), 0)))
+
+
+_remembered_in: Final = ByObject(remembered_in, REMEMBERED)

@@ -103,15 +103,8 @@ def shown_query(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         return dict(status)
     held = status["held_by"] if status["held_by"] in reads else None
     windows = [window for window in status["windows"] if {*window["streams"]} <= {*reads}]
-    shown = {
-        "reads": reads,
-        "held_by": held,
-        "windows": windows,
-        "chain": [],
-        "exchanged": None,
-        "memory": None,
-    }
-    return {**_without_text(status), **shown}
+    hidden: dict[str, Any] = {"chain": [], "exchanged": None, "memory": None}
+    return {**_without_text(status), "reads": reads, "held_by": held, "windows": windows, **hidden}
 
 
 def shown_sink(sink: ListedSink, caller: Caller) -> dict[str, Any]:

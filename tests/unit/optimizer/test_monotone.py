@@ -53,7 +53,7 @@ REFUSED = {
 
 
 def test_every_node_and_aggregate_has_an_entry() -> None:
-    kinds = {"RefreshedRelation"}
+    kinds = {"RefreshedRelation", "LimitedJoin"}
     assert NODES.keys() - kinds == {node.__name__ for node in get_args(Plan)}
     assert AGGREGATES.keys() == set(ALL)
 

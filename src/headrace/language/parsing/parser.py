@@ -240,14 +240,11 @@ def _check_beside(cursor: Cursor, loss: Loss) -> None:
     """See that a query that bears loss says nothing that it cannot have."""
     clause = "LOSS TOLERANT" if loss.tolerance is None else "WITHIN"
     why = "which share of the rows is kept is known below the heartbeat alone"
-    found = cursor.at("CONSISTENCY", "HEARTBEATS", "WARM")
+    others = ["CONSISTENCY", "HEARTBEATS", "WARM"]
     if loss.memory is not None:
-        clause, why = (
-            "WITHIN MEMORY",
-            "what it has remembered is its own",
-        )
-        found = cursor.at("HEARTBEATS", "WARM")
-    if found:
+        clause, why = "WITHIN MEMORY", "what it has remembered is its own"
+        others.remove("CONSISTENCY")
+    if any(map(cursor.at, others)):
         raise cursor.error(
             f"a query cannot have {clause} and {cursor.word()}", f"leave one of them out: {why}"
         )

@@ -14,12 +14,14 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     LimitedJoin,
+    OuterJoin,
     Plan,
     Project,
     Relation,
     Remembered,
     Rstream,
     Sample,
+    SemiJoin,
     Source,
     TimeWindow,
     Union,
@@ -72,9 +74,10 @@ def limited(plan: Plan, loss: Loss) -> Plan:
     Raises:
         LanguageError: it is not of joins of windows of time alone.
     """
-    if not _has_join(plan):
+    limiting = _Limiting(loss, tuple(sorted({source.name for source in sources_of(plan)})))
+    if not _has_join(plan) and not any(map(_is_outer, walk(plan))):
         raise _refused("a query without a join", "it is joins that remember rows", loss)
-    return _Limiting(loss, tuple(sorted({source.name for source in sources_of(plan)}))).answer(plan)
+    return limiting.answer(plan)
 
 
 @dataclass
@@ -102,10 +105,11 @@ class _Limiting:
                 )
             case Filter() | Project() | Union() | Rstream() | Istream() if _has_join(plan):
                 return with_inputs(plan, tuple(map(self.answer, inputs_of(plan))))
-            case _ if not _has_join(plan) and not any(map(is_stateful, walk(plan))):
-                return plan
             case _:
-                raise self._refused_node(plan)
+                keeping = next((node for node in walk(plan) if is_stateful(node) or _is_outer(node)), None)
+                if keeping is None:
+                    return plan
+                raise self._refused_node(keeping)
 
     def rows(self, plan: Plan) -> _Rows:
         """The rows of a join, or of one of its inputs, with draws and instants."""
@@ -166,7 +170,10 @@ class _Limiting:
         if name in _GROUPED:
             why = "an aggregate of the pairs that are found is not the answer, and nothing tells how far off"
             return _refused("aggregates", why, self.loss, _AGGREGATES)
-        return _refused(named(plan), "it keeps other rows than those of joins", self.loss)
+        why = "it keeps other rows than those of joins"
+        if _is_outer(plan):
+            why = "a row that is forgotten would change more of the answer than its own pairs"
+        return _refused(named(plan), why, self.loss)
 
 
 def _projected(plan: Project, below: _Rows) -> _Rows:
@@ -182,6 +189,10 @@ def _projected(plan: Project, below: _Rows) -> _Rows:
 def _beyond(part: Column, width: int, wide: int) -> Column:
     """A column of a pair whose left row has got wider."""
     return part if part.index < width else replace(part, index=part.index + wide - width)
+
+
+def _is_outer(plan: Plan) -> bool:
+    return isinstance(plan, OuterJoin | SemiJoin)
 
 
 def _has_join(plan: Plan) -> bool:

@@ -69,6 +69,9 @@ class _Problem:
     def size(self, shares: Sequence[float]) -> float:
         return size_at(shares, self.kept, self.now)
 
+    def fits(self, shares: Sequence[float]) -> bool:
+        return self.size(shares) <= self.room * (1 + 1e-9)
+
     def found(self, shares: Sequence[float]) -> float:
         return part_found(shares, self.spans)
 
@@ -88,10 +91,10 @@ class _Problem:
 def _fitting(problem: _Problem) -> Shares:
     places = range(len(problem.most))
     floors = tuple(map(problem.floor, places))
-    if problem.size(floors) > problem.room:
+    if not problem.fits(floors):
         return _scaled(problem, floors)
     shares = problem.most
-    while problem.size(shares) > problem.room:
+    while not problem.fits(shares):
         lower = [problem.largest(place, shares) for place in places]
         useful = [found for found in lower if problem.size(found) < problem.size(shares)]
         if not useful:
@@ -114,7 +117,7 @@ def _exchanged(problem: _Problem, shares: Shares) -> Shares:
             for place, other in permutations(range(len(shares)), 2)
             for part in _PARTS
         ]
-        tried = [found for found in tried if problem.size(found) <= problem.room * (1 + 1e-9)]
+        tried = list(filter(problem.fits, tried))
         best = max(tried, key=problem.found, default=shares)
         if problem.found(best) <= problem.found(shares) + 1e-6:
             break

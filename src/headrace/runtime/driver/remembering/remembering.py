@@ -28,8 +28,7 @@ class Remembering:
     """Keeps the joins of a run's queries within their memory.
 
     What is kept rises and falls as rows that have ended are let go of together. So more is remembered by the
-    most that was kept since shares have changed. That is not known any more after a restart, when it is
-    looked at anew for as long as windows are.
+    most that was kept while windows passed twice; after a restart that is looked at anew.
     """
 
     _peaks: dict[tuple[Tuning, ...], tuple[int, tuple[KeptSide, ...]]] = field(default_factory=dict)
@@ -83,6 +82,7 @@ class Remembering:
         longest = max(one.span for one in query.rows)
         if all(share == WHOLE for share in shares) or longest == INFINITY or heartbeat < since + 2 * longest:
             return shares
+        del self._peaks[query.tunings]
         more = allocated(peak, spans, now, (1.0,) * len(now), room)
         gained = part_found(more, spans) - part_found(now, spans)
         return _millionths(more) if gained > _GAIN else shares

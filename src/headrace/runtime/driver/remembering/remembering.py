@@ -15,10 +15,12 @@ from headrace.runtime.driver.remembering.allocation import allocated
 from headrace.steps import WHOLE, share_text
 from headrace.time import BEGINNING, INFINITY
 
-FULL: Final = 0.85
-"""Of its memory a query may keep so much before less is remembered: rows of an epoch are to fit beside it."""
-WANTED: Final = 0.7
-"""So much of it is to be kept then."""
+_SPARE: Final = 0.15
+"""So much of its memory a query is to leave free at least, and twice as much after less is remembered."""
+_EPOCHS: Final = 2
+"""As much as came with so many of the largest epochs is to fit into what is left free."""
+_FADING: Final = 0.95
+"""What the largest epoch brought counts so much less with each that follows."""
 _GAIN: Final = 0.05
 """More is remembered, or other rows, if so much more of the pairs is found by it."""
 
@@ -32,6 +34,7 @@ class Remembering:
     """
 
     _peaks: dict[tuple[Tuning, ...], tuple[int, tuple[KeptSide, ...]]] = field(default_factory=dict)
+    _grown: dict[tuple[Tuning, ...], tuple[float, float]] = field(default_factory=dict)
 
     def after(self, run: PublishedRun) -> Tune | None:
         """Look at a run after a commit.
@@ -48,7 +51,9 @@ class Remembering:
         groups: dict[tuple[Tuning, ...], list[LimitedQuery]] = {}
         for one in limited_queries(run):
             groups.setdefault(one.tunings, []).append(one)
-        self._peaks = {tunings: peak for tunings, peak in self._peaks.items() if tunings in groups}
+        for known in (self._peaks, self._grown):
+            for gone in known.keys() - groups.keys():
+                del known[gone]
         sizes: dict[Tuning, int] = {}
         queries: dict[Tuning, list[str]] = {}
         why: dict[Tuning, str] = {}
@@ -68,11 +73,12 @@ class Remembering:
         shares, begin = query.shares(run), _last_change(run, query)
         now = tuple(share / WHOLE for share in shares)
         heartbeat = min(point.heartbeat for point in query.points(run))
+        spare = self._spare(query)
         if heartbeat <= begin:
             # What is kept does not tell of the last change before rows were forgotten by it.
             return shares
-        spans, room = query.spans(run), WANTED * query.limit
-        if query.used > FULL * query.limit:
+        spans, room = query.spans(run), max(query.limit - 2 * spare, _SPARE * query.limit)
+        if query.used > query.limit - spare:
             return _millionths(allocated(query.kept, spans, now, now, room))
         since, peak = self._peaks.get(query.tunings, (heartbeat, query.kept))
         if since < begin or len(peak) != len(query.kept):
@@ -86,6 +92,13 @@ class Remembering:
         more = allocated(peak, spans, now, (1.0,) * len(now), room)
         gained = part_found(more, spans) - part_found(now, spans)
         return _millionths(more) if gained > _GAIN else shares
+
+    def _spare(self, query: LimitedQuery) -> float:
+        """The part of its memory that a query is to leave free for the next epochs (bytes)."""
+        before, most = self._grown.get(query.tunings, (query.used, 0.0))
+        most = max(_FADING * most, query.used - before)
+        self._grown[query.tunings] = query.used, most
+        return max(_SPARE * query.limit, _EPOCHS * most)
 
 
 def _larger(one: KeptSide, other: KeptSide) -> KeptSide:

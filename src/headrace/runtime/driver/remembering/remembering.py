@@ -51,9 +51,9 @@ class Remembering:
         groups: dict[tuple[Tuning, ...], list[LimitedQuery]] = {}
         for one in limited_queries(run):
             groups.setdefault(one.tunings, []).append(one)
-        for known in (self._peaks, self._grown):
-            for gone in known.keys() - groups.keys():
-                del known[gone]
+        for seen in (self._peaks, self._grown):
+            for gone in seen.keys() - groups.keys():
+                del seen[gone]
         sizes: dict[Tuning, int] = {}
         queries: dict[Tuning, list[str]] = {}
         why: dict[Tuning, str] = {}

@@ -80,6 +80,10 @@ def every_kind(folder: Path) -> int:
     full = TABLE.filter(pa.array([False] * len(TABLE)))
     large = TABLE.set_column(3, "k", TABLE["k"].cast(pa.large_string()))
     zoned = TABLE.set_column(0, "ts", TABLE["ts"].cast(pa.timestamp("us", "Asia/Tokyo")))
+    coarse = TABLE
+    for place, name in enumerate(("ts", "n")):
+        rounded = pc.floor_temporal(TABLE[name], unit="millisecond")
+        coarse = coarse.set_column(place, name, rounded.cast(pa.timestamp("ms", rounded.type.tz)))
     written = [
         (TABLE, {}),
         (TABLE, {"use_dictionary": False, "compression": "none", "data_page_version": "2.0"}),
@@ -91,6 +95,8 @@ def every_kind(folder: Path) -> int:
         (TABLE.append_column("more", pa.array([[number] for number in range(len(TABLE))])), {}),
         (large, {}),
         (zoned, {}),
+        (coarse, {}),
+        (coarse, {"version": "1.0", "store_schema": False}),
         (full.cast(required), {}),
     ]  # fmt: skip
     for number, (table, options) in enumerate(written):
@@ -143,8 +149,37 @@ def test_every_value_is_the_same_in_every_kind_of_file(spark: Any, tmp_path: Pat
     finally:
         spark.conf.unset("spark.sql.streaming.fileSource.log.compactInterval")
     assert (tmp_path / "log/sources/0/1.compact").is_file()
-    assert [ours == by_spark for by_spark, ours in found] == [True] * 3
+    assert [ours == by_spark for by_spark, ours in found] == [True] * 4
     assert sum(by_spark.total() for by_spark, _ in found) == len(TABLE) * (kinds - 1)
+
+
+def test_what_spark_writes_by_itself_is_read_alike(spark: Any, tmp_path: Path) -> None:
+    """Its times are INT96 unless it is told otherwise, and checksums lie beside its files."""
+    table = TABLE.drop_columns(["n"])
+    kinds = STRUCT.replace("n TIMESTAMP_NTZ, ", "")
+    put(tmp_path / "given", 0, table)
+    given = spark.read.schema(kinds).parquet(str(tmp_path / "given")).repartition(2)
+    files = tmp_path / "files"
+    for kind in ("INT96", "TIMESTAMP_MILLIS", "TIMESTAMP_MICROS"):
+        spark.conf.set("spark.sql.parquet.outputTimestampType", kind)
+        try:
+            given.write.mode("append").parquet(str(files))
+        finally:
+            spark.conf.unset("spark.sql.parquet.outputTimestampType")
+    put(files, 9, table, use_deprecated_int96_timestamps=True)
+    times = {pq.ParquetFile(path).schema.column(0).physical_type for path in files.glob("*.parquet")}
+    assert times == {"INT96", "INT64"}
+    assert len(list(files.glob(".*.parquet.crc"))) == 6
+    with both_ways(spark.readStream.schema(kinds).parquet(str(files)), tmp_path / "log") as found:
+        pass
+    assert [ours == by_spark for by_spark, ours in found] == [True]
+    assert sum(by_spark.total() for by_spark, _ in found) == 4 * len(table)
+    damaged = next(path for path in files.glob(".*.parquet.crc"))
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    frame = spark.readStream.schema(kinds).parquet(str(files))
+    batches = file_batches(frame, schema_of(frame), schema_of(frame).names, tmp_path / "log")
+    assert batches is not None
+    assert batches.source(0) is None
 
 
 ALIKE: Mapping[str, object] = {
@@ -233,6 +268,8 @@ def test_what_is_no_bare_scan_is_left_to_spark(spark: Any, tmp_path: Path) -> No
         ("spark.sql.files.ignoreMissingFiles", "true"),
         ("spark.sql.parquet.datetimeRebaseModeInRead", "EXCEPTION"),
         ("spark.sql.parquet.fieldId.read.enabled", "true"),
+        ("spark.sql.parquet.int96RebaseModeInRead", "EXCEPTION"),
+        ("spark.sql.parquet.int96TimestampConversion", "true"),
     ],
 )
 def test_a_setting_under_which_spark_reads_otherwise_counts(

@@ -50,7 +50,7 @@ def _push(db: hr.Database, begin: int, end: int) -> None:
 def _remember(db: hr.Database, *shares: int) -> None:
     query = db["q"]
     tunings = remembered_in(core_of(db).definitions.queries[query.id].plan)
-    change = Tune(dict(zip(tunings, shares, strict=True)), dict.fromkeys(tunings, [query.id]))
+    change = Tune(dict(zip(tunings, shares, strict=True)), {tuning: [query.id] for tuning in tunings})
     core_of(db).started.tune(change)
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from headrace.runtime.sources.columnar.parquet import ParquetSource, open_file, part_of
+from headrace.runtime.spark.checksums import has_its_checksums
 from headrace.runtime.spark.file_log import files_of_batch
 from headrace.schema import Schema
 
@@ -48,6 +49,8 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.fieldId.read.enabled": "false",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96TimestampConversion": "false",
 }
 """Settings under which Spark gives the values that are in a file, and the values that they must have."""
 
@@ -62,6 +65,9 @@ _TYPES: Final[Mapping[str, tuple[pa.DataType, str]]] = {
     "date": (pa.date32(), "INT32"),
 }
 """Spark's types by name: as Arrow and as Parquet have them."""
+
+_LEGACY: Final = frozenset((b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"))
+"""Notes in a file that was written with the calendar of before."""
 
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 
@@ -159,12 +165,12 @@ def _is_plain(path: Path) -> bool:
     """Whether Spark makes nothing of where a file is.
 
     It leaves out names with certain beginnings, takes columns from folders such as `k=1`, and compares a file
-    with Hadoop's checksums where they are beside it.
+    with Hadoop's checksums where they are beside it; so do we.
     """
     return (
         not path.name.startswith(("_", "."))
         and not any("=" in folder for folder in path.parts[:-1])
-        and not path.with_name(f".{path.name}.crc").exists()
+        and has_its_checksums(path)
     )
 
 
@@ -172,7 +178,7 @@ def _is_rebased(file: pq.ParquetFile) -> bool:
     """Whether Spark takes a file's dates for those of the calendar before 1582, as old Sparks wrote them."""
     notes = file.metadata.metadata or {}
     version = notes.get(b"org.apache.spark.version")
-    return version is not None and (version < b"3.0.0" or b"org.apache.spark.legacyDateTime" in notes)
+    return version is not None and (version < b"3.0.0" or not _LEGACY.isdisjoint(notes))
 
 
 def _has(file: pq.ParquetFile, name: str, kind: str) -> bool:
@@ -191,11 +197,21 @@ def _has(file: pq.ParquetFile, name: str, kind: str) -> bool:
     if kind == "string":
         return found in (pa.string(), pa.large_string()) and leaf.logical_type.type == "STRING"
     if kind in ("timestamp", "timestamp_ntz"):
-        zoned = kind == "timestamp"
-        return (
-            pa.types.is_timestamp(found)
-            and (found.unit, found.tz is not None, leaf.physical_type) == ("us", zoned, "INT64")
-        )  # fmt: skip
+        return pa.types.is_timestamp(found) and _is_time(found, leaf.physical_type, kind == "timestamp")
     if decimal := _DECIMAL.fullmatch(kind):
         return bool(found == pa.decimal128(int(decimal[1]), int(decimal[2])))
     return (found, leaf.physical_type) == _TYPES.get(kind)
+
+
+def _is_time(found: pa.DataType, physical: str, zoned: bool) -> bool:
+    """Whether a column of times has the instants that Spark makes of them, whole microseconds.
+
+    Args:
+        found: its type as Arrow has it.
+        physical: its type in the file. INT96, which Spark writes itself unless it is told otherwise, has
+            no zone, and is of UTC.
+        zoned: whether the frame has a TIMESTAMP, and not a TIMESTAMP_NTZ.
+    """
+    if physical == "INT96":
+        return zoned
+    return physical == "INT64" and found.unit in ("us", "ms") and (found.tz is not None) == zoned

@@ -173,6 +173,7 @@ TWO = pa.array([1, 2])
         pytest.param(lambda folder: moved(folder, "x=1/y/f"), id="a column from a folder further up"),
         pytest.param(lambda folder: noted(folder, version="2.4.8"), id="the calendar of old Sparks"),
         pytest.param(lambda folder: noted(folder, version="3.5.0", legacyDateTime=""), id="or of a setting"),
+        pytest.param(lambda folder: noted(folder, version="3.5.0", legacyINT96=""), id="or of another one"),
         pytest.param(without("v"), id="no such column"),
         pytest.param(with_column("V", TWO), id="two columns but for case"),
         pytest.param(with_column("v", TWO.cast(pa.int32())), id="int"),
@@ -186,14 +187,8 @@ TWO = pa.array([1, 2])
         pytest.param(with_column("k", pa.array([b"a", b"b"])), id="bytes"),
         pytest.param(with_column("k", pa.array(["1", "2"]).cast(pa.large_binary())), id="large bytes"),
         pytest.param(with_column("ts", TWO.cast(pa.timestamp("us"))), id="local times"),
-        pytest.param(with_column("ts", TWO.cast(pa.timestamp("ms", "UTC"))), id="milliseconds"),
         pytest.param(with_column("ts", TWO.cast(pa.timestamp("ns", "UTC")), version="2.6"), id="nanoseconds"),
-        pytest.param(
-            with_column("ts", TWO.cast(pa.timestamp("us")), use_deprecated_int96_timestamps=True), id="int96"
-        ),
-        pytest.param(
-            with_column("ts", COLUMNS["ts"], use_deprecated_int96_timestamps=True), id="int96 with a zone"
-        ),
+        pytest.param(with_column("ts", TWO.cast(pa.timestamp("ms"))), id="local milliseconds"),
         pytest.param(with_column("ts", TWO), id="a number for a timestamp"),
     ],
 )
@@ -202,6 +197,27 @@ def test_a_file_of_which_spark_may_make_something_else_is_left_to_spark(
 ) -> None:
     assert batch_of(tmp_path, file_of(tmp_path / "plain", COLUMNS)) is not None
     assert batch_of(tmp_path, file_of(tmp_path / "plain", COLUMNS), make(tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(with_column("ts", TWO.cast(pa.timestamp("ms", "UTC"))), id="milliseconds"),
+        pytest.param(
+            with_column("ts", TWO.cast(pa.timestamp("us")), use_deprecated_int96_timestamps=True), id="int96"
+        ),
+        pytest.param(
+            with_column("ts", COLUMNS["ts"], use_deprecated_int96_timestamps=True), id="int96 with a zone"
+        ),
+    ],
+)
+def test_times_of_other_kinds_are_read_as_microseconds(tmp_path: Path, make: Callable[[Path], Path]) -> None:
+    source = batch_of(tmp_path, make(tmp_path))
+    assert source is not None
+    (read,) = gather(source.read(0, 2, ("ts",)))
+    assert read.rows.schema.field("ts").type == TIMESTAMP
+    found = read.rows["ts"].cast(pa.int64()).to_pylist()
+    assert found in ([1, 2], [1000, 2000], [10, 20])
 
 
 def test_local_times_in_int96_are_left_to_spark_too(tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ VALUES = {
     GRANULE: GRANULES,
     COUNT: range(FEWEST, MOST + 1),
 }
+KIND_OF = {TIME: "window", GRANULE: "granule", COUNT: "rows"}
 FIRST = {TIME: LARGEST, GRANULE: FINEST, COUNT: MOST}
 
 
@@ -304,6 +305,31 @@ class Life:
                     *(name, instant, self.steps),
                     self.rows,
                 )
+
+            self._check_sizes(name, QUERIES[kind][1])
+
+    def _check_sizes(self, name: str, keys: Sequence[Key]) -> None:
+        """The history names all sizes that the rows of an answer have, and what it is an answer of."""
+        numbers = [number for key in keys for number in numbers_of(key)]
+        for row in self.db[name].history(tunings=True).to_pylist():
+            named: dict[tuple[str, str], list[int]] = defaultdict(list)
+            for one in row["tunings"]:
+                assert (one["since"] is None) or one["since"] < row["valid_to"]
+                named[one["streams"], one["kind"]].append(one["size"])
+            assert {(number.stream, KIND_OF[number.what]) for number in numbers} == named.keys()
+            for instant in {row["valid_from"], row["valid_to"] - 1}:
+                for key in keys:
+                    for number in numbers_of(key):
+                        sizes = named[number.stream, KIND_OF[number.what]]
+                        assert {self._value(number, one.ts) for one in self._window(key, instant)} <= {*sizes}
+                        assert self._value(number, instant) in sizes
+                    fixed = {number: named[number.stream, KIND_OF[number.what]] for number in numbers_of(key)}
+                    if all(len(sizes) == 1 for sizes in fixed.values()):
+                        # What names one size is an answer of windows that always had it.
+                        expected, kept = self._window(key, instant), self.steps
+                        self.steps = {number: [(-1, sizes[0])] for number, sizes in fixed.items()}
+                        assert self._window(key, instant) == expected, (name, instant, kept, row)
+                        self.steps = kept
 
     def _window(self, key: Key, instant: int) -> list[Row]:
         stream, kind = key

@@ -108,11 +108,13 @@ class Tuned:
         steps: the sizes after the first, with the instants from which on rows have them.
         queries: the identities of the queries that have such windows, paused ones included.
         why: why they have the last of these sizes, where nobody has asked for it; else empty.
+        lacks_earlier: whether sizes from before the steps have been forgotten, the first one among them.
     """
 
     steps: StepFunction
     queries: tuple[str, ...]
     why: str = ""
+    lacks_earlier: bool = False
 
 
 _FEW: Final = 10_000
@@ -123,10 +125,11 @@ Tunings = Mapping[Tuning, Tuned]
 
 
 _Node = TypeVar("_Node", bound=Plan)
-_Tuned = TimeWindow | BoundedRowWindow | Granularity | Weighing
+TunedNode = TimeWindow | BoundedRowWindow | Granularity | Weighing
+"""The nodes of which a number may change."""
 
 
-def tuning_of(node: _Tuned) -> Tuning | None:
+def tuning_of(node: TunedNode) -> Tuning | None:
     """The tuning that a window, granules or a share belong to; None where nothing of a node can change."""
     match node:
         case Weighing(streams=streams, loss=loss):
@@ -146,7 +149,7 @@ def tuning_of(node: _Tuned) -> Tuning | None:
 
 def tunings_in(plan: Plan) -> tuple[Tuning, ...]:
     """The tunings of a plan, each once."""
-    nodes = (node for node in walk(plan) if isinstance(node, _Tuned))
+    nodes = (node for node in walk(plan) if isinstance(node, TunedNode))
     return tuple(dict.fromkeys(found for node in nodes if (found := tuning_of(node)) is not None))
 
 
@@ -209,7 +212,7 @@ def first_instant(tuning: Tuning, steps: StepFunction, unseen: int, value: int) 
 
 def tuned(plan: _Node, tunings: Tunings) -> _Node:
     """A node with the numbers that it has had, if one has changed; itself otherwise."""
-    if not isinstance(plan, _Tuned) or (tuning := tuning_of(plan)) is None or tuning not in tunings:
+    if not isinstance(plan, TunedNode) or (tuning := tuning_of(plan)) is None or tuning not in tunings:
         return plan
     return cast(_Node, replace(plan, steps=tunings[tuning].steps))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from headrace.algebra.nodes import Plan
+from headrace.algebra.tunings.in_force import known_steps
 from headrace.algebra.tunings.tunings import Tuning, TuningKind, Tunings, size_of, tunings_in
 from headrace.byte_sizes import format_bytes
 from headrace.engine.catalog.definitions import Definitions
@@ -12,7 +14,7 @@ from headrace.engine.run.core import Core
 from headrace.engine.shown.status import Status, instant_text
 from headrace.language.statements.catalog import Option
 from headrace.runtime.driver.settings import Managing
-from headrace.time import TimeDomain, format_length
+from headrace.time import BEGINNING, TimeDomain, format_length
 
 
 def known_tunings(core: Core) -> Tunings:
@@ -40,15 +42,46 @@ def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, .
     rows = []
     for tuning, names in users.items():
         steps, domain = tunings[tuning].steps if tuning in tunings else (), domains[tuning]
-        lengths = (tuning.smallest, tuning.largest, size_of(tuning, tunings))
         since = instant_text(steps[-1].begin, domain) if steps else ""
-        texts = [tuning.kind.text(length, domain) for length in lengths]
-        if tuning.kind is TuningKind.SHARE:
-            texts[0] = "0"
-        what = "GRANULARITY" if tuning.kind is TuningKind.GRANULE else tuning.loss
-        of = " ".join(filter(None, [", ".join(tuning.streams), what]))
-        rows.append((of, *texts, since, ", ".join(names)))
+        size = tuning.kind.text(size_of(tuning, tunings), domain)
+        rows.append((*_bounds(tuning, domain), size, since, ", ".join(names)))
     return rows
+
+
+def step_rows(plan: Plan, tunings: Tunings) -> list[tuple[str, ...]]:
+    """The sizes that each window of a query has had, oldest first; see `tuning_rows`.
+
+    Args:
+        plan: the query's.
+        tunings: the sizes that have changed.
+
+    Returns:
+        The streams of the window, its bounds, a size, from which instant on it was, until before which one,
+        and why, where that is known.
+    """
+    domain = plan.domain
+    rows: list[tuple[str, ...]] = []
+    for tuning in tunings_in(plan):
+        tuned = tunings.get(tuning)
+        steps = known_steps(tuning, tuned)
+        ends = [*(instant_text(step.begin, domain) for step in steps[1:]), ""]
+        for number, (step, end) in enumerate(zip(steps, ends, strict=True), 1):
+            why = tuned.why if tuned is not None and number == len(steps) else ""
+            if number == 1 and tuned is not None and tuned.lacks_earlier:
+                why = "; ".join(filter(None, ["sizes from before are forgotten", why]))
+            since = "" if step.begin == BEGINNING else instant_text(step.begin, domain)
+            size = tuning.kind.text(step.value, domain)
+            rows.append((*_bounds(tuning, domain), size, since, end, why))
+    return rows
+
+
+def _bounds(tuning: Tuning, domain: TimeDomain) -> tuple[str, str, str]:
+    """The streams of a window, what else it is, and its bounds, as texts."""
+    least, most = (tuning.kind.text(length, domain) for length in (tuning.smallest, tuning.largest))
+    if tuning.kind is TuningKind.SHARE:
+        least = "0"
+    what = "GRANULARITY" if tuning.kind is TuningKind.GRANULE else tuning.loss
+    return " ".join(filter(None, [", ".join(tuning.streams), what])), least, most
 
 
 def manager_rows(status: Status | None, settings: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

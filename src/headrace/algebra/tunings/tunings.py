@@ -5,12 +5,21 @@ They are sizes of windows of time and of rows, and granules, all within bounds; 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, NamedTuple, TypeVar, cast
+from typing import Final, NamedTuple, TypeVar, assert_never, cast
 
-from headrace.algebra.nodes import BoundedRowWindow, Granularity, Plan, TimeWindow, Weighing
+from headrace.algebra.nodes import (
+    BoundedRowWindow,
+    Granularity,
+    Plan,
+    RowWindow,
+    TimeWindow,
+    Weighing,
+    inputs_of,
+    with_inputs,
+)
 from headrace.algebra.properties import granule_start, sources_of, walk
 from headrace.errors import UserError
 from headrace.steps import WHOLE, StepFunction, share_text, value_at
@@ -98,6 +107,11 @@ class Tuning(NamedTuple):
     def first(self) -> int:
         """The number before the first change, with which an answer says the most."""
         return self.kind.first(self.smallest, self.largest)
+
+    @property
+    def least(self) -> int:
+        """The number with which the least is kept."""
+        return self.largest if self.kind is TuningKind.GRANULE else self.smallest
 
 
 @dataclass(frozen=True)
@@ -215,6 +229,29 @@ def tuned(plan: _Node, tunings: Tunings) -> _Node:
     if not isinstance(plan, TunedNode) or (tuning := tuning_of(plan)) is None or tuning not in tunings:
         return plan
     return cast(_Node, replace(plan, steps=tunings[tuning].steps))
+
+
+def with_sizes(plan: Plan, size: Callable[[Tuning], int]) -> Plan:
+    """A plan whose windows and granules have one size each for ever, in place of bounds; shares stay.
+
+    Args:
+        plan: the plan.
+        size: says which size (instants, or rows).
+    """
+    plan = with_inputs(plan, tuple(with_sizes(below, size) for below in inputs_of(plan)))
+    if not isinstance(plan, TunedNode) or (tuning := tuning_of(plan)) is None:
+        return plan
+    match plan:
+        case TimeWindow():
+            return replace(plan, size=replace(plan.size, length=size(tuning)), smallest=None, steps=())
+        case BoundedRowWindow(input=below, keys=keys):
+            return RowWindow(below, size(tuning), keys=keys)
+        case Granularity(granule=finest):
+            return replace(plan, granule=replace(finest, length=size(tuning)), coarsest=None, steps=())
+        case Weighing():
+            return plan
+        case _:
+            assert_never(plan)
 
 
 def size_of(tuning: Tuning, tunings: Tunings) -> int:

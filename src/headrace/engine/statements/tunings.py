@@ -14,7 +14,7 @@ from headrace.engine.run.core import Core
 from headrace.engine.shown.status import Status, instant_text
 from headrace.language.statements.catalog import Option
 from headrace.runtime.driver.settings import Managing
-from headrace.time import BEGINNING, TimeDomain, format_length
+from headrace.time import TimeDomain, format_length
 
 
 def known_tunings(core: Core) -> Tunings:
@@ -39,7 +39,7 @@ def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, .
         for tuning in tunings_in(known.plan):
             users.setdefault(tuning, []).append(known.query.name)
             domains[tuning] = known.plan.domain
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for tuning, names in users.items():
         steps, domain = tunings[tuning].steps if tuning in tunings else (), domains[tuning]
         since = instant_text(steps[-1].begin, domain) if steps else ""
@@ -69,8 +69,7 @@ def step_rows(plan: Plan, tunings: Tunings) -> list[tuple[str, ...]]:
             why = tuned.why if tuned is not None and number == len(steps) else ""
             if number == 1 and tuned is not None and tuned.lacks_earlier:
                 why = "; ".join(filter(None, ["sizes from before are forgotten", why]))
-            since = "" if step.begin == BEGINNING else instant_text(step.begin, domain)
-            size = tuning.kind.text(step.value, domain)
+            size, since = tuning.kind.text(step.value, domain), instant_text(step.begin, domain)
             rows.append((*_bounds(tuning, domain), size, since, end, why))
     return rows
 

@@ -32,11 +32,15 @@ from how_many import examples
 
 STREAMS = """
 CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 3 RETAIN ALL;
-CREATE STREAM r (k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts RETAIN ALL
+CREATE STREAM r (k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts RETAIN ALL;
+CREATE STREAM above_one AS SELECT k, v FROM s WHERE v > 1;
+CREATE STREAM counts AS SELECT k, COUNT(*) AS n FROM s WINDOW(RANGE MIN 2, MAX 8) GROUP BY k
 """
 DISORDER = {"s": 3, "r": 0}
 SMALLEST, LARGEST = 2, 8
 WINDOW = f"WINDOW(RANGE MIN {SMALLEST}, MAX {LARGEST})"
+FRAME = f"RANGE MIN {SMALLEST}, MAX {LARGEST}"
+NARROW = (3, 5)
 SLIDING = f"[RANGE MIN {SMALLEST}, MAX {LARGEST} SLIDE 3]"
 FINEST, COARSEST = 2, 12
 GRANULES = (2, 4, 6, 12)
@@ -61,6 +65,16 @@ Contents = Mapping[Key, Sequence[Row]]
 Answer = Callable[[Contents], Counter[tuple[Any, ...]]]
 S, R, SLOW = ("s", 1), ("r", 1), ("s", 3)
 COARSE, ROWS, EACH = ("s", "granules"), ("s", "rows"), ("s", "rows of each")
+NOW, THIRD, LESS = ("s", "now"), ("s", "at multiples of 3"), ("s", "narrow")
+
+
+class Named(NamedTuple):
+    """What the history says a size is of."""
+
+    streams: str
+    kind: str
+    smallest: int
+    largest: int
 
 
 class Number(NamedTuple):
@@ -70,15 +84,28 @@ class Number(NamedTuple):
         stream: of theirs.
         what: the words after SET, with a place for the stream.
         slide: of windows of time.
+        bounds: the smallest and the largest value, where they are not those of `VALUES`.
     """
 
     stream: str
     what: str
     slide: int = 1
+    bounds: tuple[int, int] | None = None
+
+    @property
+    def named(self) -> Named:
+        """What it is called in the history."""
+        values = VALUES[self.what]
+        return Named(self.stream, KIND_OF[self.what], *(self.bounds or (min(values), max(values))))
+
+    @property
+    def first(self) -> int:
+        """The value before the first change."""
+        return FIRST[self.what] if self.bounds is None else self.bounds[1]
 
 
 TIME, GRANULE, COUNT = "WINDOW{} {}", "GRANULARITY{} {}", "WINDOW{} {} ROWS"
-VALUES = {
+VALUES: dict[str, Sequence[int]] = {
     TIME: range(SMALLEST, LARGEST + 1),
     GRANULE: GRANULES,
     COUNT: range(FEWEST, MOST + 1),
@@ -90,6 +117,12 @@ FIRST = {TIME: LARGEST, GRANULE: FINEST, COUNT: MOST}
 def numbers_of(key: Key) -> list[Number]:
     """What may change of a window."""
     stream, kind = key
+    if key == NOW:
+        return []
+    if key == THIRD:
+        return [Number(stream, TIME)]
+    if key == LESS:
+        return [Number(stream, TIME, 1, NARROW)]
     if kind == "granules":
         return [Number(stream, TIME), Number(stream, GRANULE)]
     return [Number(stream, TIME, kind)] if isinstance(kind, int) else [Number(stream, COUNT)]
@@ -141,7 +174,44 @@ QUERIES: dict[str, tuple[str, tuple[Key, ...], Answer]] = {
         lambda at: Counter({(row.k,) for row in at[S]} - {(row.k,) for row in at[R]}),
     ),
 }
+
+
+def _framed(at: Contents) -> Counter[tuple[Any, ...]]:
+    """Each row of the instant with the sum over its group, and the number of all."""
+    sums: Counter[int] = Counter()
+    for row in at[S]:
+        sums[row.k] += row.v
+    return Counter((row.k, row.v, sums[row.k], len(at[S])) for row in at[NOW])
+
+
 QUERIES |= {
+    "framed": (
+        f"SELECT k, v, SUM(v) OVER (PARTITION BY k ORDER BY ts {FRAME}) AS x, "
+        f"COUNT(*) OVER (ORDER BY ts {FRAME}) AS n FROM s",
+        (S, NOW),
+        _framed,
+    ),
+    "two_bounds": (
+        f"SELECT a.v, b.v AS w FROM s {WINDOW} a JOIN s WINDOW(RANGE MIN {NARROW[0]}, MAX {NARROW[1]}) b "
+        "ON a.k = b.k",
+        (S, LESS),
+        lambda at: Counter((a.v, b.v) for a in at[S] for b in at[LESS] if a.k == b.k),
+    ),
+    "granule_above": (
+        f"SELECT n FROM (SELECT COUNT(*) AS n FROM s {WINDOW}) GRANULARITY(3)",
+        (THIRD,),
+        lambda at: _counted(at[THIRD]),
+    ),
+    "over_derived": (
+        f"SELECT COUNT(*) AS n FROM above_one {WINDOW}",
+        (S,),
+        lambda at: _counted([row for row in at[S] if row.v > 1]),
+    ),
+    "of_derived": (
+        "SELECT MAX(n) AS m FROM counts",
+        (S,),
+        lambda at: Counter([(max(Counter(row.k for row in at[S]).values()),)] if at[S] else []),
+    ),
     "coarse": (f"SELECT COUNT(*) AS n FROM s {GRANULAR}", (COARSE,), lambda at: _counted(at[COARSE])),
     "coarse_groups": (
         f"SELECT k, COUNT(*) AS n, SUM(v) AS x, MAX(v) AS m FROM s {GRANULAR} GROUP BY k",
@@ -176,7 +246,7 @@ QUERIES |= {
         lambda at: Counter((a.v, b.v) for a in at[ROWS] for b in at[R] if a.k == b.k),
     ),
 }
-ACTIONS = ("restart", "level", "past", "pause", "again", "size")
+ACTIONS = ("restart", "level", "past", "later", "pause", "again", "size")
 ROUNDS = 4
 
 
@@ -190,6 +260,7 @@ class Life:
         names = data.draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=3, unique=True))
         self.queries = {name: name for name in names}
         self.early: set[str] = set()
+        self.since: dict[str, int] = {}
         self.db = hr.connect(runner="inline", storage=storage)
         self.db.execute(STREAMS)
         # Rows come to streams that some query reads.
@@ -229,7 +300,9 @@ class Life:
         what = self.data.draw(st.sampled_from(sorted({number.what for number in numbers})))
         numbers = [number for number in numbers if number.what == what]
         stream = self.data.draw(st.sampled_from([None, *(number.stream for number in numbers)]))
-        size = self.data.draw(st.sampled_from(VALUES[what]))
+        bounds = [number.bounds for number in numbers if number.bounds is not None]
+        sizes = [size for size in VALUES[what] if all(low <= size <= high for low, high in bounds)]
+        size = self.data.draw(st.sampled_from(sizes))
         of = "" if stream is None else f" OF {stream}"
         self.db.execute(f"ALTER QUERY {name} SET ({what.format(of, size)})")
         for number in dict.fromkeys(numbers):
@@ -237,7 +310,7 @@ class Life:
                 self.steps.setdefault(number, []).append((self._begin(number, size), size))
 
     def _now(self, number: Number) -> int:
-        return self.steps[number][-1][1] if number in self.steps else FIRST[number.what]
+        return self.steps[number][-1][1] if number in self.steps else number.first
 
     def _begin(self, number: Number, size: int) -> int:
         """The first instant of a size: of a granule a multiple of the one before, unless it is a multiple."""
@@ -267,6 +340,18 @@ class Life:
         self.db.execute(f"CREATE QUERY {name} FROM BEGINNING AS {QUERIES[kind][0]}")
         self.queries[name] = kind
 
+    def _later(self) -> None:
+        """A query more that answers from now on, with the sizes that its windows have in others."""
+        kind = self.data.draw(st.sampled_from(self.kinds))
+        name = f"{kind}_{len(self.queries)}"
+        self.db.execute(f"CREATE QUERY {name} AS {QUERIES[kind][0]}")
+        gaps = self.db[name].gaps().to_pylist()
+        if any(gap["exact_from"] is None for gap in gaps):
+            self.db.execute(f"DROP QUERY {name}")
+            return
+        self.queries[name] = kind
+        self.since[name] = max([*map(self._newest, self.rows), *(gap["exact_from"] for gap in gaps)]) + 1
+
     def _pause(self) -> None:
         """A pause in which rows and sizes go on."""
         name = self.data.draw(st.sampled_from(sorted(self.queries)))
@@ -294,7 +379,7 @@ class Life:
             query = self.db[name]
             said, (_, keys, answer) = query.changes().to_pylist(), QUERIES[kind]
             last = min(query.horizon, max(map(self._newest, self.rows)) + 12)
-            for instant in range(last):
+            for instant in range(self.since.get(name, 0), last):
                 found: Counter[tuple[Any, ...]] = Counter()
                 for row in said:
                     end = row["valid_to"]
@@ -310,26 +395,28 @@ class Life:
 
     def _check_sizes(self, name: str, keys: Sequence[Key]) -> None:
         """The history names all sizes that the rows of an answer have, and what it is an answer of."""
-        numbers = [number for key in keys for number in numbers_of(key)]
+        numbers = {number.named: number for key in keys for number in numbers_of(key)}
         for row in self.db[name].history(tunings=True).to_pylist():
-            named: dict[tuple[str, str], list[int]] = defaultdict(list)
+            named: dict[Named, list[int]] = defaultdict(list)
             for one in row["tunings"]:
                 assert (one["since"] is None) or one["since"] < row["valid_to"]
-                named[one["streams"], one["kind"]].append(one["size"])
-            assert {(number.stream, KIND_OF[number.what]) for number in numbers} == named.keys()
+                named[Named(one["streams"], one["kind"], one["smallest"], one["largest"])].append(one["size"])
+            assert numbers.keys() == named.keys()
             for instant in {row["valid_from"], row["valid_to"] - 1}:
                 for key in keys:
-                    for number in numbers_of(key):
-                        sizes = named[number.stream, KIND_OF[number.what]]
-                        assert {self._value(number, one.ts) for one in self._window(key, instant)} <= {*sizes}
-                        assert self._value(number, instant) in sizes
-                    fixed = {number: named[number.stream, KIND_OF[number.what]] for number in numbers_of(key)}
-                    if all(len(sizes) == 1 for sizes in fixed.values()):
-                        # What names one size is an answer of windows that always had it.
-                        expected, kept = self._window(key, instant), self.steps
-                        self.steps = {number: [(-1, sizes[0])] for number, sizes in fixed.items()}
-                        assert self._window(key, instant) == expected, (name, instant, kept, row)
-                        self.steps = kept
+                    self._check_named(key, instant, named)
+
+    def _check_named(self, key: Key, instant: int, named: Mapping[Named, Sequence[int]]) -> None:
+        numbers, rows = numbers_of(key), self._window(key, instant)
+        for number in numbers:
+            assert {self._value(number, row.ts) for row in rows} <= {*named[number.named]}
+            assert self._value(number, instant) in named[number.named]
+        if all(len(named[number.named]) == 1 for number in numbers):
+            # What names one size is an answer of windows that always had it.
+            kept = self.steps
+            self.steps = {number: [(-1, named[number.named][0])] for number in numbers}
+            assert self._window(key, instant) == rows, (key, instant, kept)
+            self.steps = kept
 
     def _window(self, key: Key, instant: int) -> list[Row]:
         stream, kind = key
@@ -340,6 +427,13 @@ class Life:
             ]
         if key == ROWS:
             return self._last(rows, instant)
+        if key == NOW:
+            return [row for row in rows if row.ts == instant]
+        if key == THIRD:
+            return self._window(S, instant // 3 * 3)
+        if key == LESS:
+            size = numbers_of(LESS)[0]
+            return [row for row in rows if row.ts <= instant < row.ts + self._value(size, row.ts)]
         if key == COARSE:
             return [row for row in rows if self._is_shown(row, instant)]
         assert isinstance(kind, int)
@@ -360,15 +454,17 @@ class Life:
         return found
 
     def _value(self, number: Number, instant: int) -> int:
-        found = FIRST[number.what]
+        found = number.first
         for begin, size in self.steps.get(number, ()):
             if begin <= instant:
                 found = size
         return found
 
 
+OTHERS = ["framed", "two_bounds", "granule_above", "over_derived", "of_derived"]
 KINDS = {
-    "windows": [name for name in QUERIES if not name.startswith(("coarse", "last"))],
+    "windows": [name for name in QUERIES if not name.startswith(("coarse", "last", *OTHERS))],
+    "others": [*OTHERS, "grouped"],
     "granules": [*(name for name in QUERIES if name.startswith("coarse")), "counted"],
     "rows": [*(name for name in QUERIES if name.startswith("last")), "joined"],
 }

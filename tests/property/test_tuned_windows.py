@@ -483,6 +483,86 @@ def test_windows_hold_what_their_sizes_say(kinds: str, data: st.DataObject) -> N
             life.db.close()
 
 
+class Bounds(NamedTuple):
+    """A window of a replacement: its bounds, and the sizes that it has, with their beginnings."""
+
+    smallest: int
+    largest: int
+    steps: list[tuple[int, int]]
+
+    def holds(self, row: Row, instant: int) -> bool:
+        size = next((size for begin, size in reversed(self.steps) if begin <= row.ts), self.largest)
+        return row.ts <= instant < row.ts + size
+
+
+@pytest.mark.slow("runs whole databases, with restarts")
+@examples(8, 80)
+@given(data=st.data())
+def test_a_replacement_with_other_bounds_answers_from_some_instant_on(data: st.DataObject) -> None:
+    def sized() -> None:
+        window = plans[-1]
+        size = data.draw(st.integers(window.smallest, window.largest))
+        db.execute(f"ALTER QUERY q SET (WINDOW {size})")
+        window.steps.append((max((row.ts for row in rows), default=-1) + 1, size))
+
+    def pushed() -> None:
+        newest, found = max((row.ts for row in rows), default=-1), []
+        for _ in range(data.draw(st.integers(1, 5))):
+            found.append(Row(0, 0, max(0, newest + data.draw(st.integers(-3, 4)))))
+            newest = max(newest, found[-1].ts)
+        rows.extend(found)
+        db.push("s", [row._asdict() for row in found])
+
+    rows: list[Row] = []
+    plans: list[Bounds] = []
+    with tempfile.TemporaryDirectory() as storage:
+        db = hr.connect(runner="inline", storage=storage)
+        db.execute(STREAMS)
+        for number in range(3):
+            smallest = data.draw(st.integers(1, 5))
+            largest = data.draw(st.integers(smallest + 1, 9))
+            same = bool(plans) and (smallest, largest) == plans[-1][:2]
+            text = f"SELECT COUNT(*) + {number} * 0 AS n FROM s WINDOW(RANGE MIN {smallest}, MAX {largest})"
+            db.execute(f"CREATE OR REPLACE QUERY q AS {text}")
+            plans.append(Bounds(smallest, largest, plans[-1].steps if same else []))
+            if not number:
+                db.start()
+            for action in data.draw(st.lists(st.sampled_from((pushed, sized)), min_size=3, max_size=5)):
+                action()
+            if data.draw(st.booleans()):
+                db.close()
+                db = hr.connect(runner="inline", storage=storage)
+                db.start()
+        db.push("s", [Row(0, 0, max((row.ts for row in rows), default=0) + 60)._asdict()])
+        _check_replaced(db, rows, plans)
+        db.close()
+
+
+def _check_replaced(db: hr.Database, rows: Sequence[Row], plans: Sequence[Bounds]) -> None:
+    """At each instant the answer is that of one of the plans, in order, and it names that one's sizes."""
+    said = db["q"].history(tunings=True).to_pylist()
+    gaps = db["q"].gaps().to_pylist()
+    present = 0
+    for instant in range(max((row.ts for row in rows), default=0) + 20):
+        if any((gap["lacks_from"] or 0) <= instant < (gap["exact_from"] or 0) for gap in gaps):
+            continue
+        row = next((one for one in said if one["valid_from"] <= instant < one["valid_to"]), None)
+        counts = [sum(plan.holds(one, instant) for one in rows) for plan in plans]
+        found = 0 if row is None else row["n"]
+        while present < len(plans) and counts[present] != found:
+            present += 1
+        assert present < len(plans), (instant, found, counts, plans, rows)
+        if row is not None and row["tunings"] is not None:
+            assert counts[-1] == found, (instant, row, plans, rows)
+            bounds = {(one["smallest"], one["largest"]) for one in row["tunings"]}
+            assert bounds == {plans[-1][:2]}
+            sizes = {one["size"] for one in row["tunings"]}
+            last = plans[-1]
+            steps = [last.largest, *(size for begin, size in last.steps if begin <= instant)]
+            assert steps[-1] in sizes
+    assert said[-1]["tunings"] is not None
+
+
 STEPS = st.lists(st.tuples(st.integers(0, 20), st.integers(2, 9)), max_size=4)
 
 

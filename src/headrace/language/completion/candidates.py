@@ -111,7 +111,8 @@ _CONTINUING: Final = (
 _FRAMES: Final = ("BETWEEN", "UNBOUNDED", "CURRENT ROW")
 _TRUTHS: Final = ("NULL", "TRUE", "FALSE")
 _AFTER: Final = {
-    **dict.fromkeys(("ROWS", "RANGE", "BETWEEN"), _FRAMES), **dict.fromkeys(("IS", "NOT"), _TRUTHS),
+    "RANGE": (*_FRAMES, "MIN"),
+    **dict.fromkeys(("ROWS", "BETWEEN"), _FRAMES), **dict.fromkeys(("IS", "NOT"), _TRUTHS),
 }  # fmt: skip
 """The words that come in expressions after some words only."""
 """The words that come in expressions, at the place of an operand and elsewhere."""

@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +27,7 @@ from headrace.operators.stateless import apply
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
 from headrace.schema import BIGINT, Field, Schema
-from headrace.steps import Step, StepFunction, steps_from, value_at, with_step
+from headrace.steps import Step, StepFunction, steps_from, value_at, value_or_values, with_step
 from headrace.time import Duration, TimeDomain
 from how_many import examples
 
@@ -636,6 +637,20 @@ def test_steps_from_an_instant_on_say_what_all_steps_say(changes: list[tuple[int
     assert len(kept) == sum(step.begin > first for step in steps) + begun
     for instant in range(first, 30):
         assert value_at(9, kept, instant) == value_at(9, steps, instant)
+
+
+@given(STEPS, st.lists(st.integers(-3, 25), max_size=8))
+def test_one_number_stands_for_many_only_where_all_are_the_same(
+    changes: list[tuple[int, int]], instants: list[int]
+) -> None:
+    steps: StepFunction = ()
+    for begin, size in sorted(changes):
+        steps = with_step(steps, begin, size)
+    found = value_or_values(9, steps, np.array(instants, dtype=np.int64))
+    values = [value_at(9, steps, instant) for instant in instants]
+    assert np.broadcast_to(np.asarray(found), len(instants)).tolist() == values
+    if not any(min(instants) < begin <= max(instants) for begin, _ in steps if instants):
+        assert isinstance(found, int)
 
 
 def _refuse(*_: object) -> None:

@@ -154,6 +154,26 @@ def test_a_row_meets_the_aggregate_of_its_last_instants(
     assert evaluate(node, given_rows) == evaluate(joined(node), given_rows)
 
 
+@pytest.mark.parametrize("text", CALLS)
+@examples(5)
+@given(
+    rows=st.lists(ticks, max_size=9),
+    retracted=st.integers(0, 2),
+    back=st.integers(1, 4),
+    keys=st.sampled_from(["", "PARTITION BY kind", "PARTITION BY kind, id"]),
+)
+def test_a_frame_within_bounds_has_its_largest_size_first(
+    text: str, rows: list[tuple[object, ...]], retracted: int, back: int, keys: str
+) -> None:
+    frames = (f"RANGE MIN 1, MAX {back + 1}", f"RANGE BETWEEN {back} PRECEDING AND CURRENT ROW")
+    plans = [
+        plan_of(f"SELECT id, kind, {text} OVER ({keys} ORDER BY at {frame}) AS value FROM tick")
+        for frame in frames
+    ]
+    given_rows = streams(rows, retracted)
+    assert evaluate(plans[0], given_rows) == evaluate(plans[1], given_rows)
+
+
 @given(rows=st.lists(ticks, max_size=9), size=st.integers(1, 4))
 def test_a_row_meets_what_users_compute_of_its_last_instants(
     rows: list[tuple[object, ...]], size: int

@@ -208,9 +208,9 @@ class Client:
 
     # --- answers -----------------------------------------------------------------------------------------
 
-    def history(self, query: str, as_of: int | str | None = None) -> pa.Table:
-        """The answer as coalesced intervals; see `Query.history`."""
-        return self._view(query, "history", as_of=as_of)
+    def history(self, query: str, as_of: int | str | None = None, *, tunings: bool = False) -> pa.Table:
+        """The answer as coalesced intervals, perhaps with the sizes of windows; see `Query.history`."""
+        return self._view(query, "history", as_of=as_of, tunings="true" if tunings else None)
 
     def changes(self, query: str, as_of: int | str | None = None) -> pa.Table:
         """The elements as emitted; see `Query.changes`."""

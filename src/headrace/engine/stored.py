@@ -19,6 +19,7 @@ from headrace.runtime.intake.retained import not_kept, read_retained
 from headrace.runtime.journal.forms import Form
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.journal.inspect import CommittedStore, committed
+from headrace.runtime.results.answer_sizes import AnswerSizes
 from headrace.runtime.results.dead_letters import dead_letters
 from headrace.runtime.results.reader import ResultReader
 from headrace.schema import Schema
@@ -170,6 +171,12 @@ class StoredQuery(Readable):
 
     def _gaps(self) -> tuple[Gap, ...]:
         return committed(self._folder).description.gaps_of(self._query)
+
+    def _sizes(self) -> AnswerSizes:
+        found = committed(self._folder).description
+        form = found.form_of(self._query)
+        windows = () if form is None else form.sizes
+        return AnswerSizes(found.tunings, windows, found.sized_from(self._query))
 
     def _newest(self) -> int:
         seen = committed(self._folder).arrivals

@@ -104,6 +104,12 @@ class WithinPercent(exp.Expression, exp.Func):  # type: ignore[misc]
     arg_types: Final = {"this": True, "percent": True, "side": False}
 
 
+class FrameBounds(exp.Expression):  # type: ignore[misc]
+    """The bounds of a frame of OVER, its smallest and its largest length."""
+
+    arg_types: Final = {"this": True, "expression": True}
+
+
 class ScalarError(ParseError):  # type: ignore[misc]  # sqlglot is untyped here
     """A parse error that knows the token at which it happened, None for the end, and its index."""
 
@@ -328,6 +334,34 @@ class Headrace(Spark):  # type: ignore[misc]
                 self._require_partition(2)
                 return super()._parse_window(this, alias)
             return this
+
+        def _parse_window_spec(self) -> dict[str, Any]:
+            """A side of a frame; or the bounds of one that ends with its row."""
+            bounded = self._curr and str(self._curr.text).upper() in ("MIN", "MAX")
+            if not bounded or str(self._prev.text).upper() != "RANGE":
+                return dict(super()._parse_window_spec())
+            if not self._match_text_seq("MIN"):
+                self.raise_error("the word MIN is missing, before MAX", self._curr)
+            smallest = self._frame_length("the smallest length after MIN")
+            if not (self._match(TokenType.COMMA) and self._match_text_seq("MAX")):
+                self.raise_error("', MAX' is missing after the smallest length of a frame", self._prev)
+            largest = self._frame_length("the largest length after MAX")
+            bounds = self.expression(FrameBounds(this=smallest, expression=largest))
+            return {
+                "value": bounds,
+                "side": self._prev.text if self._match_texts(self.WINDOW_SIDES) else None,
+            }
+
+        def _frame_length(self, what: str) -> Any:
+            """`5 MINUTES`, `INTERVAL '5' MINUTES` or `5`."""
+            if not (self._curr and self._curr.token_type == TokenType.NUMBER):
+                length = self._parse_bitwise()
+                if length is None:
+                    self.raise_error(f"{what} is missing", self._prev)
+                return length
+            number = self._parse_primary()
+            unit = self._unit_of_interval()
+            return number if unit is None else self.expression(exp.Interval(this=number, unit=unit))
 
         def _within(self, this: exp.Expression) -> exp.Expression:
             """What follows WITHIN: `1 PERCENT`, and LOWER BOUND or UPPER BOUND."""

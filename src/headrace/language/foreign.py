@@ -42,8 +42,7 @@ _KINDS: Final[dict[TokenType, tuple[str, str]]] = {
 """Kinds of tokens that no statement has, with a message and a hint."""
 
 _BOUNDED: Final = (
-    "write one size, or aggregate a window of the stream with bounds: "
-    "FROM s WINDOW(RANGE MIN 5 MINUTES, MAX 1 HOUR)"
+    "write RANGE MIN 5 MINUTES, MAX 1 HOUR for the rows of that time up to the row's, or one size"
 )
 
 _CURLY: Final = re.compile("[‘’‚“”„]")
@@ -73,26 +72,32 @@ def refuse_foreign(tokens: Sequence[Token], source: SourceText) -> None:
             raise _error(*_without_json(tokens, index), token, source)
         if (pair := _pair(tokens, index)) is not None:
             raise _error(*pair, token, source)
-        if _bounds_frame(tokens, index):
-            raise _error("a frame of OVER has one size, not MIN and MAX", _BOUNDED, token, source)
+        if (what := _bounds_frame(tokens, index)) is not None:
+            raise _error(what, _BOUNDED, token, source)
         if curly and kind == TokenType.VAR and (found := _CURLY.search(str(token.text))):
             straight = "'text'" if found[0] in _SINGLE else "'text', or `name` for a name"
             raise _error(f"{found[0]} is not a quote of SQL", f"write {straight}", token, source)
 
 
-def _bounds_frame(tokens: Sequence[Token], index: int) -> bool:
-    """Whether a token is the MIN or MAX of a frame with bounds, which windows of streams alone can have."""
+def _bounds_frame(tokens: Sequence[Token], index: int) -> str | None:
+    """What is wrong with a token that is the MIN or MAX of a frame of OVER; None where nothing is."""
     words = [str(token.text).upper() for token in tokens[max(0, index - 2) : index + 1]]
     of_frame = words[-1] in ("MIN", "MAX") and not _precedes(tokens, index, TokenType.L_PAREN)
-    if not of_frame or not {"RANGE", "ROWS"} & {*words[-2:-1], *(words[:1] if "BETWEEN" in words else ())}:
-        return False
+    between = "BETWEEN" in words
+    if not of_frame or not {"RANGE", "ROWS"} & {*words[-2:-1], *(words[:1] if between else ())}:
+        return None
+    if words[-2] == "RANGE":
+        return None
+    what = "a frame of rows of OVER has one size, not MIN and MAX"
+    if "ROWS" not in words:
+        what = "a frame of OVER with MIN and MAX has no BETWEEN"
     opened = 0
     for place in range(index, 0, -1):
         kind = tokens[place].token_type
         opened += (kind == TokenType.R_PAREN) - (kind == TokenType.L_PAREN)
         if opened < 0:
-            return str(tokens[place - 1].text).upper() in ("OVER", "AS")
-    return False
+            return what if str(tokens[place - 1].text).upper() in ("OVER", "AS") else None
+    return None
 
 
 def _precedes(tokens: Sequence[Token], index: int, kind: TokenType) -> bool:

@@ -33,7 +33,7 @@ from headrace.operators.contract import Report, evaluate_all, evaluate_predicate
 from headrace.operators.match import matched
 from headrace.operators.shed import shed, with_draws, with_largest_weight
 from headrace.operators.unnest import unnested
-from headrace.steps import values_at
+from headrace.steps import value_or_values
 from headrace.time import INFINITY, MIN_INSTANT
 
 
@@ -102,7 +102,7 @@ def _project(node: Project, batch: Batch, report: Report) -> Batch:
 def _window(node: TimeWindow, batch: Batch) -> Batch:
     size, slide, offset = node.size.length, node.slide.length, node.offset.length
     # Within bounds the size is that of each row's own instant (thesis, section 21.2.1).
-    te = batch.ts + values_at(size, node.steps, batch.ts) if node.steps else _ends(batch.ts, size)
+    te = batch.ts + value_or_values(size, node.steps, batch.ts) if node.steps else _ends(batch.ts, size)
     if slide == 1:
         return Batch(batch.payload, batch.ts, te, batch.w)
     # Thesis, Algorithm 18: the start moves up to the next slide, the end to the slide that drops it.
@@ -136,8 +136,7 @@ def _bounds(node: WindowBounds, batch: Batch) -> Batch:
 def _granules(node: Granularity, batch: Batch) -> Batch:
     # Thesis, Algorithm 24: an interval without a multiple of the granule is dropped.
     # Within bounds the granule is that of each row's own instant (section 21.2.2).
-    finest = node.granule.length
-    granule = values_at(finest, node.steps, batch.ts) if node.steps else finest
+    granule = value_or_values(node.granule.length, node.steps, batch.ts)
     ts = batch.ts + -batch.ts % granule
     endless = batch.te > INFINITY - granule
     te = np.where(endless, INFINITY, batch.te + -np.where(endless, 0, batch.te) % granule)

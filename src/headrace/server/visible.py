@@ -42,6 +42,16 @@ def check_text(what: str, query: Query, caller: Caller) -> None:
         caller.check(Role.ADMIN)
 
 
+def check_sizes(query: Query, caller: Caller) -> None:
+    """Refuse the sizes of a query's windows, which name the streams that it reads.
+
+    Raises:
+        RequestError: the key does not include these.
+    """
+    if not all(map(caller.sees, names_read(query.plan))):
+        caller.check_unlimited(f"the sizes of {query.name}, which reads what yours does not include,")
+
+
 def shown_status(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
     """A status for JSON without what somebody may not see."""
     if caller.sees_texts:

@@ -85,6 +85,7 @@ def test_parameters(client: hr.Client) -> None:
 def test_answers_are_arrow_tables(client: hr.Client) -> None:
     expected = {"item": ["pen"], "t": [3], "valid_from": [1], "valid_to": [5]}
     assert client.history("q").to_pydict() == expected
+    assert client.history("q", tunings=True).to_pydict() == {**expected, "tunings": [[]]}
     assert client.changes("q").column_names == ["epoch", "item", "t", "valid_from", "valid_to", "change"]
     assert (
         client.snapshot("q").to_pydict() == client.snapshot("q", 4).to_pydict() == {"item": ["pen"], "t": [3]}

@@ -77,7 +77,7 @@ ROUTES: Final[dict[str, list[str]]] = {
     "/queries/{name}/{view}": [
         f"/queries/{one}/{view}"
         for one in ("theirs", "failing", "paused")
-        for view in ("history", "changes", "stream", "epochs")
+        for view in ("history", "changes", "stream", "epochs", "history?tunings=true")
     ],
     "/streams": ["/streams"],
     "/streams/{name}": ["/streams/r", "/streams/q"],
@@ -141,7 +141,7 @@ STATEMENTS: Final = (
     "EXPLAIN SHARED",
     "EXPLAIN REPLACE theirs AS SELECT v FROM r",
     "SHOW QUERIES", "SHOW STREAMS", "SHOW RELATIONS", "SHOW SINKS", "SHOW SKEWS", "SHOW FUNCTIONS",
-    "SHOW SETTINGS", "SHOW TUNINGS", "SHOW MANAGER", "SHOW SHEDDING",
+    "SHOW SETTINGS", "SHOW TUNINGS", "SHOW TUNINGS FOR theirs", "SHOW MANAGER", "SHOW SHEDDING",
     "SHOW CREATE QUERY theirs", "SHOW CREATE QUERY near", "SHOW CREATE QUERY paused",
     "DESCRIBE theirs", "DESCRIBE QUERY near", "DESCRIBE failing", "DESCRIBE paused", "DESCRIBE r",
     "WHY theirs", "WHY failing",

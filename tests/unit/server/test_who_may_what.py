@@ -128,6 +128,10 @@ def test_what_a_limited_key_sees_of_its_query_does_not_name_what_else_it_reads(s
         assert [path for path in paths if "other" in client.get(path).text] == []
         statuses = [client.get(path).status_code for path in (*paths, "/why/mine", "/explain?query=mine")]
         assert statuses == [200, 200, 200, 200, 403, 403, 200, 200]
+        # The sizes of windows name the streams that they are of.
+        sized = [f"/queries/{name}/history?tunings=true" for name in ("both", "mine")]
+        assert [client.get(path).status_code for path in sized] == [403, 200]
+        assert client.get("/queries/mine/changes?tunings=true").status_code == 400
 
 
 def test_a_limited_key_does_not_see_which_other_query_could_not_use_its_row(served: Served) -> None:

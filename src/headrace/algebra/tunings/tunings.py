@@ -5,10 +5,10 @@ They are sizes of windows of time and of rows, and granules, all within bounds; 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, NamedTuple, TypeVar, cast
+from typing import Final, NamedTuple, TypeVar, assert_never, cast
 
 from headrace.algebra.nodes import (
     BoundedRowWindow,
@@ -16,8 +16,11 @@ from headrace.algebra.nodes import (
     Granularity,
     LimitedJoin,
     Plan,
+    RowWindow,
     TimeWindow,
     Weighing,
+    inputs_of,
+    with_inputs,
 )
 from headrace.algebra.properties import granule_start, sources_of, walk
 from headrace.errors import UserError
@@ -111,6 +114,11 @@ class Tuning(NamedTuple):
         """The number before the first change, with which an answer says the most."""
         return self.kind.first(self.smallest, self.largest)
 
+    @property
+    def least(self) -> int:
+        """The number with which the least is kept."""
+        return self.largest if self.kind is TuningKind.GRANULE else self.smallest
+
 
 @dataclass(frozen=True)
 class Tuned:
@@ -120,11 +128,13 @@ class Tuned:
         steps: the sizes after the first, with the instants from which on rows have them.
         queries: the identities of the queries that have such windows, paused ones included.
         why: why they have the last of these sizes, where nobody has asked for it; else empty.
+        lacks_earlier: whether sizes from before the steps have been forgotten, the first one among them.
     """
 
     steps: StepFunction
     queries: tuple[str, ...]
     why: str = ""
+    lacks_earlier: bool = False
 
 
 _FEW: Final = 10_000
@@ -135,7 +145,8 @@ Tunings = Mapping[Tuning, Tuned]
 
 
 _Node = TypeVar("_Node", bound=Plan)
-_Tuned = TimeWindow | BoundedRowWindow | Granularity | Weighing
+TunedNode = TimeWindow | BoundedRowWindow | Granularity | Weighing
+"""The nodes of which a number may change."""
 
 
 def remembering(streams: tuple[str, ...], loss: str, number: int) -> Tuning:
@@ -149,7 +160,7 @@ def remembering(streams: tuple[str, ...], loss: str, number: int) -> Tuning:
     return Tuning(streams, 1, WHOLE, 1, loss, TuningKind.REMEMBERED, number)
 
 
-def tuning_of(node: _Tuned) -> Tuning | None:
+def tuning_of(node: TunedNode) -> Tuning | None:
     """The tuning that a window, granules or a share belong to; None where nothing of a node can change."""
     match node:
         case Draw(streams=streams, loss=loss, number=number):
@@ -171,7 +182,7 @@ def tuning_of(node: _Tuned) -> Tuning | None:
 
 def tunings_in(plan: Plan) -> tuple[Tuning, ...]:
     """The tunings of a plan, each once."""
-    nodes = (node for node in walk(plan) if isinstance(node, _Tuned))
+    nodes = (node for node in walk(plan) if isinstance(node, TunedNode))
     return tuple(dict.fromkeys(found for node in nodes if (found := tuning_of(node)) is not None))
 
 
@@ -248,9 +259,32 @@ def tuned(plan: _Node, tunings: Tunings) -> _Node:
             for one in plan.remembered
         )
         return plan if rows == plan.remembered else cast(_Node, replace(plan, remembered=rows))
-    if not isinstance(plan, _Tuned) or (tuning := tuning_of(plan)) is None or tuning not in tunings:
+    if not isinstance(plan, TunedNode) or (tuning := tuning_of(plan)) is None or tuning not in tunings:
         return plan
     return cast(_Node, replace(plan, steps=tunings[tuning].steps))
+
+
+def with_sizes(plan: Plan, size: Callable[[Tuning], int]) -> Plan:
+    """A plan whose windows and granules have one size each for ever, in place of bounds; shares stay.
+
+    Args:
+        plan: the plan.
+        size: says which size (instants, or rows).
+    """
+    plan = with_inputs(plan, tuple(with_sizes(below, size) for below in inputs_of(plan)))
+    if not isinstance(plan, TunedNode) or (tuning := tuning_of(plan)) is None:
+        return plan
+    match plan:
+        case TimeWindow():
+            return replace(plan, size=replace(plan.size, length=size(tuning)), smallest=None, steps=())
+        case BoundedRowWindow(input=below, keys=keys):
+            return RowWindow(below, size(tuning), keys=keys)
+        case Granularity(granule=finest):
+            return replace(plan, granule=replace(finest, length=size(tuning)), coarsest=None, steps=())
+        case Weighing():
+            return plan
+        case _:
+            assert_never(plan)
 
 
 def size_of(tuning: Tuning, tunings: Tunings) -> int:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from headrace.algebra.nodes import Plan, Relation
+from headrace.algebra.tunings.tunings import Tuned, Tuning, TuningKind, Tunings, size_of, sizes_in, with_sizes
 from headrace.byte_sizes import format_bytes
 from headrace.engine.catalog.definitions import RESULT, Definitions
-from headrace.engine.planning.samples import LookAtRun, sampled, unseen
+from headrace.engine.planning.samples import LookAtRun, Sampled, sampled, unseen
 from headrace.errors import Position
 from headrace.lowering.costs import expectations, row_bytes, seconds
 from headrace.lowering.explain import explain_graph
@@ -18,14 +20,22 @@ from headrace.lowering.lower import lower
 from headrace.optimizer.cost.expected import Expectation
 from headrace.optimizer.cost.work import EPOCH_ROWS
 from headrace.runtime.writing.texts import count
-from headrace.time import MICROSECONDS, TimeDomain
+from headrace.time import BEGINNING, MICROSECONDS, TimeDomain, format_instant
 
 SAMPLE_ROWS: Final = 100_000
 """About so many rows of each stream are looked at."""
 
 
+_NO_TUNINGS: Final[Mapping[Tuning, Tuned]] = MappingProxyType({})
+
+
 def costs(
-    defined: Definitions, plan: Plan, position: Position, epoch_rows: int | None, look: LookAtRun = unseen
+    defined: Definitions,
+    plan: Plan,
+    position: Position,
+    epoch_rows: int | None,
+    look: LookAtRun = unseen,
+    tunings: Tunings = _NO_TUNINGS,
 ) -> str:
     """How a query is expected to run: each operator with its rate, the rows that it keeps and its time.
 
@@ -38,6 +48,7 @@ def costs(
         position: where it is asked for.
         epoch_rows: so many rows are read in an epoch, if that is known.
         look: says what the run has seen of streams that never end.
+        tunings: the sizes of windows within bounds that have changed.
 
     Raises:
         LanguageError: the query reads a stream that never ends and of which no run has had rows, or one that
@@ -58,9 +69,35 @@ def costs(
         explain_graph(graph, RESULT, notes),
         _time(plan, sum(taking), read),
         _kept(graph, found, seen.density),
+        *_by_sizes(plan, seen, tunings),
         *(f"{name}: by {one.told}" for name, one in seen.running.items()),
     ]
     return "\n".join(lines)
+
+
+def _by_sizes(plan: Plan, seen: Sampled, tunings: Tunings) -> Iterator[str]:
+    """The bounds of windows and granules and their sizes now, and what is kept with others than the first."""
+    windows = sizes_in(plan)
+    for tuning in windows:
+        kind, tuned, (least, most) = tuning.kind, tunings.get(tuning), tuning.kind.bounds
+        sizes = (tuning.smallest, tuning.largest, size_of(tuning, tunings))
+        smallest, largest, now = (kind.text(size, plan.domain) for size in sizes)
+        begin = BEGINNING if tuned is None else tuned.steps[-1].begin
+        since = "" if begin == BEGINNING else f" for rows from {format_instant(begin, plan.domain)} on"
+        of = f"{kind.noun} of {', '.join(tuning.streams)}"
+        yield f"{of}: {least} {smallest}, {most} {largest}, now {now}{since}"
+    if not windows:
+        return
+    granules = any(tuning.kind is TuningKind.GRANULE for tuning in windows)
+    smallest_sizes = "with the smallest windows" + (" and the coarsest granules" if granules else "")
+    ways: dict[str, Callable[[Tuning], int]] = {
+        "with the sizes in force": lambda tuning: size_of(tuning, tunings),
+        smallest_sizes: lambda tuning: tuning.least,
+    }
+    for said, size in ways.items():
+        graph = lower({RESULT: with_sizes(plan, size)})
+        found = expectations(graph, seen.samples, seen.sizes, seen.elapsed)
+        yield f"{said} it {_kept(graph, found, seen.density).replace(' in all', '')}"
 
 
 def _kept(graph: Graph, found: Sequence[Expectation], density: float) -> str:

@@ -28,6 +28,7 @@ from headrace.runtime.delivery.contract import Retry, SinkLike
 from headrace.runtime.driver.change.wanted import AnswerStart
 from headrace.runtime.journal.described_query import WarmStart
 from headrace.runtime.journal.gap import Gap
+from headrace.runtime.results.answer_sizes import AnswerSizes
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.past import as_of_epoch
@@ -80,6 +81,10 @@ class AnswerSource(Protocol):
         """The instants about which a query says nothing."""
         ...
 
+    def sizes(self, query: Query) -> AnswerSizes:
+        """The sizes that a query's windows within bounds have had."""
+        ...
+
     def why(self, query: Query) -> Why:
         """Why a query has no output, or no newer one."""
         ...
@@ -128,6 +133,9 @@ class Query(Readable):
 
     def _gaps(self) -> tuple[Gap, ...]:
         return self._answers.gaps(self)
+
+    def _sizes(self) -> AnswerSizes:
+        return self._answers.sizes(self)
 
     def noted(self, other: Query) -> None:
         """Take over the notes of the same query as it was given elsewhere, with their places there."""

@@ -67,6 +67,7 @@ from headrace.runtime.intake.streams import is_retained
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.described_query import WarmStart
 from headrace.runtime.journal.gap import Gap
+from headrace.runtime.results.answer_sizes import AnswerSizes
 from headrace.runtime.results.changes import Change
 from headrace.runtime.results.frames import FrameMaker
 from headrace.runtime.results.reader import ResultReader
@@ -927,6 +928,12 @@ class Core:
     def gaps(self, query: Query) -> tuple[Gap, ...]:
         """The instants about which a query says nothing; see `Query.gaps`."""
         return () if self.execution is None else self.execution.run.reading.queries.gaps_of(query.id)
+
+    def sizes(self, query: Query) -> AnswerSizes:
+        """The sizes that the windows of a query have had; see `Query.history`."""
+        return (
+            AnswerSizes() if self.execution is None else self.execution.run.reading.queries.sizes_of(query.id)
+        )
 
     def paused_at(self, query: Query) -> int | None:
         """Up to where the answer of a paused query is final (instant); None if no run has paused it."""

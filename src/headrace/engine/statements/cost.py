@@ -6,6 +6,7 @@ from headrace.engine.access.policy import Policy
 from headrace.engine.catalog.query_changes import adding_query
 from headrace.engine.explain.cost import costs
 from headrace.engine.run.core import Core
+from headrace.engine.statements.tunings import known_tunings
 from headrace.language.statements.statements import CreateQuery, ExplainCost
 
 
@@ -24,7 +25,14 @@ def cost_text(core: Core, statement: ExplainCost, policy: Policy) -> str:
     made = statement.made
     room = None if made is None else _room_text(core, made, policy)
     plan = core.compiled(statement.query, policy, loss=None if made is None else made.loss).optimized
-    text = costs(core.definitions, plan, statement.position, core.settings.run.epoch_rows, core.look)
+    text = costs(
+        core.definitions,
+        plan,
+        statement.position,
+        core.settings.run.epoch_rows,
+        core.look,
+        known_tunings(core),
+    )
     return text if room is None else f"{text}\n{room}"
 
 

@@ -20,6 +20,7 @@ from headrace.engine.catalog.texts import definition_of
 from headrace.engine.explain.room import room_lines
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
+from headrace.engine.statements.resize import sizes_begun_with
 from headrace.errors import LanguageError
 from headrace.language.statements.catalog import CatalogKind
 from headrace.language.statements.statements import CreateQuery
@@ -159,6 +160,7 @@ def _beginning(core: Core, made: CreateQuery, policy: Policy) -> Iterator[str]:
         yield "it is answered from the next run on"
         return
     yield from _room_lines(core, made, policy, plan, defined)
+    yield from sizes_begun_with(core, query.plan)
     begins, domain = core.execution.beginning_of(query, defined), query.domain
     at, exact, warm = begins.boundary.at, begins.boundary.exact, isinstance(begins.provenance, TakenOver)
     if begins.rows is None and at == exact == BEGINNING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from headrace.algebra.nodes import Plan
@@ -188,6 +188,21 @@ def _told(
         yield f"{what} {verb} {size} for {rows}" + (
             f"; so it {verb} in {', '.join(others)}, with the same bounds" if others else ""
         )
+
+
+def sizes_begun_with(core: Core, plan: Plan) -> Iterator[str]:
+    """The sizes that others have given to windows and granules which a new query would have too, as lines.
+
+    Args:
+        core: the database; a run goes on.
+        plan: the query's.
+    """
+    known = core.started.run.reading.queries.tunings
+    for tuning in sizes_in(plan):
+        if tuning in known and (users := users_of(core, tuning)):
+            size = tuning.kind.text(size_of(tuning, known), plan.domain)
+            names = ", ".join(one.name for one in users)
+            yield f"its {tuning.kind.noun} of {_of(tuning)} begins with {size}, as in {names}"
 
 
 def users_of(core: Core, tuning: Tuning) -> list[Query]:

@@ -19,7 +19,7 @@ from headrace.engine.catalog.listed_sinks import listed_sinks
 from headrace.engine.shown.status import Status, instant_text, lag_text
 from headrace.engine.statements.shedding import SHEDDING, shedding_rows
 from headrace.engine.statements.skews import skew_rows
-from headrace.engine.statements.tunings import manager_rows, tuning_rows
+from headrace.engine.statements.tunings import manager_rows, step_rows, tuning_rows
 from headrace.expressions.aggregates.aggregates import AGGREGATES, COMPOSED
 from headrace.expressions.functions.functions import FUNCTIONS
 from headrace.expressions.user import UserFunction
@@ -27,7 +27,7 @@ from headrace.heartbeats import bounded
 from headrace.heartbeats.timing import Timing
 from headrace.language.catalog import DerivedStream, Functions, RelationInfo, StreamInfo
 from headrace.language.quoted_names import DIALECT
-from headrace.language.statements.statements import Shown
+from headrace.language.statements.statements import Show, Shown
 from headrace.runtime.driver.facts.status import QueryStatus, StreamStatus
 from headrace.runtime.intake.streams import RereadRelation
 from headrace.runtime.writing.tables import write_table
@@ -45,21 +45,31 @@ _QUERY_NEWS: Final = ("heartbeat", "lag", "late", "held_by")
 _SINKS: Final = ("name", "query", "to", "place", "epoch", "behind", "problem")
 _SKEWS: Final = ("from", "to", "wait", "behind")
 _TUNINGS: Final = ("windows_of", "min", "max", "size", "since", "queries")
+_STEPS: Final = ("windows_of", "min", "max", "size", "since", "until", "why")
 _MANAGER: Final = ("what", "min", "max", "now", "would_be", "why")
 _FUNCTIONS: Final = ("name", "kind", "defined", "arguments", "returns")
 
 
 def show(
-    what: Shown,
+    statement: Show,
     definitions: Definitions,
     functions: Functions,
     status: Status | None,
     settings: TextRows,
     tunings: Tunings,
 ) -> str:
-    """The answer to a SHOW statement, as text; see `listing`."""
+    """The answer to a SHOW statement, as text; see `listing`.
+
+    Raises:
+        LanguageError: there is no query of the name that it has.
+    """
+    if (name := statement.query) is None:
+        table = listing(statement.what, definitions, functions, status, settings, tunings)
+    else:
+        query = definitions.query_named(name.text, name.position)
+        table = _table(_STEPS, step_rows(query.plan, tunings))
     text = io.StringIO()
-    write_table(listing(what, definitions, functions, status, settings, tunings), "table", text)
+    write_table(table, "table", text)
     return text.getvalue().rstrip("\n")
 
 

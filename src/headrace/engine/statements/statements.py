@@ -389,9 +389,9 @@ def _text(
         case AskWhy(query=name, position=position):
             policy.check_change("WHY", position)
             return PlanText(str(core.why_of(name.text, name.position)))
-        case Show(what=what):
+        case Show():
             return show(
-                what,
+                statement,
                 core.definitions,
                 catalog.functions,
                 core.known_status,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.algebra.tunings.tunings import Tuning, TuningKind, Tunings, remembered_in, size_of, tunings_in
+from headrace.algebra.nodes import Plan
+from headrace.algebra.tunings.in_force import known_steps
+from headrace.algebra.tunings.tunings import Tuning, TuningKind, Tunings, size_of, tunings_in
 from headrace.byte_sizes import format_bytes
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.query.choices import stored_tunings
@@ -37,25 +39,66 @@ def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, .
     domains: dict[Tuning, TimeDomain] = {}
     drawn: dict[Tuning, str] = {}
     for known in definitions.queries.values():
-        rows_drawn = rows_of(known.plan)
-        drawn |= {tuning: rows_drawn[tuning.number].name for tuning in remembered_in(known.plan)}
+        drawn |= _rows_of_each(known.plan)
         for tuning in tunings_in(known.plan):
             users.setdefault(tuning, []).append(known.query.name)
             domains[tuning] = known.plan.domain
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for tuning, names in users.items():
         steps, domain = tunings[tuning].steps if tuning in tunings else (), domains[tuning]
-        lengths = (tuning.smallest, tuning.largest, size_of(tuning, tunings))
         since = instant_text(steps[-1].begin, domain) if steps else ""
-        texts = [tuning.kind.text(length, domain) for length in lengths]
-        if tuning.kind in (TuningKind.SHARE, TuningKind.REMEMBERED):
-            texts[0] = "0"
-        what = "GRANULARITY" if tuning.kind is TuningKind.GRANULE else tuning.loss
-        if tuning.kind is TuningKind.REMEMBERED:
-            what += f" of {drawn[tuning]}"
-        of = " ".join(filter(None, [", ".join(tuning.streams), what]))
-        rows.append((of, *texts, since, ", ".join(names)))
+        size = tuning.kind.text(size_of(tuning, tunings), domain)
+        rows.append((*_bounds(tuning, domain, drawn[tuning]), size, since, ", ".join(names)))
     return rows
+
+
+def step_rows(plan: Plan, tunings: Tunings) -> list[tuple[str, ...]]:
+    """The sizes that each window of a query has had, oldest first; see `tuning_rows`.
+
+    Args:
+        plan: the query's.
+        tunings: the sizes that have changed.
+
+    Returns:
+        The streams of the window, its bounds, a size, from which instant on it was, until before which one,
+        and why, where that is known.
+    """
+    domain, drawn = plan.domain, _rows_of_each(plan)
+    rows: list[tuple[str, ...]] = []
+    for tuning in tunings_in(plan):
+        tuned = tunings.get(tuning)
+        steps = known_steps(tuning, tuned)
+        ends = [*(instant_text(step.begin, domain) for step in steps[1:]), ""]
+        for number, (step, end) in enumerate(zip(steps, ends, strict=True), 1):
+            why = tuned.why if tuned is not None and number == len(steps) else ""
+            if number == 1 and tuned is not None and tuned.lacks_earlier:
+                why = "; ".join(filter(None, ["sizes from before are forgotten", why]))
+            size, since = tuning.kind.text(step.value, domain), instant_text(step.begin, domain)
+            rows.append((*_bounds(tuning, domain, drawn[tuning]), size, since, end, why))
+    return rows
+
+
+def _rows_of_each(plan: Plan) -> dict[Tuning, str]:
+    """For what may change of a plan the streams of the rows that are remembered; empty for all else."""
+    rows = rows_of(plan)
+    remembered = TuningKind.REMEMBERED
+    return {one: rows[one.number].name if one.kind is remembered else "" for one in tunings_in(plan)}
+
+
+def _bounds(tuning: Tuning, domain: TimeDomain, rows: str) -> tuple[str, str, str]:
+    """The streams of a window, what else it is, and its bounds, as texts.
+
+    Args:
+        tuning: the window, granules or share.
+        domain: what instants count.
+        rows: the streams of the rows that are remembered; empty for all else.
+    """
+    least, most = (tuning.kind.text(length, domain) for length in (tuning.smallest, tuning.largest))
+    if tuning.kind in (TuningKind.SHARE, TuningKind.REMEMBERED):
+        least = "0"
+    what = "GRANULARITY" if tuning.kind is TuningKind.GRANULE else tuning.loss
+    of = f"of {rows}" if rows else ""
+    return " ".join(filter(None, [", ".join(tuning.streams), what, of])), least, most
 
 
 def manager_rows(status: Status | None, settings: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:

@@ -16,6 +16,7 @@ from headrace.engine.views.frames import to_pandas, to_polars
 from headrace.engine.views.plot import chart_of
 from headrace.errors import StoreError, UserError
 from headrace.runtime.journal.gap import Gap
+from headrace.runtime.results.answer_sizes import AnswerSizes
 from headrace.runtime.results.newest import newest_rows
 from headrace.runtime.results.past import as_of_epoch, differences, differences_at, epoch_at, epochs_of
 from headrace.runtime.results.reader import ResultReader
@@ -85,6 +86,10 @@ class Readable(ABC):
             {name: reader.instants(np.array(part, dtype=np.int64)) for name, part in columns.items()}
         )
 
+    @abstractmethod
+    def _sizes(self) -> AnswerSizes:
+        """The sizes that its windows within bounds have had."""
+
     def _read(self, view: Callable[[ResultReader], pa.Table], as_of: object = None) -> pa.Table:
         """A view of it; what is no longer kept by the time it is read is left out, as if asked later."""
         reader = self._reader()
@@ -151,7 +156,7 @@ class Readable(ABC):
         """
         return self._reader().horizon
 
-    def history(self, as_of: object = None) -> pa.Table:
+    def history(self, as_of: object = None, *, tunings: bool = False) -> pa.Table:
         """The answer as coalesced intervals: the payload, `valid_from`, `valid_to` (NULL = for ever).
 
         Instants about which nothing is said, such as those of a pause, look empty; see `gaps`.
@@ -161,11 +166,27 @@ class Readable(ABC):
             as_of: the epoch after which it is asked for, by its number; or a time of the clock, for the last
                 epoch that took its rows by then (a datetime, UTC where it has no zone, or ISO 8601 text). The
                 last one that is committed if None.
+            tunings: whether rows are cut where other sizes of windows within bounds begin to count, and a
+                column `tunings` says which these are, of granules and of the share of rows that was kept too.
+
+        Returns:
+            In `tunings` is a list, by window, the oldest size first. It begins with the size at the oldest
+            instant whose rows may be in the answer, so that an answer with one size of a window is exactly
+            that of a window of that size. It has structs: `streams`, `kind`, `smallest`, `largest` and
+            `size`, as the stream `headrace.tunings` has them (instants, microseconds of a TIMESTAMP; rows;
+            millionths of a share), and `since`, the first instant of the size, NULL for the one before all
+            changes. Of a window of rows all sizes that are known from before the end of the row are named,
+            since what has left it does not come back. NULL in place of a list is an answer by a plan that
+            was replaced by one with other windows.
 
         Raises:
             UserError: the epoch is not committed, or no longer kept; or the query has no answer.
         """
-        return self._with_gaps(self._read(ResultReader.history, as_of))
+        if not tunings:
+            return self._with_gaps(self._read(ResultReader.history, as_of))
+        # Asked after the rows are known: a size that is new by then is of later instants.
+        sized = self._read(lambda reader: reader.sized_history(self._sizes()), as_of)
+        return self._with_gaps(sized)
 
     def between(self, begin: object, end: object, as_of: object = None) -> pa.Table:
         """The answer at the instants from one to before another, as `history` gives it; rows are cut there.

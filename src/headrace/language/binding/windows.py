@@ -176,13 +176,21 @@ def _ranged(plan: Plan, frame: RangeWindowFrame, position: Position) -> Plan:
     refuse_between_granules(frame.size, plan, lambda length: f"RANGE {length}", position)
     if frame.slide is not None:
         refuse_between_granules(slide, plan, lambda length: f"SLIDE {length}", position)
-    smallest = None if frame.smallest is None else _smallest(frame.smallest, frame.size, below, position)
+    smallest = None if frame.smallest is None else smallest_size(frame.smallest, frame.size, below, position)
     with located(position):
         return TimeWindow(below, frame.size, slide, smallest=smallest)
 
 
-def _smallest(smallest: Duration, largest: Duration, below: Plan, position: Position) -> Duration | None:
+def smallest_size(
+    smallest: Duration, largest: Duration, below: Plan, position: Position, instead: str | None = None
+) -> Duration | None:
     """The smallest size of a window within bounds; None where they leave only one.
+
+    Args:
+        smallest, largest: the bounds; the unit of the largest has been checked.
+        below: what the window is over.
+        position: where it is written.
+        instead: what may be written in the place of bounds; `RANGE` with the largest size if None.
 
     Raises:
         LanguageError: it is above the largest, or the window is not over rows of streams as they come.
@@ -198,7 +206,8 @@ def _smallest(smallest: Duration, largest: Duration, below: Plan, position: Posi
             position=position,
             hint=f"write RANGE MIN {largest if largest.length else one}, MAX {smallest}",
         )
-    _check_as_they_come(below, "a window with MIN and MAX is", f"one length: RANGE {largest}", position)
+    one_size = instead or f"one length: RANGE {largest}"
+    _check_as_they_come(below, "a window with MIN and MAX is", one_size, position)
     return None if smallest == largest else smallest
 
 

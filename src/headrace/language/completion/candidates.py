@@ -70,7 +70,7 @@ STATEMENTS: Final = (
     "EXPLAIN REPLACE", "EXPLAIN SHARED",
     "REFRESH RELATION", "REPLAY DEAD LETTERS OF", "SELECT", "SET dialect", "SHOW CREATE",
     "SHOW FUNCTIONS", "SHOW MANAGER", "SHOW QUERIES", "SHOW RELATIONS", "SHOW SHEDDING", "SHOW SINKS",
-    "SHOW SKEWS", "SHOW STREAMS", "SHOW TUNINGS", "WHY", "WITH",
+    "SHOW SKEWS", "SHOW STREAMS", "SHOW TUNINGS", "SHOW TUNINGS FOR", "WHY", "WITH",
 )  # fmt: skip
 """How statements begin."""
 
@@ -111,7 +111,8 @@ _CONTINUING: Final = (
 _FRAMES: Final = ("BETWEEN", "UNBOUNDED", "CURRENT ROW")
 _TRUTHS: Final = ("NULL", "TRUE", "FALSE")
 _AFTER: Final = {
-    **dict.fromkeys(("ROWS", "RANGE", "BETWEEN"), _FRAMES), **dict.fromkeys(("IS", "NOT"), _TRUTHS),
+    "RANGE": (*_FRAMES, "MIN"),
+    **dict.fromkeys(("ROWS", "BETWEEN"), _FRAMES), **dict.fromkeys(("IS", "NOT"), _TRUTHS),
 }  # fmt: skip
 """The words that come in expressions after some words only."""
 """The words that come in expressions, at the place of an operand and elsewhere."""

@@ -379,10 +379,17 @@ class Shown(Enum):
 
 @dataclass(frozen=True)
 class Show:
-    """`SHOW STREAMS` and its like."""
+    """`SHOW STREAMS` and its like; also `SHOW TUNINGS FOR query`.
+
+    Attributes:
+        what: what is listed.
+        position: where the statement starts.
+        query: the query whose windows alone are listed, with all sizes that they have had.
+    """
 
     what: Shown
     position: Position
+    query: Name | None = None
 
 
 @dataclass(frozen=True)

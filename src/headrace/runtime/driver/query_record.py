@@ -49,6 +49,8 @@ class AnsweredQuery:
         level: the epoch in which it came to its level of consistency if it has had others. Since then its
             operators have state of their own, which may have become that of others.
         gaps: the instants about which it says nothing, since it was paused or replaced.
+        sized_from: the first instant that is answered with the windows within bounds that its plan has; those
+            before were by a plan with others, which was replaced.
     """
 
     plan: Plan
@@ -61,6 +63,7 @@ class AnsweredQuery:
     exchanged: PlanExchange | None = None
     level: int | None = None
     gaps: tuple[Gap, ...] = ()
+    sized_from: int = BEGINNING
 
     @property
     def state_start(self) -> int:
@@ -115,4 +118,5 @@ def begun_query(
         shared=None if adoption is None else adoption.plan,
         warm=warm,
         gaps=() if before is None else before.gaps,
+        sized_from=BEGINNING if before is None else before.sized_from,
     )

@@ -16,6 +16,7 @@ from headrace.algebra.horizon import Horizon
 from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.nodes import Clip, Plan, RefreshedRelation, Relation, Source
 from headrace.algebra.properties import is_stateless, relations_of, sources_of
+from headrace.algebra.tunings.in_force import sized_windows
 from headrace.algebra.tunings.tunings import Tunings, used
 from headrace.lowering.early import horizon_of
 from headrace.lowering.graph import Graph, Merge, needed_merges
@@ -39,7 +40,9 @@ from headrace.runtime.journal.exchanges import (
 )
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.journal.plans import Packed, packed_plans
+from headrace.runtime.results.answer_sizes import AnswerSizes
 from headrace.runtime.tasks.messages import Manifest, StateKey
+from headrace.time import INFINITY
 
 _TITLE_CHARACTERS: Final = 200
 """So much of what an operator does is stored for people."""
@@ -131,7 +134,9 @@ class QuerySet:
             records[name] = record
         for name, one in paused.items():
             before = self.records.get(name)
-            records[name] = PausedQuery(one, () if before is None else before.gaps)
+            records[name] = (
+                PausedQuery(one) if before is None else PausedQuery(one, before.gaps, before.sized_from)
+            )
         found = replace(self, records=records)
         found = found.with_tunings(used(self.tunings, plans, found.carried_out.values(), paused))
         if not self.merges:
@@ -229,6 +234,16 @@ class QuerySet:
         """The instants about which a query says nothing, since it was paused."""
         record = self.records.get(name)
         return record.all_gaps if isinstance(record, PausedQuery) else () if record is None else record.gaps
+
+    def sizes_of(self, name: str) -> AnswerSizes:
+        """The sizes that the windows within bounds of a query have had; none of one that is gone."""
+        match self.records.get(name):
+            case None:
+                return AnswerSizes(since=INFINITY)
+            case AnsweredQuery(plan=plan, sized_from=since):
+                return AnswerSizes(self.tunings, sized_windows(plan), since)
+            case PausedQuery(paused=paused, sized_from=since):
+                return AnswerSizes(self.tunings, paused.form.sizes, since)
 
     @cached_property
     def answered(self) -> dict[str, AnsweredQuery]:

@@ -58,6 +58,7 @@ def stored_queries(
             exchanged=exchanged.get(name),
             level=one.level,
             gaps=one.gaps,
+            sized_from=one.sized_from,
         )
     records |= {name: one for name, one in present.queries.items() if isinstance(one, PausedQuery)}
     return QuerySet(records, present.merges, present.names, present.tunings)
@@ -93,6 +94,7 @@ def records_for_store(
                 memories=_memories(one.plan),
                 level=one.level,
                 gaps=one.gaps,
+                sized_from=one.sized_from,
             )
     return found
 

@@ -11,7 +11,7 @@ from headrace.algebra.horizon import Horizon
 from headrace.algebra.memory import Memory
 from headrace.runtime.journal.forms import Form, packed_form, unpacked_form
 from headrace.runtime.journal.gap import Gap, with_gap
-from headrace.time import INFINITY, TimeDomain
+from headrace.time import BEGINNING, INFINITY, TimeDomain
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,12 @@ class PausedQuery:
     Attributes:
         paused: since when, and what is known of it meanwhile.
         gaps: the instants about which it says nothing since it was paused or replaced before.
+        sized_from: the first instant that was answered with the windows within bounds that its plan has.
     """
 
     paused: Paused
     gaps: tuple[Gap, ...] = ()
+    sized_from: int = BEGINNING
 
     @property
     def start(self) -> int:
@@ -89,6 +91,7 @@ class DescribedQuery:
             Headrace has written it.
         level: the epoch in which it came to its level of consistency if it has had others.
         gaps: the instants about which it says nothing, since it was paused or replaced.
+        sized_from: the first instant that is answered with the windows within bounds that its plan has.
         earlier: another identity by which an earlier Headrace has known it; it is not stored.
     """
 
@@ -102,12 +105,15 @@ class DescribedQuery:
     memories: tuple[Memory, ...] | None = ()
     level: int | None = None
     gaps: tuple[Gap, ...] = ()
+    sized_from: int = BEGINNING
     earlier: str | None = None
 
 
 def packed_query(one: DescribedQuery | PausedQuery) -> dict[str, Any]:
     """The record of a query as JSON has it; what it does not say is left out."""
-    gaps = {"gaps": [asdict(gap) for gap in one.gaps]} if one.gaps else {}
+    gaps: dict[str, Any] = {"gaps": [asdict(gap) for gap in one.gaps]} if one.gaps else {}
+    if one.sized_from != BEGINNING:
+        gaps["sized_from"] = one.sized_from
     if isinstance(one, PausedQuery):
         return {"paused": {**vars(one.paused), "form": packed_form(one.paused.form)}, **gaps}
     said: dict[str, Any] = {"identity": one.identity, "domain": one.domain.value, "start": one.start}
@@ -134,9 +140,10 @@ def unpacked_query(content: Mapping[str, Any]) -> DescribedQuery | PausedQuery:
         ValueError: there is no such type or time domain.
     """
     gaps = tuple(Gap(**gap) for gap in content.get("gaps", ()))
+    sized_from = content.get("sized_from", BEGINNING)
     if (paused := content.get("paused")) is not None:
         other = {"form": unpacked_form(paused["form"]), "keeps": tuple(paused.get("keeps", ()))}
-        return PausedQuery(Paused(**{**paused, **other}), gaps)
+        return PausedQuery(Paused(**{**paused, **other}), gaps, sized_from)
     form, warm, horizon = (content.get(part) for part in ("form", "warm", "horizon"))
     memories = content.get("memories")
     return DescribedQuery(
@@ -150,6 +157,7 @@ def unpacked_query(content: Mapping[str, Any]) -> DescribedQuery | PausedQuery:
         memories=None if memories is None else tuple(_memory(*one) for one in memories),
         level=content.get("level"),
         gaps=gaps,
+        sized_from=sized_from,
     )
 
 

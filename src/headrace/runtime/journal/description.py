@@ -28,7 +28,7 @@ from headrace.runtime.journal.forms import Form
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.journal.plans import Packed
 from headrace.runtime.journal.sizes import packed_tunings, unpacked_tunings
-from headrace.time import TimeDomain
+from headrace.time import INFINITY, TimeDomain
 
 T = TypeVar("T")
 
@@ -102,6 +102,10 @@ class Description:
         """The instants about which a query says nothing, those included in which it is paused."""
         one = self.queries.get(query)
         return one.all_gaps if isinstance(one, PausedQuery) else one.gaps if one is not None else ()
+
+    def sized_from(self, query: str) -> int:
+        """The first instant that a query answers with its present windows within bounds; INFINITY if gone."""
+        return self.queries[query].sized_from if query in self.queries else INFINITY
 
     def form_of(self, query: str) -> Form | None:
         """What readers have to know of a query; None where that is not recorded."""

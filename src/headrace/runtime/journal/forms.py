@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from headrace.algebra.tunings.in_force import SizedWindow
 from headrace.expressions.tree import Column, SortKey
+from headrace.runtime.journal.sizes import packed_tuning, unpacked_tuning
 from headrace.schema import Field, Schema, sql_type, type_named
 from headrace.time import TimeDomain
 
@@ -27,6 +29,7 @@ class Form:
             None if it is not a stream of instants.
         order: the columns by which a snapshot's rows are sorted.
         reads: the streams that it reads.
+        sizes: its windows and granules within bounds, and the shares of rows that are kept.
     """
 
     schema: Schema
@@ -34,6 +37,7 @@ class Form:
     steps: tuple[int, int] | None
     order: tuple[SortKey, ...]
     reads: tuple[str, ...]
+    sizes: tuple[SizedWindow, ...] = ()
 
     @property
     def is_events(self) -> bool:
@@ -73,7 +77,7 @@ def _rows(steps: tuple[int, int] | None) -> str:
 
 def packed_form(form: Form) -> dict[str, Any]:
     """A form as JSON has it."""
-    return {
+    said: dict[str, Any] = {
         "columns": [[field.name, sql_type(field.type)] for field in form.schema],
         "domain": form.domain.value,
         "steps": form.steps,
@@ -84,6 +88,9 @@ def packed_form(form: Form) -> dict[str, Any]:
         ],
         "reads": form.reads,
     }
+    if form.sizes:
+        said["sizes"] = [{**packed_tuning(one.tuning), "back": one.back} for one in form.sizes]
+    return said
 
 
 def unpacked_form(content: Mapping[str, Any]) -> Form:
@@ -104,4 +111,5 @@ def unpacked_form(content: Mapping[str, Any]) -> Form:
             for index, descending, nulls_first in content["order"]
         ),
         tuple(content["reads"]),
+        tuple(SizedWindow(unpacked_tuning(one), one["back"]) for one in content.get("sizes", ())),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from headrace.algebra.tunings.tunings import Tuned, Tuning, TuningKind, Tunings
@@ -18,16 +18,17 @@ def packed_tunings(tunings: Tunings) -> list[dict[str, Any]]:
     """Sizes as JSON has them."""
     return [
         {
-            **_packed(tuning),
+            **packed_tuning(tuning),
             "steps": [*map(list, tuned.steps)],
             "queries": list(tuned.queries),
             **({"why": tuned.why} if tuned.why else {}),
+            **({"lacks_earlier": True} if tuned.lacks_earlier else {}),
         }
         for tuning, tuned in tunings.items()
     ]
 
 
-def _packed(tuning: Tuning) -> dict[str, Any]:
+def packed_tuning(tuning: Tuning) -> dict[str, Any]:
     """A tuning as JSON has it: without what it has not, and of what there was first without kind."""
     packed = {name: value for name, value in tuning._asdict().items() if value or name not in _LATER}
     del packed["kind"]
@@ -43,10 +44,21 @@ def unpacked_tunings(content: Sequence[dict[str, Any]]) -> dict[Tuning, Tuned]:
     """
     found = {}
     for part in content:
-        names, bounds = tuple(part["streams"]), (part["smallest"], part["largest"], part["slide"])
-        loss = part.get("loss", "")
-        kind = TuningKind(part.get("kind", TuningKind.SHARE if loss else TuningKind.WINDOW))
-        tuning = Tuning(names, *bounds, loss, kind, part.get("number", 0))
         steps = tuple(Step(begin, value) for begin, value in part["steps"])
-        found[tuning] = Tuned(steps, tuple(part["queries"]), part.get("why", ""))
+        lacks_earlier = part.get("lacks_earlier", False)
+        tuned = Tuned(steps, tuple(part["queries"]), part.get("why", ""), lacks_earlier)
+        found[unpacked_tuning(part)] = tuned
     return found
+
+
+def unpacked_tuning(part: Mapping[str, Any]) -> Tuning:
+    """A tuning from its JSON.
+
+    Raises:
+        KeyError: a part is missing.
+        ValueError: there is no such kind.
+    """
+    names, bounds = tuple(part["streams"]), (part["smallest"], part["largest"], part["slide"])
+    loss = part.get("loss", "")
+    kind = TuningKind(part.get("kind", TuningKind.SHARE if loss else TuningKind.WINDOW))
+    return Tuning(names, *bounds, loss, kind, part.get("number", 0))

@@ -15,6 +15,7 @@ from headrace.algebra.nodes import (
     WindowBounds,
 )
 from headrace.algebra.properties import names_read
+from headrace.algebra.tunings.in_force import sized_windows
 from headrace.elements import Batch, Int64Array
 from headrace.errors import UserError
 from headrace.runtime.journal.forms import Form
@@ -29,6 +30,7 @@ def form_of(plan: Plan) -> Form:
         _steps_of(plan),
         plan.order if isinstance(plan, TopK) else (),
         names_read(plan),
+        sized_windows(plan),
     )
 
 

@@ -22,6 +22,7 @@ from headrace.operators.state.order import rank_rows
 from headrace.runtime.journal.forms import Form
 from headrace.runtime.journal.records import Carried, EpochResults
 from headrace.runtime.journal.retention import whole_from
+from headrace.runtime.results.answer_sizes import SIZES, AnswerSizes, cut_by_sizes, sizes_of
 from headrace.runtime.results.carried import read_carried, release_of
 from headrace.runtime.results.instants import expanded, stream_instants
 from headrace.runtime.results.release import Release, Settled
@@ -155,6 +156,16 @@ class ResultReader:
     def final(self) -> Batch:
         """The final content of everything that is kept, as coalesced intervals."""
         return canonical(clip(self.content(), self.heartbeat))
+
+    def sized_history(self, known: AnswerSizes) -> pa.Table:
+        """The same, cut where other sizes count, with these in a column `tunings`; see `sizes_of`.
+
+        Args:
+            known: the sizes that they have had.
+        """
+        final = cut_by_sizes(self.final(), known)
+        table = self.history_table(final)
+        return table.append_column(_free(table, SIZES), sizes_of(final, known, self.instants))
 
     def history_table(self, final: Batch) -> pa.Table:
         """Final rows in the form of `history`."""

@@ -14,6 +14,7 @@ from headrace.engine import Query as Answer
 from headrace.server.context import By, Ctx
 from headrace.server.errors import RequestError
 from headrace.server.formats import preferred
+from headrace.server.visible import check_sizes
 
 router: Final = APIRouter(tags=["answers"])
 
@@ -86,14 +87,27 @@ async def rows_of_stream(
 
 @router.get("/queries/{name}/{view}")
 async def answer(
-    name: str, view: ViewName, request: Request, context: Ctx, caller: By, as_of: str | None = None
+    name: str,
+    view: ViewName,
+    request: Request,
+    context: Ctx,
+    caller: By,
+    as_of: str | None = None,
+    tunings: bool = False,
 ) -> Response:
-    """The answer in one of its forms; as of now, or of an epoch or a time of the clock."""
+    """The answer in one of its forms; as of now, or of an epoch or a time of the clock.
+
+    With `tunings` each row of the history says which sizes its windows within bounds had.
+    """
     form = preferred(request.headers.get("accept"))
     query = context.session.query(name, caller)
     known = None if as_of is None else _number(as_of)
-
-    return await context.answered(lambda: _view(query, view, known), form)
+    if not tunings:
+        return await context.answered(lambda: _view(query, view, known), form)
+    if view is not ViewName.HISTORY:
+        raise RequestError("request", 400, f"{view} has no sizes of windows", "ask for the history")
+    check_sizes(query, caller)
+    return await context.answered(lambda: query.history(known, tunings=True), form)
 
 
 def _view(query: Answer, view: ViewName, as_of: int | str | None) -> pa.Table:

@@ -19,6 +19,7 @@ from headrace.language.binding.ages import exact_ages, tells_instant
 from headrace.language.binding.columns import is_own
 from headrace.language.binding.over.frames import (
     SO_FAR,
+    BoundedFrame,
     Framed,
     FrameScope,
     Ordered,
@@ -28,7 +29,7 @@ from headrace.language.binding.over.frames import (
     bind_ordered,
     whole_number,
 )
-from headrace.language.binding.over.plans import with_frames, with_scope
+from headrace.language.binding.over.plans import with_bounded, with_frames, with_scope
 from headrace.language.binding.scalars.aggregate_calls import aggregate_parts
 from headrace.language.binding.scalars.collected import Collected
 from headrace.language.binding.scalars.context import Context, located
@@ -110,13 +111,14 @@ class OverCalls:
             LanguageError: a frame of rows is put over rows that are valid for too many instants.
         """
         plan, width = self._plan, len(self._plan.schema)
-        if any(isinstance(scope, Framed) for scope, _ in self.calls):
+        if any(isinstance(scope, Framed | BoundedFrame) for scope, _ in self.calls):
             plan = chronons(plan, position)
+        rows = plan
         places: dict[int, int] = {}
         for together in self._together():
             for place, number in enumerate(together, len(plan.schema)):
                 places[number] = place
-            plan = _with_calls(plan, list(together.values()))
+            plan = _with_calls(plan, rows, list(together.values()))
         order = [*range(width), *(places[number] for number in range(len(self.calls)))]
         if order == list(range(len(plan.schema))):
             return plan
@@ -134,7 +136,7 @@ class OverCalls:
         place = len(self._plan.schema) + self.calls.number((scope, call))
         return Column(place, call.function.lower(), call.type)
 
-    def _frame(self, node: Any) -> Whole | Framed | Ordered:
+    def _frame(self, node: Any) -> Whole | Framed | BoundedFrame | Ordered:
         if self._reads_content(node):
             return bind_ordered(node, self._keys(node), self._order(node))
         return bind_frame(node, self._plan, self._keys(node), self._ordered(node))
@@ -263,9 +265,17 @@ class OverCalls:
         return True
 
 
-def _with_calls(plan: Plan, calls: list[tuple[FrameScope, AggregateCall]]) -> Plan:
-    """The plan's rows, each with what some calls of one partition, or of one scope, say of it."""
+def _with_calls(plan: Plan, rows: Plan, calls: list[tuple[FrameScope, AggregateCall]]) -> Plan:
+    """The plan's rows, each with what some calls of one partition, or of one scope, say of it.
+
+    Args:
+        plan: the rows, with columns of other calls behind theirs.
+        rows: the rows without them.
+        calls: the calls.
+    """
     first, _ = calls[0]
+    if isinstance(first, BoundedFrame):
+        return with_bounded(plan, rows, first, [call for _, call in calls])
     if not isinstance(first, Framed):
         return with_scope(plan, first, [call for _, call in calls])
     framed = [(scope.frame, call) for scope, call in calls if isinstance(scope, Framed)]

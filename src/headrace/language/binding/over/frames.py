@@ -12,7 +12,8 @@ from headrace.algebra.kinds import Ranking
 from headrace.algebra.nodes import Plan
 from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions.tree import Expression, SortKey
-from headrace.language.dialect import position_of
+from headrace.language.binding.windows import smallest_size
+from headrace.language.dialect import FrameBounds, position_of
 from headrace.language.lengths import check_duration
 from headrace.time import INFINITY, Duration, make_duration, parse_duration
 
@@ -35,6 +36,20 @@ class Framed:
 
     keys: tuple[Expression, ...]
     frame: Frame
+
+
+@dataclass(frozen=True)
+class BoundedFrame:
+    """The rows of the partition that a window of time within bounds has at the row's instant.
+
+    Attributes:
+        keys: the partition's keys.
+        smallest, largest: the bounds of the window.
+    """
+
+    keys: tuple[Expression, ...]
+    smallest: Duration
+    largest: Duration
 
 
 @dataclass(frozen=True)
@@ -76,14 +91,16 @@ class Ordered:
         return (self.first is None or self.first >= 0) and (self.last is None or self.last <= 0)
 
 
-FrameScope = Whole | Framed | PlaceFrame | Ordered
+FrameScope = Whole | Framed | BoundedFrame | PlaceFrame | Ordered
 """Which rows of a partition an aggregate reads."""
 
 SO_FAR: Final = RangeFrame(Duration(INFINITY))
 """All rows up to the row's instant."""
 
 
-def bind_frame(node: Any, plan: Plan, keys: tuple[Expression, ...], ordered: bool) -> Whole | Framed:
+def bind_frame(
+    node: Any, plan: Plan, keys: tuple[Expression, ...], ordered: bool
+) -> Whole | Framed | BoundedFrame:
     """The frame of a call.
 
     Args:
@@ -101,6 +118,9 @@ def bind_frame(node: Any, plan: Plan, keys: tuple[Expression, ...], ordered: boo
     start, side, end = spec.args.get("start"), spec.args.get("start_side"), spec.args.get("end")
     end_side = spec.args.get("end_side")
     position = position_of(node)
+    if isinstance(start, FrameBounds):
+        _refuse_more(spec)
+        return _bounded(start, plan, keys)
     _refuse_half(spec, position)
     if spec.args.get("exclude") or "FOLLOWING" in (side, end_side) or str(spec.args["kind"]) == "GROUPS":
         raise LanguageError("this frame is not supported", position=position, hint=_LATER)
@@ -109,6 +129,19 @@ def bind_frame(node: Any, plan: Plan, keys: tuple[Expression, ...], ordered: boo
     if end not in (None, "CURRENT ROW") or start is None:
         raise LanguageError("a RANGE frame ends with CURRENT ROW", position=position, hint=WRITTEN)
     return Framed(keys, SO_FAR if start == "UNBOUNDED" else RangeFrame(_range(start, plan)))
+
+
+def _bounded(bounds: Any, plan: Plan, keys: tuple[Expression, ...]) -> Framed | BoundedFrame:
+    """A frame within bounds; one of one size where they leave no other.
+
+    Raises:
+        LanguageError: a length is malformed, MIN is above MAX, or the rows are not those of streams as they
+            come.
+    """
+    position = position_of(bounds)
+    smallest, largest = (_length(part, plan) for part in (bounds.this, bounds.expression))
+    least = smallest_size(smallest, largest, plan, position, "one length: " + WRITTEN.removeprefix("write "))
+    return Framed(keys, RangeFrame(largest)) if least is None else BoundedFrame(keys, least, largest)
 
 
 def bind_ordered(node: Any, keys: tuple[Expression, ...], order: tuple[SortKey, ...]) -> Whole | Ordered:
@@ -120,6 +153,8 @@ def bind_ordered(node: Any, keys: tuple[Expression, ...], order: tuple[SortKey, 
     spec, position = node.args.get("spec"), position_of(node)
     if spec is None:
         return Ordered(keys, order, Ranking.DENSE_RANK, None, 0)
+    if isinstance(start := spec.args.get("start"), FrameBounds):
+        raise _lengths(position_of(start))
     _refuse_half(spec, position)
     kind = str(spec.args["kind"])
     if spec.args.get("exclude") or kind == "GROUPS":
@@ -144,24 +179,33 @@ def _places(bound: Any, side: str | None, kind: str, position: Position) -> int 
     if bound == "UNBOUNDED":
         return None
     if kind != "ROWS":
-        raise LanguageError(
-            "a RANGE frame over rows that hold for a time has no lengths", position=position, hint=_OF_ROWS
-        )
+        raise _lengths(position)
     count = whole_number(bound, "ROWS")
     return -count if side == "FOLLOWING" else count
+
+
+def _lengths(position: Position) -> LanguageError:
+    message = "a RANGE frame over rows that hold for a time has no lengths"
+    return LanguageError(message, position=position, hint=_OF_ROWS)
 
 
 def _range(start: Any, plan: Plan) -> Duration:
     """How many instants a RANGE frame holds: both of its ends belong to it."""
     if start == "CURRENT ROW":
         return Duration(1)
-    position = position_of(start)
+    duration = _length(start, plan)
+    return Duration(duration.length + 1, None if duration.unit is None else "MICROSECOND")
+
+
+def _length(node: Any, plan: Plan) -> Duration:
+    """A length of time, in a unit that fits the rows."""
+    position = position_of(node)
     try:
-        duration = _duration(start)
+        duration = _duration(node)
     except UserError as error:
         raise LanguageError(error.message, position=position, hint=error.hint) from None
     check_duration(duration, plan.domain, "INTERVAL", position)
-    return Duration(duration.length + 1, None if duration.unit is None else "MICROSECOND")
+    return duration
 
 
 def _refuse_half(spec: Any, position: Position) -> None:
@@ -171,6 +215,16 @@ def _refuse_half(spec: Any, position: Position) -> None:
         if (bound is None and part == "start") or (bound not in (None, "CURRENT ROW") and side is None):
             message = f"the frame's {part} is missing, or PRECEDING after it"
             raise LanguageError(message, position=position, hint=WRITTEN)
+
+
+def _refuse_more(spec: Any) -> None:
+    """Refuse what follows the bounds of a frame, which ends with its row."""
+    if any(spec.args.get(part) for part in ("start_side", "end", "exclude")):
+        raise LanguageError(
+            "a frame with MIN and MAX ends with its row",
+            position=position_of(spec.args["start"]),
+            hint="write RANGE MIN 5 MINUTES, MAX 1 HOUR, and nothing behind it",
+        )
 
 
 def _rows_frame(start: Any, end: Any, position: Position) -> RowsFrame:

@@ -16,6 +16,7 @@ from headrace.algebra.nodes import (
     Over,
     Plan,
     Project,
+    TimeWindow,
     TopK,
     column,
 )
@@ -30,7 +31,7 @@ from headrace.expressions.tree import (
     transform_call,
     transform_columns,
 )
-from headrace.language.binding.over.frames import Ordered, PlaceFrame, Whole
+from headrace.language.binding.over.frames import BoundedFrame, Ordered, PlaceFrame, Whole
 from headrace.schema import unique_names
 
 
@@ -45,6 +46,23 @@ def with_frames(
     return wide.without_hidden(
         Over(wide.plan, columns, tuple(zip(wide.names(moved), moved, frames, strict=True)))
     )
+
+
+def with_bounded(plan: Plan, rows: Plan, scope: BoundedFrame, calls: Sequence[AggregateCall]) -> Plan:
+    """The plan's rows, each with aggregates over what a window within bounds has at the row's instant.
+
+    Args:
+        plan: the rows; their columns begin with those of the window's.
+        rows: the rows that the window is over, of an instant each.
+        scope: the partition and the window.
+        calls: the aggregates.
+    """
+    wide, framed = _Wide.of(plan, scope.keys, ()), _Wide.of(rows, scope.keys, calls)
+    moved = [framed.call(call) for call in calls]
+    keys, others = ([one.part(key) for key in scope.keys] for one in (wide, framed))
+    window = TimeWindow(framed.plan, scope.largest, smallest=scope.smallest)
+    named = tuple(zip(wide.names(moved), moved, strict=True))
+    return wide.without_hidden(_joined(wide.plan, keys, named, window, others), len(calls))
 
 
 def with_scope(plan: Plan, scope: Whole | PlaceFrame | Ordered, calls: Sequence[AggregateCall]) -> Plan:
@@ -116,19 +134,31 @@ class _Wide:
         return Project(result, tuple((name, column(result, place)) for name, place in items))
 
 
-def _joined(plan: Plan, keys: list[Expression], named: tuple[tuple[str, AggregateCall], ...]) -> Plan:
-    """Each row joined with the aggregate of its whole partition.
+def _joined(
+    plan: Plan,
+    keys: list[Expression],
+    named: tuple[tuple[str, AggregateCall], ...],
+    window: Plan | None = None,
+    its_keys: list[Expression] | None = None,
+) -> Plan:
+    """Each row joined with the aggregate of its whole partition, or of that of a window.
 
     A join takes NULL as equal to nothing, and a partition does not: keys are compared as a value that is not
     NULL, and whether it is.
     """
-    parts = [part for key in keys for part in null_safe_key(key)]
-    wide = _with_columns(plan, parts)
-    matched = [column(wide, len(plan.schema) + place) for place in range(len(parts))]
-    grouped = Aggregate(wide, tuple((key.name, key) for key in matched), named)
+    wide, matched = _with_matched(plan, keys)
+    content, its = (wide, matched) if window is None else _with_matched(window, its_keys or [])
+    grouped = Aggregate(content, tuple((key.name, key) for key in its), named)
     equalities = tuple((key, column(grouped, place)) for place, key in enumerate(matched))
     names = unique_names([*wide.schema.names, *grouped.schema.names])
     return Join(wide, grouped, equalities, None, tuple(names))
+
+
+def _with_matched(plan: Plan, keys: list[Expression]) -> tuple[Plan, list[Column]]:
+    """A plan with columns by which keys are equal where NULL is, too; and these columns."""
+    parts = [part for key in keys for part in null_safe_key(key)]
+    wide = _with_columns(plan, parts)
+    return wide, [column(wide, len(plan.schema) + place) for place in range(len(parts))]
 
 
 def _around(

@@ -14,6 +14,7 @@ from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.quoted_names import DIALECT
 from headrace.language.statements.catalog import Option, SetOption
 from headrace.language.statements.statements import SetDialect, Show, Shown
+from headrace.language.syntax import Name
 from headrace.suggestions import did_you_mean
 from headrace.time import INFINITY
 
@@ -169,8 +170,24 @@ def parse_show(cursor: Cursor, position: Position) -> Show:
     """
     for shown in Shown:
         if cursor.accept(shown.value):
-            return Show(shown, position)
+            return Show(shown, position, _query_of(cursor, shown))
     known = [shown.value for shown in Shown]
     word = cursor.word()
     hint = _FOREIGN.get(word) or did_you_mean(word, known) or f"write SHOW {', SHOW '.join(known)}"
     raise cursor.error(f"SHOW does not know {cursor.shown()}", hint)
+
+
+def _query_of(cursor: Cursor, shown: Shown) -> Name | None:
+    """Read `FOR query` after SHOW TUNINGS; None where it does not come next.
+
+    Raises:
+        LanguageError: it is written in another way.
+    """
+    if shown is not Shown.TUNINGS:
+        return None
+    if cursor.at("OF") or cursor.at("IN"):
+        raise cursor.error(f"FOR is missing, before {cursor.shown()}", "write SHOW TUNINGS FOR name")
+    if not cursor.accept("FOR"):
+        return None
+    cursor.accept("QUERY")
+    return cursor.name("the query's name")

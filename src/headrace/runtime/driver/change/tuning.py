@@ -12,7 +12,10 @@ answers that are kept are about later instants.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
+from headrace.algebra.by_object import REMEMBERED, ByObject
+from headrace.algebra.tunings.in_force import sized_windows
 from headrace.algebra.tunings.tunings import Tuned, Tuning, TuningKind, first_instant
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.wanted import Tune
@@ -34,9 +37,10 @@ def tuned(present: Present, change: Tune) -> Turn:
     for tuning, size in change.sizes.items():
         known = found.get(tuning)
         known_steps = () if known is None else steps_from(known.steps, _first_asked(present, change, tuning))
+        lacks = known is not None and (known.lacks_earlier or len(known_steps) < len(known.steps))
         unseen = _next_instant(map(present.point, tuning.streams))
         steps = with_step(known_steps, first_instant(tuning, known_steps, unseen, size), size)
-        found[tuning] = Tuned(steps, tuple(change.queries[tuning]), change.why.get(tuning, ""))
+        found[tuning] = Tuned(steps, tuple(change.queries[tuning]), change.why.get(tuning, ""), lacks)
     return present.turn(queries.with_tunings(found))
 
 
@@ -51,9 +55,27 @@ def _first_asked(present: Present, change: Tune, tuning: Tuning) -> int:
         carried = results[-1].carried if results else {}
         said = (carried[name].boundary if name in carried else BEGINNING for name in change.queries[tuning])
         first = min((first, *said))
-    # Rows leave windows of rows by the sizes of later ones.
-    back = 0 if tuning.kind is TuningKind.ROWS else tuning.largest + tuning.slide
-    return BEGINNING if first == BEGINNING else first - back
+    return BEGINNING if first == BEGINNING else first - _back(present, change, tuning)
+
+
+def _back(present: Present, change: Tune, tuning: Tuning) -> int:
+    """How long before an answer rows may lie by whose sizes it was made (instants)."""
+    if tuning.kind is TuningKind.ROWS:
+        # Rows leave windows of rows by the sizes of later ones, whenever these come.
+        return 0
+    plans = present.known.queries.plans
+    backs = (
+        window.back
+        for query in change.queries[tuning]
+        if query in plans
+        for window in _sized(plans[query])
+        if window.tuning == tuning and window.back < _NEVER
+    )
+    return max(backs, default=0) + tuning.largest + tuning.slide
+
+
+_NEVER: Final = INFINITY // 2
+_sized: Final = ByObject(sized_windows, REMEMBERED)
 
 
 def _next_instant(points: Iterable[StreamPoint]) -> int:

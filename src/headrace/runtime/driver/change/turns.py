@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
+from headrace.algebra.tunings.tunings import tunings_in
+from headrace.runtime.driver.change.beginning.boundary import boundary_of
 from headrace.runtime.driver.change.beginning.newcomer import newcomers
 from headrace.runtime.driver.change.beginning.provenance import provenance_of
 from headrace.runtime.driver.change.common_operators import Inheritance, inherited
@@ -14,6 +16,7 @@ from headrace.runtime.driver.change.redefinition import redefined
 from headrace.runtime.driver.change.tuning import tuned
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.wanted import JoinRun, PlanChange, Redefine, Rename, Replace, Tune
+from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.journal.gap import Gap, with_gap
 
 
@@ -50,11 +53,28 @@ def _replaced(present: Present, change: Replace) -> Turn:
     (one,) = newcomers(present, wanted, (name,), {}, {}, change.goes_on)
     match found := provenance_of(one):
         case Begun(queries=queries, adopted=adopted, given=given):
-            return replace(present.turn_to(wanted, queries), adopted=adopted, given=given)
+            turn = replace(present.turn_to(wanted, queries), adopted=adopted, given=given)
         case Inheritance():
-            return inherited(present, wanted, name, found, goes_on=change.goes_on)
+            turn = inherited(present, wanted, name, found, goes_on=change.goes_on)
         case _:
-            return redefined(present, Redefine(wanted), [(one, found)])
+            turn = redefined(present, Redefine(wanted), [(one, found)])
+    at = boundary_of(one, found).at
+    return replace(turn, queries=_sized_from(present, turn.queries, name, at))
+
+
+def _sized_from(present: Present, queries: QuerySet, name: str, at: int) -> QuerySet:
+    """The queries, with what is known of the instant from which on the windows of one are others.
+
+    Args:
+        present: the run before the change.
+        queries: those after it.
+        name: the identity of the query.
+        at: the first instant that its new plan answers.
+    """
+    before, after = present.known.queries.answered.get(name), queries.answered.get(name)
+    if before is None or after is None or {*tunings_in(before.plan)} == {*tunings_in(after.plan)}:
+        return queries
+    return queries.having(name, sized_from=at)
 
 
 def _joined(present: Present, change: JoinRun) -> Turn:
@@ -66,7 +86,8 @@ def _joined(present: Present, change: JoinRun) -> Turn:
     lacks, begins = _gaps_until(found.exact, queries.records[found.query].gaps), found.adoption.answers_from
     was = present.known.queries.paused.get(found.query)
     lacks = with_gap(lacks, Gap(begins if was is None else was.heartbeat, begins, found.exact))
-    return replace(present.turn_to(wanted, queries.having(found.query, gaps=lacks)), joining=found)
+    queries = _sized_from(present, queries.having(found.query, gaps=lacks), found.query, begins)
+    return replace(present.turn_to(wanted, queries), joining=found)
 
 
 def _gaps_until(exact: int, gaps: Iterable[Gap]) -> tuple[Gap, ...]:

@@ -12,7 +12,7 @@ from headrace.engine.run.core import Core
 from headrace.engine.shown.status import Status, instant_text
 from headrace.language.statements.catalog import Option
 from headrace.runtime.driver.settings import Managing
-from headrace.time import TimeDomain, format_length
+from headrace.time import TimeDomain
 
 
 def known_tunings(core: Core) -> Tunings:
@@ -68,9 +68,8 @@ def manager_rows(status: Status | None, settings: Sequence[tuple[str, ...]]) -> 
     rows = [("state", *map(format_bytes, sizes), managed.text)]
     for one in managed.windows:
         window = one.window
-        lengths = window.smallest, window.largest, window.size, one.wanted
-        texts = (format_length(length, one.domain) for length in lengths)
-        rows.append((f"window of {', '.join(window.streams)}", *texts, window.why))
+        what = f"{window.kind.noun} of {', '.join(window.streams)}"
+        rows.append((what, *one.texts, window.why))
     return rows
 
 

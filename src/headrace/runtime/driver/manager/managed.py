@@ -16,12 +16,12 @@ from headrace.time import BEGINNING, TimeDomain
 
 @dataclass(frozen=True)
 class ManagedWindow:
-    """Windows of one size, which may change within bounds.
+    """Windows of one size, or granules of one length, which may change within bounds.
 
     Attributes:
         window: their bounds and their size.
         domain: what instants count.
-        wanted: the size that they would have by the manager (instants).
+        wanted: the size that they would have by the manager (instants, or rows).
     """
 
     window: WindowStatus
@@ -30,9 +30,18 @@ class ManagedWindow:
 
     @property
     def place(self) -> float:
-        """How far the size is from the smallest to the largest; 1 where these are the same."""
-        way = self.window.largest - self.window.smallest
-        return (self.window.size - self.window.smallest) / way if way else 1.0
+        """How far it is from what needs the least to what needs the most; 1 where these are the same."""
+        window = self.window
+        way, gone = window.largest - window.smallest, abs(window.first - window.size)
+        return 1 - gone / way if way else 1.0
+
+    @property
+    def texts(self) -> tuple[str, str, str, str]:
+        """The smallest, the largest and the present size, and the one that it would have, as written."""
+        window = self.window
+        sizes = (window.smallest, window.largest, window.size, self.wanted)
+        smallest, largest, size, wanted = (window.kind.text(one, self.domain) for one in sizes)
+        return smallest, largest, size, wanted
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +105,7 @@ def _plain(managed: ManagedWindow) -> Mapping[str, Any]:
     window = managed.window
     return {
         "streams": list(window.streams),
+        "kind": window.kind.value,
         "smallest": window.smallest,
         "largest": window.largest,
         "size": window.size,

@@ -75,7 +75,7 @@ def brute(kind: str, rows: Sequence[Row], instant: int, steps: Callable[[TuningK
 
 
 class Life:
-    """A database with some queries, under a limit that is enough for a quarter of the rows of the burst."""
+    """A database with some queries."""
 
     def __init__(self, kinds: Sequence[str], seed: int) -> None:
         self.seed, self.kinds = seed, kinds
@@ -130,15 +130,12 @@ def test_each_kind_of_number_keeps_the_limit_and_answers_are_exact_for_it(
     life = Life(kinds, seed)
     with life.db:
         life.push(1, PHASE)
-        limit = round(1.4 * life.managed.expected)
+        life.push(4, PHASE)
+        found = life.managed
+        limit = round(1.1 * found.working + 0.7 * found.expected)
         life.db.execute(f"SET memory_limit = {limit}")
-        life.push(1, 2)
         life.push(4, PHASE)
         assert not life.managed.missing
-        if kinds == ["last"] or kinds == ["last of each"]:
-            # Four times the rows need no more of a window of rows: it is the limit that becomes smaller.
-            life.db.execute(f"SET memory_limit = {round(limit / 2)}")
-            limit = round(limit / 2)
         for _ in range(8):
             life.push(4, 1)
             used = sum(part.state_bytes for part in life.db.status.operators)

@@ -179,7 +179,8 @@ def _memory(managed: Mapping[str, Any] | None) -> MemorySeen | None:
         return None
     used, expected = format_bytes(managed["used"]), format_bytes(managed["expected"])
     windows = sorted(managed["windows"], key=lambda window: window["place"])
-    title = f"state: {used}, {expected} expected with full windows; {managed['text']}"
+    working = f"; an epoch works with {format_bytes(managed['working'])}" if managed.get("working") else ""
+    title = f"state: {used}, {expected} expected with full windows{working}; {managed['text']}"
     return MemorySeen(title, tuple(map(_window, windows)))
 
 

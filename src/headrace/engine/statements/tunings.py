@@ -66,6 +66,8 @@ def manager_rows(status: Status | None, settings: Sequence[tuple[str, ...]]) -> 
         return [("state", "", "", used, "", _unmanaged(settings))]
     sizes = managed.least, managed.most, managed.used, managed.expected
     rows = [("state", *map(format_bytes, sizes), managed.text)]
+    most = "" if managed.epoch_rows is None else f"an epoch takes {managed.epoch_rows:,} rows at most"
+    rows.append(("working set", "", "", format_bytes(managed.working), "", most))
     for one in managed.windows:
         window = one.window
         what = f"{window.kind.noun} of {', '.join(window.streams)}"

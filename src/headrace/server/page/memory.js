@@ -13,6 +13,7 @@ export function memory() {
     h("h2", {}, "Memory"),
     h("p", { class: managed.missing ? "bad" : null }, `${bytes(managed.used)} of state, ${bytes(managed.expected)} expected with full windows; ${managed.text}`),
     meter("State", managed.used, scale, managed.limit), meter("Expected", managed.expected, scale, managed.limit),
+    managed.working ? meter("An epoch works with", managed.working, scale, managed.limit) : null,
     managed.windows.length ? windows(managed.windows) : null);
 }
 

@@ -238,7 +238,7 @@ def test_a_limit_of_memory_changes_them_as_well() -> None:
         assert found["granule"].window.why.startswith("made coarser from 1 to ")
         # With coarser granules there may be room for all rows again.
         assert " ROWS by the manager, since " in found["rows"].window.why
-        shown = db.execute("SHOW MANAGER")[0]
+        shown = str(db.execute("SHOW MANAGER")[0])
         assert "window of rows of s  2 ROWS  8 ROWS" in shown
         assert "granule of s         1 " in shown
 

@@ -52,6 +52,8 @@ class Managed:
         limit: how many bytes of state there may be.
         managing: what is done about it.
         used: the bytes of state that there are.
+        working: about how many bytes the largest of the last epochs has worked with.
+        epoch_rows: how many rows an epoch may take, so that what it works with fits; any number if None.
         expected: those that are expected with the sizes in force, when all windows are full and rows come
             as they come now.
         fraction: how far from the smallest sizes to the largest all windows could be.
@@ -64,6 +66,8 @@ class Managed:
     limit: int
     managing: Managing
     used: int
+    working: float
+    epoch_rows: int | None
     expected: float
     fraction: float
     least: float
@@ -82,6 +86,8 @@ class Managed:
             "limit": self.limit,
             "managing": self.managing.value,
             "used": self.used,
+            "working": round(self.working),
+            "epoch_rows": self.epoch_rows,
             "expected": round(self.expected),
             "fraction": self.fraction,
             "least": round(self.least),
@@ -95,7 +101,13 @@ class Managed:
     def text(self) -> str:
         """The state of things, in a few words."""
         reserve = f"of which {round(100 * (1 - USED))} % are kept free"
+        if self.working:
+            reserve = f"of which {format_bytes(self.working)} are for what an epoch works with"
+            reserve += f", and {round(100 * (1 - USED))} % of the rest are kept free"
         found = f"memory_limit is {format_bytes(self.limit)}, {reserve}"
+        if self.working > self.limit:
+            lacks = format_bytes(self.working - self.limit)
+            return f"{found}: {lacks} too few for the largest epoch alone"
         if self.missing:
             return f"{found}: {format_bytes(self.missing)} too few for the smallest windows"
         return f"{found}: windows can be {round(PARTS * self.fraction)} % of the way from MIN to MAX"

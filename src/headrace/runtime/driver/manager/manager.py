@@ -16,9 +16,10 @@ from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import LOG
 from headrace.runtime.driver.facts.seen_rows import SeenRun, WantedColumns
 from headrace.runtime.driver.facts.sizes import window_status
+from headrace.runtime.driver.facts.working_set import fitting_rows
 from headrace.runtime.driver.manager.forecast import FEW_COMMITS, Forecast
 from headrace.runtime.driver.manager.managed import Managed, ManagedWindow
-from headrace.runtime.driver.manager.policy import PARTS, USED, Budget, Decision, Knobs, decided
+from headrace.runtime.driver.manager.policy import PARTS, Budget, Decision, Knobs, decided, given_out
 from headrace.runtime.driver.manager.room import Room, columns_of, expected_bytes, ways_on
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.settings import Managing, RunSettings
@@ -80,8 +81,8 @@ class Manager:
         if is_new:
             self._forecast.measure(run)
         knobs = self._knobs(run)
-        decision = decided((Budget(self._forecast.load(run), limit),), knobs)
-        self.found = self._managed(run, knobs, decision, limit, managing)
+        decision = decided((Budget(self._forecast.load(run), limit, run.totals.working),), knobs)
+        self.found = self._managed(run, decision, limit, how)
         self._tell(self.found)
         if managing is not Managing.ACT or (decision.values == knobs.values).all():
             return None
@@ -116,12 +117,13 @@ class Manager:
         """
         if not self._knows(run):
             return
-        least, _, _ = self._forecast.uses(run)
-        if least > USED * limit:
+        (least, _, _), working = self._forecast.uses(run), run.totals.working
+        part = given_out(limit, working)
+        if least > part:
             raise UserError(
                 f"the queries that run need about {format_bytes(least)} with their smallest windows, and of "
-                f"{format_bytes(limit)} only {format_bytes(USED * limit)} are for state",
-                hint=ways_on(least),
+                f"{format_bytes(limit)} only {format_bytes(part)} are for state",
+                hint=ways_on(least, working),
             )
 
     def room(
@@ -151,7 +153,8 @@ class Manager:
         expected = expected_bytes(plans, look(columns_of(plans)), sizes)
         before, after = self._forecast.uses(run), self._forecast.uses(run, other.graph, expected)
         least, now, most = (more - less for more, less in zip(after, before, strict=True))
-        return Room(tuple(map(other.name_of, queries)), least, now, most, before[0], limit)
+        names = tuple(map(other.name_of, queries))
+        return Room(names, least, now, most, before[0], limit, run.totals.working)
 
     def _knobs(self, run: PublishedRun) -> Knobs:
         below, known = self._forecast.below, run.queries.tunings
@@ -194,14 +197,14 @@ class Manager:
             LOG.info("the %s of %s is %s", tuning.kind.noun, " and ".join(tuning.streams), why[tuning])
         return Tune(sizes, queries, why)
 
-    def _managed(
-        self, run: PublishedRun, knobs: Knobs, decision: Decision, limit: int, managing: Managing
-    ) -> Managed:
+    def _managed(self, run: PublishedRun, decision: Decision, limit: int, how: RunSettings) -> Managed:
         tunings, needs = self._forecast.below.tunings, decision.needs[0]
         return Managed(
             limit,
-            managing,
+            how.managing,
             held(run.state).sizes.size,
+            run.totals.working,
+            fitting_rows(run.totals, how),
             needs.now,
             decision.point.part / PARTS,
             needs.least,

@@ -78,6 +78,16 @@ LEAST_POINT: Final = Point(0, 0)
 MOST_POINT: Final = Point(STEPS, PARTS)
 
 
+def given_out(limit: float, working: float = 0.0) -> float:
+    """So much of a limit is given out at most.
+
+    Args:
+        limit: how much there may be (bytes, or cores).
+        working: how much of it an epoch works with.
+    """
+    return USED * max(0.0, limit - working)
+
+
 @dataclass(frozen=True, eq=False)
 class Budget:
     """A limit, and what is expected to be needed of it.
@@ -85,10 +95,17 @@ class Budget:
     Attributes:
         load: what is expected as a function of the numbers that may change.
         limit: how much there may be (bytes, or cores).
+        working: how much of it an epoch works with.
     """
 
     load: Load
     limit: float
+    working: float = 0.0
+
+    @property
+    def free(self) -> float:
+        """What is left of the limit, of which the shares of this module are parts."""
+        return max(0.0, self.limit - self.working)
 
 
 @dataclass(frozen=True)
@@ -143,11 +160,11 @@ def decided(budgets: Sequence[Budget], knobs: Knobs) -> Decision:
 
 def _needs(budget: Budget, knobs: Knobs, values: Int64Array) -> Needs:
     now, expected, least, most = map(budget.load.at, (knobs.values, values, knobs.least, knobs.most))
-    return Needs(now, expected, least, most, max(0.0, least - USED * budget.limit))
+    return Needs(now, expected, least, most, max(0.0, least - USED * budget.free))
 
 
 def _fits(budgets: Sequence[Budget], values: Int64Array, share: float) -> bool:
-    return all(budget.load.at(values) <= share * budget.limit for budget in budgets)
+    return all(budget.load.at(values) <= share * budget.free for budget in budgets)
 
 
 def _changed(budgets: Sequence[Budget], knobs: Knobs, point: Point | None) -> Int64Array:

@@ -165,11 +165,12 @@ def measure(queries: int, limit: str, slow: int) -> list[Minute]:
 
 
 def _tell(one: Minute) -> None:
+    sizes = (one.used, one.expected, one.working, one.limit)
+    used, expected, working, limit = (f"{size / 1e6:>6.1f} MB" for size in sizes)
     print(
-        f"minute {one.minute:>2}: {one.queries:>5} queries, {one.rows:>6,} rows, "
-        f"{one.used / 1e6:>6.1f} MB of state, {one.expected / 1e6:>6.1f} MB expected, {one.working / 1e6:>5.1f} MB worked with, "
-        f"limit {one.limit / 1e6:.0f} MB, f {one.fraction:.2f}, {one.seconds:>5.1f} s of CPU, "
-        f"{one.epoch:>5.1f} s for the epoch",
+        f"minute {one.minute:>2}: {one.queries:>5} queries, {one.rows:>6,} rows, {used} of state, {expected} "
+        f"expected, {working} worked with, limit {limit}, f {one.fraction:.2f}, "
+        f"{one.seconds:>5.1f} s of CPU, {one.epoch:>5.1f} s for the epoch",
         flush=True,
     )
 

@@ -23,6 +23,7 @@ from headrace.runtime.journal.held_state import held
 from headrace.time import BEGINNING
 
 NOTHING: Final[Mapping[str, float]] = {}
+NO_ROWS: Final[Mapping[str, int]] = {}
 
 ENOUGH_ROWS: Final = 200
 """With fewer rows in the windows below an operator its bytes for a row are partly those known before."""
@@ -43,10 +44,9 @@ class Forecast:
         self._partitions = RowPartitions()
         self._per_row: dict[str, tuple[float, int]] = {}
         self._expected: dict[str, float] = {}
-        self._born: dict[tuple[str, str], int] = {}
+        self._born: dict[str, Mapping[str, int]] = {}
         self._graph: Graph | None = None
-        self._below = windows_below(Graph((), ()))
-        self._begun = False
+        self._known = Graph((), ()), windows_below(Graph((), ()))
         self._sized: tuple[WindowsBelow, Tunings, dict[str, SizedRows]] | None = None
 
     def follow(self, run: PublishedRun) -> None:
@@ -54,29 +54,31 @@ class Forecast:
         for name in run.streams:
             point, seen = run.points[name], run.totals.arrivals.get(name, Arrivals())
             self._arrived[name].note(seen, point.heartbeat)
-        if run.queries.graph is not self._graph:
-            self._graph, before = run.queries.graph, self._below
-            self._below = windows_below(run.queries.graph)
-            self._note_new(run, before)
+        graph = run.queries.graph
+        if graph is not self._graph:
+            if self._graph is not None:
+                self._note_new(run, self._graph)
+            self._graph = graph
 
-    def _note_new(self, run: PublishedRun, before: WindowsBelow) -> None:
+    def _note_new(self, run: PublishedRun, before: Graph) -> None:
         """Remember of operators that begin without state which rows they have not seen."""
-        names = frozenset(self._below.operators)
-        if self._begun:
-            new = names.difference(before.operators, (identity for identity, _ in run.state))
-            streams = {window.stream for window in self._below.windows}
-            totals = {stream: self._arrived[stream].total for stream in streams}
-            born = {(name, stream): total for name in new for stream, total in totals.items()}
-            self._born = {key: rows for key, rows in self._born.items() if key[0] in names} | born
-            self._per_row = {name: size for name, size in self._per_row.items() if name in names}
-            shapes = frozenset(self._below.shapes)
+        graph = run.queries.graph
+        names = {node.identity for node in graph.nodes}
+        new = names.difference((node.identity for node in before.nodes), (name for name, _ in run.state))
+        totals = {stream: arrived.total for stream, arrived in self._arrived.items()}
+        self._born = {name: rows for name, rows in self._born.items() if name in names}
+        self._born |= dict.fromkeys(new, totals)
+        self._per_row = {name: size for name, size in self._per_row.items() if name in names}
+        if self._expected:
+            shapes = {node.shape for node in graph.nodes}
             self._expected = {name: size for name, size in self._expected.items() if name in shapes}
-        self._begun = True
 
     @property
     def below(self) -> WindowsBelow:
-        """The windows below the operators of the run."""
-        return self._below
+        """The windows below the operators of the run; looked for where somebody asks, once for each graph."""
+        if self._graph is not None and self._known[0] is not self._graph:
+            self._known = self._graph, windows_below(self._graph)
+        return self._known[1]
 
     def reached(self, stream: str) -> tuple[int, int]:
         """Up to which instant rows of a stream have come, and its heartbeat; BEGINNING before the first."""
@@ -86,12 +88,12 @@ class Forecast:
     def rate(self, stream: str) -> float:
         """The rows of a stream that come per instant: lately, or at all where no window is over them."""
         arrived = self._arrived[stream]
-        shortest = self._below.shortest.get(stream)
+        shortest = self.below.shortest.get(stream)
         return arrived.rate(arrived.span if shortest is None else _part_of(shortest))
 
     def is_ready(self) -> bool:
         """Whether enough rows were counted, after a restart, to say what operators keep for a row."""
-        spans = {name: _part_of(length) for name, length in self._below.shortest.items()}
+        spans = {name: _part_of(length) for name, length in self.below.shortest.items()}
         if any(self._arrived[name].waits(span) for name, span in spans.items()):
             return False
         settled = [name for name in spans if self._arrived[name].settle()]
@@ -102,7 +104,7 @@ class Forecast:
 
     def measure(self, run: PublishedRun) -> None:
         """Look at what operators keep for a row; once for each commit, since looks are averaged."""
-        below, kept = self._below, self._state.look(run.state)
+        below, kept = self.below, self._state.look(run.state)
         self._partitions.look(below, kept, run.queries.tunings, self._arrived)
         sizes = _of(below, kept.sizes)
         rows = self._seen(below, self._now(below, run.queries.tunings, kept), kept)
@@ -122,7 +124,7 @@ class Forecast:
 
     def load(self, run: PublishedRun) -> Load:
         """The state that the run keeps, as followed last; sizes are in the order of `below.tunings`."""
-        return self._load(run, self._below)
+        return self._load(run, self.below)
 
     def uses(
         self, run: PublishedRun, other: Graph | None = None, expected: Mapping[str, float] = NOTHING
@@ -135,7 +137,7 @@ class Forecast:
             expected: what operators that are new keep with the largest windows, by their shapes (bytes). It
                 counts until it can be measured.
         """
-        below = self._below if other is None else windows_below(other)
+        below = self.below if other is None else windows_below(other)
         self._expect(run, below, expected)
         load, (smallest, largest) = self._load(run, below, other), below.bounds
         now = [size_of(tuning, run.queries.tunings) for tuning, _ in below.tunings]
@@ -169,9 +171,9 @@ class Forecast:
             total -= sum(kept.sizes.get(name, 0) for name in gone)
         now = self._now(below, run.queries.tunings, kept)
         present = self._seen(below, now, kept)
-        if below is not self._below:
+        if below is not self.below:
             # What is not there yet has seen none.
-            known = frozenset(self._below.operators)
+            known = frozenset(self.below.operators)
             present[[name not in known and name not in kept.sizes for name in below.operators]] = 0.0
         per_row = self._bytes_per_row(below, sizes, present)
         # What has not been measured is known for full windows.
@@ -193,7 +195,7 @@ class Forecast:
 
     def has_taken_effect(self, tuning: Tuning, tunings: Tunings) -> bool:
         """Whether the last change of a window of rows is to be seen in its state."""
-        return self._partitions.has_taken_effect(self._below, tuning, tunings, self._arrived)
+        return self._partitions.has_taken_effect(self.below, tuning, tunings, self._arrived)
 
     def _now(self, below: WindowsBelow, tunings: Tunings, kept: OperatorsKept) -> RowsNow:
         """The rows in the windows below operators, and how they come."""
@@ -227,7 +229,7 @@ class Forecast:
         seen = np.array(
             [
                 self._arrived[window.stream].total
-                - self._born.get((below.operators[owner], window.stream), 0)
+                - self._born.get(below.operators[owner], NO_ROWS).get(window.stream, 0)
                 if not window.operator
                 else np.inf
                 for owner, number in zip(below.owners.tolist(), below.below.tolist(), strict=True)

@@ -21,7 +21,7 @@ from headrace.algebra.tunings.tunings import Tuning
 from how_many import examples
 
 SHORT, LONG = (40, 400), (60, 600)
-LIMIT = 150_000
+LIMIT = 220_000
 STEP = 50
 """Instants between two pushes."""
 STREAMS = """

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from headrace.algebra.system_streams import system_stream
+from headrace.algebra.tunings.tunings import TuningKind
 from headrace.byte_sizes import format_bytes
 from headrace.engine.shown.status import instant_text
 from headrace.heartbeats.bounded import Arrivals
@@ -96,10 +97,10 @@ class OperatorSeen:
 
 @dataclass(frozen=True)
 class WindowSeen:
-    """A window whose size the manager of memory may change.
+    """A window or granule that the manager of memory may change.
 
     Attributes:
-        streams: the names of its streams.
+        streams: the names of its streams; before them what it is, if it is no window of time.
         smallest, largest, size: its bounds and its size, as people read them.
         place: how far it is from the smallest to the largest.
         why: why it has that size, where nobody has asked for it.
@@ -178,14 +179,16 @@ def _memory(managed: Mapping[str, Any] | None) -> MemorySeen | None:
         return None
     used, expected = format_bytes(managed["used"]), format_bytes(managed["expected"])
     windows = sorted(managed["windows"], key=lambda window: window["place"])
-    title = f"state: {used}, {expected} expected with full windows; {managed['text']}"
+    working = f"; an epoch works with {format_bytes(managed['working'])}" if managed.get("working") else ""
+    title = f"state: {used}, {expected} expected with full windows{working}; {managed['text']}"
     return MemorySeen(title, tuple(map(_window, windows)))
 
 
 def _window(one: Mapping[str, Any]) -> WindowSeen:
-    domain = TimeDomain(one["domain"])
-    smallest, largest, size = (format_length(one[name], domain) for name in ("smallest", "largest", "size"))
-    return WindowSeen(", ".join(one["streams"]), smallest, largest, size, one["place"], one["why"])
+    domain, kind = TimeDomain(one["domain"]), TuningKind(one.get("kind", TuningKind.WINDOW))
+    smallest, largest, size = (kind.text(one[name], domain) for name in ("smallest", "largest", "size"))
+    what = "" if kind is TuningKind.WINDOW else f"{kind.noun} of "
+    return WindowSeen(what + ", ".join(one["streams"]), smallest, largest, size, one["place"], one["why"])
 
 
 def _stream(one: Mapping[str, Any]) -> StreamSeen:

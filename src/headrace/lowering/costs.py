@@ -48,6 +48,11 @@ def row_bytes(graph: Graph, node: Node) -> float:
     return max(_TIMES + sum(map(_width, schema.fields)) for schema in schemas)
 
 
+def yielded_bytes(node: Node) -> float:
+    """About how many bytes a row takes that a node yields, as far as that is known before there are any."""
+    return _TIMES + sum(map(_width, node.plan.schema.fields))
+
+
 def _width(field: Field) -> int:
     return _VALUE if pa.types.is_primitive(field.type) else _TEXT
 

@@ -186,11 +186,6 @@ def tunings_in(plan: Plan) -> tuple[Tuning, ...]:
     return tuple(dict.fromkeys(found for node in nodes if (found := tuning_of(node)) is not None))
 
 
-def windows_in(plan: Plan) -> tuple[Tuning, ...]:
-    """Those of its windows of time."""
-    return tuple(tuning for tuning in tunings_in(plan) if tuning.kind is TuningKind.WINDOW)
-
-
 def sizes_in(plan: Plan) -> tuple[Tuning, ...]:
     """Those of its windows, of time or of rows, and of its granules."""
     shares = (TuningKind.SHARE, TuningKind.REMEMBERED)
@@ -212,18 +207,25 @@ def nests(tuning: Tuning, granule: int) -> bool:
     return granule > 0 and granule % tuning.smallest == 0 == tuning.largest % granule
 
 
+def granules_of(tuning: Tuning) -> tuple[int, ...]:
+    """The granules that nest, finest first (instants): few times the finest, or few times in the coarsest.
+
+    Args:
+        tuning: of granules.
+    """
+    whole = tuning.largest // tuning.smallest
+    few = [times for times in range(1, min(whole, _FEW) + 1) if whole % times == 0]
+    return tuple(sorted({size * tuning.smallest for times in few for size in (times, whole // times)}))
+
+
 def granules_around(tuning: Tuning, granule: int) -> tuple[int, int]:
     """The granules that nest on both sides of one that does not, the finer and the coarser one (instants).
-
-    They are the next ones among those that are few times the finest, or few times in the coarsest.
 
     Args:
         tuning: of granules.
         granule: between their bounds.
     """
-    whole = tuning.largest // tuning.smallest
-    few = [times for times in range(1, min(whole, _FEW) + 1) if whole % times == 0]
-    found = [size * tuning.smallest for times in few for size in (times, whole // times)]
+    found = granules_of(tuning)
     return max(one for one in found if one < granule), min(one for one in found if one > granule)
 
 

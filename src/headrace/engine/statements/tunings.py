@@ -15,7 +15,7 @@ from headrace.engine.shown.status import Status, instant_text
 from headrace.language.statements.catalog import Option
 from headrace.runtime.driver.facts.remembered import rows_of
 from headrace.runtime.driver.settings import Managing
-from headrace.time import TimeDomain, format_length
+from headrace.time import TimeDomain
 
 
 def known_tunings(core: Core) -> Tunings:
@@ -116,11 +116,12 @@ def manager_rows(status: Status | None, settings: Sequence[tuple[str, ...]]) -> 
         return [("state", "", "", used, "", _unmanaged(settings))]
     sizes = managed.least, managed.most, managed.used, managed.expected
     rows = [("state", *map(format_bytes, sizes), managed.text)]
+    most = "" if managed.epoch_rows is None else f"an epoch takes {managed.epoch_rows:,} rows at most"
+    rows.append(("working set", "", "", format_bytes(managed.working), "", most))
     for one in managed.windows:
         window = one.window
-        lengths = window.smallest, window.largest, window.size, one.wanted
-        texts = (format_length(length, one.domain) for length in lengths)
-        rows.append((f"window of {', '.join(window.streams)}", *texts, window.why))
+        what = f"{window.kind.noun} of {', '.join(window.streams)}"
+        rows.append((what, *one.texts, window.why))
     return rows
 
 

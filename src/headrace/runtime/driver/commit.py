@@ -18,6 +18,7 @@ from headrace.heartbeats.estimated_skew import after_epoch
 from headrace.heartbeats.share import Lateness
 from headrace.heartbeats.state import State, StreamState
 from headrace.lowering.graph import Graph
+from headrace.runtime.driver.facts.working_set import worked_with
 from headrace.runtime.driver.kept.letters import LetterKeeper
 from headrace.runtime.driver.kept.rows import RowKeeper
 from headrace.runtime.driver.query_record import Reason
@@ -376,6 +377,9 @@ def counted(
         apart = name in work.relations or work.streams[name].timing.per is not None
         arrivals[name] = known.beside(seen) if apart else known.then(seen)
     letters = sum(part.dead_letters.rows for part in reports if part.dead_letters is not None)
+    taken = sum(seen.everything for seen in arrivals.values())
+    taken -= sum(seen.everything for seen in totals.arrivals.values())
+    working, working_row = worked_with(totals, work.graph, reports, taken)
     return Totals(
         epochs=work.epoch,
         seconds=totals.seconds + seconds,
@@ -385,6 +389,8 @@ def counted(
         state_rows_peak=max(totals.state_rows_peak, sizes.rows),
         state_bytes_peak=max(totals.state_bytes_peak, sizes.size),
         departures=dict(Counter(totals.departures) + Counter(_departures(work.graph, reports))),
+        working=working,
+        working_row=working_row,
     )
 
 

@@ -9,6 +9,24 @@ from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
 
 
+class FittedRows:
+    """The rows that an epoch takes of a feed at most: as many as was said, or fewer that fit."""
+
+    _fits: int | None = None
+
+    def fit(self, rows: int | None) -> None:
+        """Let an epoch take no more rows than this from the next one on, whatever else is said.
+
+        Args:
+            rows: how many fit; any number if None.
+        """
+        self._fits = rows
+
+    def _at_most(self, rows: int) -> int:
+        """As many rows as was said, or as many as fit."""
+        return rows if self._fits is None else min(rows, self._fits)
+
+
 class Feed(Protocol):
     """Where the rows of a live stream come from."""
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final
 
 from headrace.errors import AwayError, HeadraceError, SourceError, UserError, named
+from headrace.runtime.intake.feed import FittedRows
 from headrace.runtime.intake.folder import Folder
 from headrace.runtime.intake.further_columns import note_left_out
 from headrace.runtime.intake.streams import Intake, LiveStream
@@ -75,7 +76,7 @@ class _Taken:
         return self.partial is not None or self.rows <= 0 or self.size <= 0 or len(self.files) >= _MOST_FILES
 
 
-class FolderFeed:
+class FolderFeed(FittedRows):
     """The files of a folder, as they are added to it.
 
     Args:
@@ -175,7 +176,7 @@ class FolderFeed:
                 return None
             changed = dict(self._changed)
             waiting = {label: stamp for label, stamp in self._waiting.items() if self._is_due(label)}
-        taken = _Taken(self._max_rows, self._max_bytes)
+        taken = _Taken(self._at_most(self._max_rows), self._max_bytes)
         most = 1 if self._failures or self._alone else _MOST_FILES
         if self._begun is not None and not self._try(
             self._begun[0], partial(self._go_on, taken, *self._begun)

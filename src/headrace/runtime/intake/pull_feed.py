@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from headrace.errors import AwayError, UserError
+from headrace.runtime.intake.feed import FittedRows
 from headrace.runtime.intake.pulling import EndOfRowsError, FailedError, Pull, PulledPiece
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
@@ -32,7 +33,7 @@ _PRODUCER: Final = "pull"
 """Under which name commits have the number of what was pulled last."""
 
 
-class PullFeed:
+class PullFeed(FittedRows):
     """Rows that are pulled.
 
     Args:
@@ -250,7 +251,7 @@ class PullFeed:
     def _epochs(self, pieces: Sequence[PulledPiece] | deque[PulledPiece]) -> float:
         """How much of an epoch some pieces take, in rows or in bytes, whichever is more."""
         rows, size = sum(one.rows for one in pieces), sum(one.size for one in pieces)
-        return max(rows / self._max_rows, size / self._max_bytes)
+        return max(rows / self._at_most(self._max_rows), size / self._max_bytes)
 
 
 def _remove(path: Path) -> None:

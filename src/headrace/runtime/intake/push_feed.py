@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from headrace.errors import BusyError, EndedError, UserError, told
 from headrace.language.statements.overflow import Overflow
+from headrace.runtime.intake.feed import FittedRows
 from headrace.runtime.intake.given_rows import Omissible, table_of
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
@@ -66,7 +67,7 @@ class _Push:
         return self.table.num_rows, self.table.nbytes
 
 
-class PushFeed:
+class PushFeed(FittedRows):
     """Rows pushed from Python.
 
     Args:
@@ -319,7 +320,7 @@ class PushFeed:
 
     def _epochs(self, rows: int, size: int) -> float:
         """How much of an epoch so many rows and bytes take, whichever is more."""
-        return max(rows / self._max_rows, size / self._max_bytes)
+        return max(rows / self._at_most(self._max_rows), size / self._max_bytes)
 
 
 def _numbered(producer: str | None, sequence: int | None) -> tuple[str | None, int | None]:

@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 
 from headrace.errors import AwayError, UserError
 from headrace.runtime.intake.brokers import Partition, TopicPartitions
+from headrace.runtime.intake.feed import FittedRows
 from headrace.runtime.intake.streams import Intake, LiveStream
 from headrace.runtime.intake.topic import Topic, TopicStart
 from headrace.runtime.journal.followed import ReadFile
@@ -34,7 +35,7 @@ _ENDING: Final = 1.0
 _Key = TypeVar("_Key", int, Partition)
 
 
-class TopicFeed:
+class TopicFeed(FittedRows):
     """The messages of some topics, as they come.
 
     Args:
@@ -142,7 +143,7 @@ class TopicFeed:
         with self._lock:
             if not self._has_some():
                 return None
-            shares = shares_of(self._lags(), self._most)
+            shares = shares_of(self._lags(), self._at_most(self._most))
             self._taken = {one: self._next[one] + share for one, share in shares.items()}
             # Where partitions begin of which nothing was read yet is said as well, and holds from then on.
             reached = self._next | self._taken

@@ -192,6 +192,9 @@ class Totals:
         dead_letters: rows set apart.
         state_rows_peak, state_bytes_peak: the most state held after any epoch.
         departures: rows in time for their streams that were left out, per query that remembers less.
+        working: about how many bytes the largest of the last epochs has worked with; see
+            `headrace.runtime.driver.facts.working_set`.
+        working_row: about how many that were for each row that it took.
     """
 
     epochs: int = 0
@@ -202,6 +205,8 @@ class Totals:
     state_rows_peak: int = 0
     state_bytes_peak: int = 0
     departures: Mapping[str, int] = field(default_factory=dict)
+    working: float = 0.0
+    working_row: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ export function memory() {
     h("h2", {}, "Memory"),
     h("p", { class: managed.missing ? "bad" : null }, `${bytes(managed.used)} of state, ${bytes(managed.expected)} expected with full windows; ${managed.text}`),
     meter("State", managed.used, scale, managed.limit), meter("Expected", managed.expected, scale, managed.limit),
+    managed.working ? meter("An epoch works with", managed.working, scale, managed.limit) : null,
     managed.windows.length ? windows(managed.windows) : null);
 }
 
@@ -21,6 +22,9 @@ function meter(title, value, most, limit) {
     h("meter", { min: 0, max: most, high: limit, value, "aria-label": `${title}: ${bytes(value)} of ${bytes(limit)}` }));
 }
 
+/** What stands before the streams of what is no window of time. */
+const NOUNS = { rows: "window of rows of ", granule: "granule of " };
+
 function windows(found) {
   const columns = [
     { title: "Window of", heads: true }, { title: "Min", number: true }, { title: "Max", number: true }, { title: "Now", number: true },
@@ -28,8 +32,8 @@ function windows(found) {
   ];
   // Those come first that are the shortest for their bounds.
   const rows = [...found].sort((a, b) => a.place - b.place).map((one) => {
-    const text = (size) => length(size, one.domain === "timestamp");
-    return [one.streams.join(", "), text(one.smallest), text(one.largest), text(one.size), `${Math.round(100 * one.place)} %`, text(one.wanted), one.why];
+    const text = (size) => one.kind === "rows" ? `${size} rows` : length(size, one.domain === "timestamp");
+    return [(NOUNS[one.kind] ?? "") + one.streams.join(", "), text(one.smallest), text(one.largest), text(one.size), `${Math.round(100 * one.place)} %`, text(one.wanted), one.why];
   });
   return table("Windows within bounds", columns, rows, { class: "scroll long" });
 }

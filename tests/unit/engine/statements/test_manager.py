@@ -12,10 +12,14 @@ from typing import Any
 import pytest
 
 import headrace as hr
+from headrace.byte_sizes import format_bytes
 from headrace.errors import LanguageError, UserError
 from headrace.runtime.driver.beside.starting_at import CatchUp
+from headrace.runtime.driver.facts.working_set import fitting_rows
 from headrace.runtime.driver.manager.managed import Managed
-from headrace.runtime.driver.manager.policy import TOO_MUCH
+from headrace.runtime.driver.manager.policy import TOO_MUCH, USED
+from headrace.runtime.driver.settings import RunSettings
+from inside import run_of
 
 STREAM = "CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 2"
 KINDS = "SELECT DISTINCT v FROM s WINDOW(RANGE MIN 100, MAX 1000)"
@@ -55,6 +59,11 @@ def told(db: hr.Database, text: str) -> str:
     return str(db.execute(text)[0])
 
 
+def explained_free(db: hr.Database) -> str:
+    """How much of 60 kB there is for state, as it is told."""
+    return f"only {format_bytes(USED * (60_000 - managed(db).working))} are for state"
+
+
 def refused(db: hr.Database, text: str) -> tuple[str, str | None]:
     with pytest.raises(UserError) as found:
         db.execute(text)
@@ -63,7 +72,9 @@ def refused(db: hr.Database, text: str) -> tuple[str, str | None]:
 
 def test_windows_are_shorter_while_more_rows_come_and_long_again(db: hr.Database) -> None:
     push(db, 0, 2000)
-    limit = round(managed_after(db, "SET memory_limit = '100 MB'").expected * 1.6)
+    found = managed_after(db, "SET memory_limit = '100 MB'")
+    # Epochs of the burst have five times the rows.
+    limit = round(found.expected * 1.6 + 5 * found.working)
     db.execute(f"SET memory_limit = {limit}")
     push(db, 2000, 3000)
     assert size(db) == 1000
@@ -158,7 +169,7 @@ def test_a_query_for_which_there_is_no_room_is_refused_with_the_numbers(db: hr.D
     assert expected is not None, message
     # Its window is five times that of the query that is there, and keeps the same.
     assert float(expected[1]) * 1000 == pytest.approx(5 * managed(db).used, rel=0.3)
-    assert message.endswith(" are needed already: of memory_limit, 60 kB, only 48 kB are for state")
+    assert message.endswith(f" are needed already: of memory_limit, 60 kB, {explained_free(db)}")
     assert hint is not None
     assert [query.name for query in db.status.queries] == ["q"]
     # What the hint says does.
@@ -192,7 +203,7 @@ def test_explain_says_of_a_replacement_whether_it_would_be_refused(db: hr.Databa
             verdicts.add((length, "refused"))
             (expected,) = re.findall(r"would need about ([\d.]+ kB)", error.message)
             assert re.search(f"about {expected} of state are expected(; | with the smallest)", explained)
-            assert "only 48 kB are for state: it would be refused" in explained
+            assert explained_free(db) + ": it would be refused" in explained
         db.execute(f"CREATE OR REPLACE QUERY q AS {KINDS}")
     assert {(30, "taken"), (5000, "refused")} <= verdicts
 
@@ -252,9 +263,7 @@ def test_what_a_query_would_add_is_told_before(db: hr.Database) -> None:
     assert "of state are expected" not in told(db, f"EXPLAIN {text}")
     db.execute("SET memory_limit = '60 kB'")
     for explained in ("EXPLAIN", "EXPLAIN COST"):
-        assert re.search(
-            f"{sizes}; .* only 48 kB are for state$", told(db, f"{explained} {text}"), re.MULTILINE
-        )
+        assert re.search(f"{sizes}; .* {explained_free(db)}$", told(db, f"{explained} {text}"), re.MULTILINE)
     more = f"CREATE QUERY fixed AS {PAIRS.format(5000)}"
     assert told(db, f"EXPLAIN COST {more}").endswith(" are for state: it would be refused")
     message, _ = refused(db, more)
@@ -283,7 +292,8 @@ def test_a_limit_below_what_the_smallest_windows_need_is_refused(db: hr.Database
     push(db, 0, 3000)
     message, hint = refused(db, "SET memory_limit = '2 kB'")
     assert message.startswith("the queries that run need about ")
-    assert message.endswith(" with their smallest windows, and of 2 kB only 1.6 kB are for state")
+    # What an epoch works with is more than that alone.
+    assert message.endswith(" with their smallest windows, and of 2 kB only 0 B are for state")
     assert hint is not None
     db.execute(hint.partition("write ")[2].partition(", or")[0])
 
@@ -296,7 +306,7 @@ def test_too_little_memory_is_said_once_and_windows_have_their_smallest_sizes(
         push(db, 0, 1000, rate=50, step=50)
     assert size(db) == 100
     assert managed(db).missing > 0
-    assert "too few for the smallest windows" in told(db, "SHOW MANAGER")
+    assert re.search(r"[\d.]+ kB too few for the largest epoch alone", told(db, "SHOW MANAGER"))
     assert sum("too few" in record.message for record in caplog.records) == 1
 
 
@@ -420,7 +430,7 @@ def test_a_replacement_by_a_smaller_window_is_not_refused(db: hr.Database) -> No
 def test_a_limit_counts_only_where_it_is_kept(db: hr.Database) -> None:
     push(db, 0, 3000)
     for way, text in (
-        ("advise", "too few for the smallest windows"),
+        ("advise", "too few for the largest epoch alone"),
         ("off", "2 kB, and the manager is off"),
     ):
         db.execute(f"SET memory_limit = DEFAULT; SET manager = '{way}'; SET memory_limit = '2 kB'")
@@ -438,3 +448,42 @@ def test_before_the_first_commit_nothing_has_been_measured() -> None:
         assert "memory_limit is 1 MB, and nothing has been measured yet" in told(db, "SHOW MANAGER")
         push(db, 0, 100)
         assert "windows can be 100 %" in told(db, "SHOW MANAGER")
+
+
+def test_an_epoch_takes_as_many_rows_as_fit_in_what_it_works_with(tmp_path: Path) -> None:
+    with database(tmp_path, memory_limit="100 kB") as db:
+        db.execute(f"{STREAM}; CREATE QUERY q AS {KINDS}")
+        db.start()
+        push(db, 0, 400)
+        found = managed(db)
+        assert found.epoch_rows is not None
+        assert found.working > 0
+        before = db.status.epoch
+        done = [db.push("s", [{"k": 0, "v": ts, "ts": ts}] * 50, wait=False) for ts in range(400, 460)]
+        for one in done:
+            one.result()
+        # 3,000 rows would be one epoch or two, if each took as many as are there.
+        assert db.status.epoch - before >= 3_000 // (found.epoch_rows + 50)
+        assert managed(db).working < 0.5 * 100_000
+        assert f"an epoch takes {managed(db).epoch_rows:,} rows at most" in told(db, "SHOW MANAGER")
+        db.execute("SET memory_limit = DEFAULT")
+        rows = managed_rows(db)
+    # It is part of what is committed.
+    with database(tmp_path, memory_limit="100 kB") as db:
+        db.start()
+        assert managed_rows(db) == rows
+
+
+def managed_rows(db: hr.Database) -> int | None:
+    """How many rows the next epoch may take under a limit, by the last commit."""
+    return fitting_rows(run_of(db).totals, RunSettings(memory_limit=100_000))
+
+
+def test_a_query_that_only_counts_has_room_beside_a_join(db: hr.Database) -> None:
+    db.execute("CREATE QUERY pairs AS SELECT a.v FROM s [RANGE 500] a JOIN s [RANGE 500] b ON a.v = b.v")
+    push(db, 0, 3000)
+    db.execute("SET memory_limit = '10 MB'")
+    # The join holds rows of the stream, of which the count reads no column.
+    db.execute("CREATE QUERY counted AS SELECT COUNT(*) AS n FROM s [RANGE 100]")
+    push(db, 3000, 3200)
+    assert db["counted"].snapshot(3100).to_pylist() == [{"n": 100}]

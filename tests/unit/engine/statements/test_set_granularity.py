@@ -222,8 +222,8 @@ def test_a_hint_can_be_followed(db: hr.Database) -> None:
         assert bounds in str(refused(db, f"ALTER QUERY one SET ({text})")[1])
 
 
-def test_a_limit_of_memory_leaves_them_alone() -> None:
-    with hr.connect(runner="inline", buckets=2, memory_limit="20 kB") as db:
+def test_a_limit_of_memory_changes_them_as_well() -> None:
+    with hr.connect(runner="inline", buckets=2, memory_limit="12 kB") as db:
         grouped = (
             "SELECT k, COUNT(*) AS n FROM s [RANGE MIN 100, MAX 2000] GRANULARITY(COARSEST 10, FINEST 1)"
         )
@@ -231,11 +231,16 @@ def test_a_limit_of_memory_leaves_them_alone() -> None:
         db.start()
         for begin in range(0, 4000, 200):
             push(db, *range(begin, begin + 200))
-        sizes = {(one.kind.value, one.size) for name in "ql" for one in db.status.query(name).windows}
-        assert {("granule", 1), ("rows", 8)} < sizes
         managed = db.status.managed
         assert managed is not None
-        assert [one.window.kind.value for one in managed.windows] == ["window"]
+        found = {one.window.kind.value: one for one in managed.windows}
+        assert found["granule"].window.size > 1
+        assert found["granule"].window.why.startswith("made coarser from 1 to ")
+        # With coarser granules there may be room for all rows again.
+        assert " ROWS by the manager, since " in found["rows"].window.why
+        shown = str(db.execute("SHOW MANAGER")[0])
+        assert "window of rows of s  2 ROWS  8 ROWS" in shown
+        assert "granule of s         1 " in shown
 
 
 @pytest.mark.parametrize("below", ["[ROWS MIN 2, MAX 8]", "[RANGE 10] GRANULARITY(COARSEST 12, FINEST 2)"])

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from headrace.runtime.driver.endless.retries import cause_of
 from headrace.runtime.driver.facts.reports import LOG
-from headrace.runtime.intake.feed import Feed
+from headrace.runtime.intake.feed import Feed, FittedRows
 from headrace.runtime.intake.streams import Intake, LiveStream, Streams
 from headrace.runtime.intake.system_feed import SystemFeed
 from headrace.runtime.journal.records import StreamPoint
@@ -82,6 +82,17 @@ class Feeds:
         """The intakes of the next epoch, of each that has something."""
         taken = ((name, feed.take(points(name))) for name, feed in self._all.items())
         return {name: intake for name, intake in taken if intake is not None}
+
+    def fit(self, rows: int | None) -> None:
+        """Let an epoch take no more rows than this of all of them together.
+
+        Args:
+            rows: how many fit; any number if None.
+        """
+        fitting = [feed for feed in self._all.values() if isinstance(feed, FittedRows)]
+        each = None if rows is None else max(1, rows // max(1, len(fitting)))
+        for feed in fitting:
+            feed.fit(each)
 
     def any_ready(self) -> bool:
         """Whether one has something."""

@@ -47,6 +47,7 @@ from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import LOG, log_passed_over
 from headrace.runtime.driver.facts.seen_rows import SeenRun, WantedColumns, seen_rows
 from headrace.runtime.driver.facts.self_report import Epoch, describe
+from headrace.runtime.driver.facts.working_set import fitting_rows
 from headrace.runtime.driver.kept.replay import Choose, Replayed, carried_out
 from headrace.runtime.driver.manager.managed import Managed
 from headrace.runtime.driver.manager.manager import Manager
@@ -510,6 +511,7 @@ class LiveRun:
             if change is not None:
                 self._run.change(change)
                 self._manager.after(self._run.reading, settings)
+            self._feeds.fit(fitting_rows(self._run.totals, settings))
         except (StoreError, OSError):
             raise
         except Exception as error:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from headrace.runtime.driver.epoch.committed import Committed
 from headrace.runtime.driver.epoch.inputs import columns_of, inputs_of, promises_of
+from headrace.runtime.driver.facts.working_set import fitting_rows
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.intake.letters import letters_to_take
 from headrace.runtime.intake.shares import (
@@ -30,6 +31,8 @@ def share_of(last: Committed) -> dict[str, Intake]:
     most = MOST_HELD if last.queries.graph.levels else MOST_PASSED
     streams = last.refresher.readable(last.readings)
     rows = last.settings.epoch_rows or grown_rows(streams, last.points, most)
+    fitting = fitting_rows(last.totals, last.settings)
+    rows = rows if fitting is None else min(rows, fitting)
     share = next_share(streams, last.points, rows, last.settings.epoch_bytes)
     letters = {} if reads_relations(last) else letters_to_take(last.streams, last.points, last.store)
     return {**last.refresher.begin(share, last.readings), **letters}

@@ -165,6 +165,10 @@ def _sample(found: pa.Table, instants: Int64Array, rows: int) -> FlowSample | No
     order = order[instants[order] > ALWAYS]
     if len(order) < _FEWEST_ROWS:
         return None
+    if not found.num_columns:
+        # Who only counts rows asks for no column, and such a table has no batches.
+        none = pa.array([{}] * len(order), pa.struct([]))
+        return FlowSample(pa.RecordBatch.from_struct_array(none), instants[order])
     newest = found.take(pa.array(order)).combine_chunks().to_batches()[0]
     return FlowSample(newest, instants[order])
 

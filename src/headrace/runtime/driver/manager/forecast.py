@@ -4,28 +4,33 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from headrace.algebra.tunings.tunings import Tunings, size_of
-from headrace.elements import Float64Array
+from headrace.algebra.tunings.tunings import Tuning, Tunings, size_of
+from headrace.elements import Float64Array, Int64Array
 from headrace.heartbeats.bounded import Arrivals
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.manager.below import SizedRows, WindowsBelow, sized_rows, windows_below
-from headrace.runtime.driver.manager.load import Load
+from headrace.runtime.driver.manager.load import Load, occupied
+from headrace.runtime.driver.manager.partitions import RowPartitions
 from headrace.runtime.driver.manager.rows_by_time import RowsByTime
+from headrace.runtime.driver.manager.state_kept import OperatorsKept, StateKept
 from headrace.runtime.journal.held_state import held
-from headrace.runtime.tasks.messages import Manifest, StateKey
 from headrace.time import BEGINNING
 
 NOTHING: Final[Mapping[str, float]] = {}
+NO_ROWS: Final[Mapping[str, int]] = {}
 
 ENOUGH_ROWS: Final = 200
 """With fewer rows in the windows below an operator its bytes for a row are partly those known before."""
 FEW_COMMITS: Final = 5
 """The bytes that an operator keeps for a row are averaged over about so many of the last commits."""
+MANY_COMMITS: Final = 40
+"""What is kept of a window of rows for one of them falls over so many commits, and rises at once."""
 _PARTS_OF_A_WINDOW: Final = 8
 """Rows are taken to come as they have in this part of the smallest size that a window of theirs may have."""
 
@@ -35,13 +40,13 @@ class Forecast:
 
     def __init__(self) -> None:
         self._arrived: defaultdict[str, RowsByTime] = defaultdict(RowsByTime)
-        self._sizes: dict[StateKey, tuple[Manifest, int]] = {}
+        self._state = StateKept()
+        self._partitions = RowPartitions()
         self._per_row: dict[str, tuple[float, int]] = {}
         self._expected: dict[str, float] = {}
-        self._born: dict[tuple[str, str], int] = {}
+        self._born: dict[str, Mapping[str, int]] = {}
         self._graph: Graph | None = None
-        self._below = windows_below(Graph((), ()))
-        self._begun = False
+        self._known = Graph((), ()), windows_below(Graph((), ()))
         self._sized: tuple[WindowsBelow, Tunings, dict[str, SizedRows]] | None = None
 
     def follow(self, run: PublishedRun) -> None:
@@ -49,29 +54,31 @@ class Forecast:
         for name in run.streams:
             point, seen = run.points[name], run.totals.arrivals.get(name, Arrivals())
             self._arrived[name].note(seen, point.heartbeat)
-        if run.queries.graph is not self._graph:
-            self._graph, before = run.queries.graph, self._below
-            self._below = windows_below(run.queries.graph)
-            self._note_new(run, before)
+        graph = run.queries.graph
+        if graph is not self._graph:
+            if self._graph is not None:
+                self._note_new(run, self._graph)
+            self._graph = graph
 
-    def _note_new(self, run: PublishedRun, before: WindowsBelow) -> None:
+    def _note_new(self, run: PublishedRun, before: Graph) -> None:
         """Remember of operators that begin without state which rows they have not seen."""
-        names = frozenset(self._below.operators)
-        if self._begun:
-            new = names.difference(before.operators, (identity for identity, _ in run.state))
-            streams = {window.stream for window in self._below.windows}
-            totals = {stream: self._arrived[stream].total for stream in streams}
-            born = {(name, stream): total for name in new for stream, total in totals.items()}
-            self._born = {key: rows for key, rows in self._born.items() if key[0] in names} | born
-            self._per_row = {name: size for name, size in self._per_row.items() if name in names}
-            shapes = frozenset(self._below.shapes)
+        graph = run.queries.graph
+        names = {node.identity for node in graph.nodes}
+        new = names.difference((node.identity for node in before.nodes), (name for name, _ in run.state))
+        totals = {stream: arrived.total for stream, arrived in self._arrived.items()}
+        self._born = {name: rows for name, rows in self._born.items() if name in names}
+        self._born |= dict.fromkeys(new, totals)
+        self._per_row = {name: size for name, size in self._per_row.items() if name in names}
+        if self._expected:
+            shapes = {node.shape for node in graph.nodes}
             self._expected = {name: size for name, size in self._expected.items() if name in shapes}
-        self._begun = True
 
     @property
     def below(self) -> WindowsBelow:
-        """The windows below the operators of the run."""
-        return self._below
+        """The windows below the operators of the run; looked for where somebody asks, once for each graph."""
+        if self._graph is not None and self._known[0] is not self._graph:
+            self._known = self._graph, windows_below(self._graph)
+        return self._known[1]
 
     def reached(self, stream: str) -> tuple[int, int]:
         """Up to which instant rows of a stream have come, and its heartbeat; BEGINNING before the first."""
@@ -81,12 +88,12 @@ class Forecast:
     def rate(self, stream: str) -> float:
         """The rows of a stream that come per instant: lately, or at all where no window is over them."""
         arrived = self._arrived[stream]
-        shortest = self._below.shortest.get(stream)
+        shortest = self.below.shortest.get(stream)
         return arrived.rate(arrived.span if shortest is None else _part_of(shortest))
 
     def is_ready(self) -> bool:
         """Whether enough rows were counted, after a restart, to say what operators keep for a row."""
-        spans = {name: _part_of(length) for name, length in self._below.shortest.items()}
+        spans = {name: _part_of(length) for name, length in self.below.shortest.items()}
         if any(self._arrived[name].waits(span) for name, span in spans.items()):
             return False
         settled = [name for name in spans if self._arrived[name].settle()]
@@ -97,13 +104,17 @@ class Forecast:
 
     def measure(self, run: PublishedRun) -> None:
         """Look at what operators keep for a row; once for each commit, since looks are averaged."""
-        below = self._below
-        sizes = self._sizes_of(below, self._kept(run.state))
-        rows = self._seen(below, self._rows(below, run.queries.tunings)[1])
+        below, kept = self.below, self._state.look(run.state)
+        self._partitions.look(below, kept, run.queries.tunings, self._arrived)
+        sizes = _of(below, kept.sizes)
+        rows = self._seen(below, self._now(below, run.queries.tunings, kept), kept)
         means, looks = self._remembered(below)
         # What is kept has more or less of rows that have left, until it is put together the next time.
+        now = sizes / np.maximum(rows, 1.0)
         weights = np.maximum(1 / (looks + 1), 1 / FEW_COMMITS)
-        found = means + weights * (sizes / np.maximum(rows, 1.0) - means)
+        # Of windows of rows it may be almost as many as those that are there: the most counts.
+        weights[below.over_rows] = np.where(now > means, 1.0, 1 / MANY_COMMITS)[below.over_rows]
+        found = means + weights * (now - means)
         for number in np.flatnonzero(rows >= ENOUGH_ROWS).tolist():
             self._per_row[below.operators[number]] = float(found[number]), int(looks[number]) + 1
 
@@ -113,7 +124,7 @@ class Forecast:
 
     def load(self, run: PublishedRun) -> Load:
         """The state that the run keeps, as followed last; sizes are in the order of `below.tunings`."""
-        return self._load(run, self._below)
+        return self._load(run, self.below)
 
     def uses(
         self, run: PublishedRun, other: Graph | None = None, expected: Mapping[str, float] = NOTHING
@@ -126,20 +137,20 @@ class Forecast:
             expected: what operators that are new keep with the largest windows, by their shapes (bytes). It
                 counts until it can be measured.
         """
-        below = self._below if other is None else windows_below(other)
+        below = self.below if other is None else windows_below(other)
         self._expect(run, below, expected)
         load, (smallest, largest) = self._load(run, below, other), below.bounds
         now = [size_of(tuning, run.queries.tunings) for tuning, _ in below.tunings]
         sizes = smallest, np.array(now, dtype=np.int64), largest
-        least, present, most = map(load.bytes_at, sizes)
+        least, present, most = map(load.at, sizes)
         return least, present, most
 
     def _expect(self, run: PublishedRun, below: WindowsBelow, expected: Mapping[str, float]) -> None:
         """Remember what operators are expected to keep for a row; see `uses`."""
         if not expected:
             return
-        rates, _, lags = self._rows(below, run.queries.tunings)
-        full = _full(below, rates, lags)
+        now = self._now(below, run.queries.tunings, self._state.look(run.state))
+        full = _full(below, now, _groups(below, {}))
         for number, shape in enumerate(below.shapes):
             if shape in expected:
                 self._expected[shape] = expected[shape] / max(float(full[number]), 1.0)
@@ -150,75 +161,82 @@ class Forecast:
         below: WindowsBelow,
         other: Graph | None = None,
     ) -> Load:
-        kept = self._kept(run.state)
-        sizes = self._sizes_of(below, kept)
+        kept = self._state.look(run.state)
+        sizes, groups = _of(below, kept.sizes), _groups(below, kept.groups)
         total = held(run.state).sizes.size
         if other is not None:
             # What answers no query any more keeps nothing.
             stay = {node.identity for node in other.nodes}
             gone = {node.identity for node in run.queries.graph.nodes} - stay
-            total -= sum(kept.get(name, 0) for name in gone)
-        rates, rows, lags = self._rows(below, run.queries.tunings)
-        present = self._seen(below, rows)
-        if below is not self._below:
+            total -= sum(kept.sizes.get(name, 0) for name in gone)
+        now = self._now(below, run.queries.tunings, kept)
+        present = self._seen(below, now, kept)
+        if below is not self.below:
             # What is not there yet has seen none.
-            known = frozenset(self._below.operators)
-            present[[name not in known and name not in kept for name in below.operators]] = 0.0
+            known = frozenset(self.below.operators)
+            present[[name not in known and name not in kept.sizes for name in below.operators]] = 0.0
         per_row = self._bytes_per_row(below, sizes, present)
         # What has not been measured is known for full windows.
-        full = _full(below, rates, lags)
-        present = np.where(present < ENOUGH_ROWS, np.maximum(full, present), present)
+        present = np.where(present < ENOUGH_ROWS, np.maximum(_full(below, now, groups), present), present)
         return Load(
             fixed=max(0.0, total - float(sizes.sum())),
             per_row=per_row,
             rows=np.maximum(present, 1.0),
             degrees=below.degrees,
+            groups=groups,
             owners=below.owners,
-            rates=rates[below.below],
-            lags=lags[below.below],
+            rates=now.rates[below.below],
+            lags=now.lags[below.below],
             knobs=below.knobs,
             lengths=below.lengths,
+            granule_knobs=below.granule_knobs,
+            granules=below.granules,
         )
 
-    def _kept(self, state: Mapping[StateKey, Manifest]) -> dict[str, int]:
-        """The bytes that each operator keeps; of what has not changed they are known."""
-        known, found, sizes = self._sizes, {}, dict[str, int]()
-        for key, manifest in state.items():
-            one = known.get(key)
-            if one is None or one[0] is not manifest:
-                one = manifest, sum(run.part.length for area in manifest.values() for run in area)
-            found[key] = one
-            sizes[key[0]] = sizes.get(key[0], 0) + one[1]
-        self._sizes = found
-        return sizes
+    def has_taken_effect(self, tuning: Tuning, tunings: Tunings) -> bool:
+        """Whether the last change of a window of rows is to be seen in its state."""
+        return self._partitions.has_taken_effect(self.below, tuning, tunings, self._arrived)
 
-    def _rows(self, below: WindowsBelow, tunings: Tunings) -> tuple[Float64Array, Float64Array, Float64Array]:
-        """Three float64[w]: of each window the rows that come per instant, those in it, and their lag."""
+    def _now(self, below: WindowsBelow, tunings: Tunings, kept: OperatorsKept) -> RowsNow:
+        """The rows in the windows below operators, and how they come."""
         if self._sized is None or self._sized[0] is not below or self._sized[1] is not tunings:
             self._sized = below, tunings, sized_rows(below, tunings)
-        rates, rows, lags = np.zeros((3, len(below.windows)))
+        rates, lags = np.zeros((2, len(below.windows)))
+        parts = []
         for stream, sized in self._sized[2].items():
             numbers, arrived = below.of_stream[stream], self._arrived[stream]
             lags[numbers] = arrived.lag
-            rates[numbers] = arrived.rate(_part_of(below.shortest[stream]))
+            share = np.ones(len(below.windows))
+            # Of the segments of a window the last one is in force.
+            share[sized.owners] = sized.shares
+            rates[numbers] = arrived.rate(_part_of(below.shortest[stream])) * share[numbers]
             first = np.maximum(sized.begins - 1, arrived.now - arrived.lag - sized.sizes)
             last = np.minimum(sized.ends - 1, arrived.now)
-            inside = np.maximum(arrived.until(last) - arrived.until(first), 0.0)
-            rows += np.bincount(sized.owners, inside, len(rows))
-        return rates, rows, lags
+            inside = np.maximum(arrived.until(last) - arrived.until(first), 0.0) * sized.shares
+            spans = np.maximum(last - first, 0.0)
+            parts.append(np.column_stack([sized.owners, inside, spans / sized.granules]))
+        for number in below.of_rows:
+            operator = below.windows[number].operator
+            rates[number] = self._partitions.of(operator)
+            parts.append(np.array([[number, self._partitions.rows(operator), np.inf]]))
+        return RowsNow.of(rates, lags, np.concatenate(parts) if parts else np.zeros((0, 3)))
 
-    def _seen(self, below: WindowsBelow, rows: Float64Array) -> Float64Array:
-        """float64[n]: the rows in the windows below each operator that it has seen."""
+    def _seen(self, below: WindowsBelow, now: RowsNow, kept: OperatorsKept) -> Float64Array:
+        """float64[n]: the rows in the windows below each operator that it has seen, of a cell one."""
+        rows = now.inside(below, _groups(below, kept.groups))
         if not self._born:
-            return _added(below, rows[below.below])
+            return _added(below, rows)
         seen = np.array(
             [
-                self._arrived[stream].total - self._born.get((below.operators[owner], stream), 0)
+                self._arrived[window.stream].total
+                - self._born.get(below.operators[owner], NO_ROWS).get(window.stream, 0)
+                if not window.operator
+                else np.inf
                 for owner, number in zip(below.owners.tolist(), below.below.tolist(), strict=True)
-                for stream in (below.windows[number].stream,)
+                for window in (below.windows[number],)
             ]
         )
-        return _added(below, np.minimum(rows[below.below], seen))
+        return _added(below, np.minimum(rows, seen))
 
     def _bytes_per_row(self, below: WindowsBelow, sizes: Float64Array, rows: Float64Array) -> Float64Array:
         """float64[n]: what each operator keeps for a row in the windows below it, as measured last."""
@@ -236,9 +254,46 @@ class Forecast:
         means, looks = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
         return means, looks
 
-    @staticmethod
-    def _sizes_of(below: WindowsBelow, kept: Mapping[str, int]) -> Float64Array:
-        return np.array([kept.get(name, 0) for name in below.operators], dtype=np.float64)
+
+@dataclass(frozen=True, eq=False)
+class RowsNow:
+    """The rows in windows now, and how they come.
+
+    Attributes:
+        rates: float64[w], of each window the rows that come per instant; of one of rows its partitions.
+        lags: float64[w], for how long rows stay besides, since others may come late (instants).
+        begins: int64[w + 1], where the parts of each window begin.
+        rows: float64[p], the rows of each part.
+        steps: float64[p], at how many instants these end at most; infinite without granules.
+    """
+
+    rates: Float64Array
+    lags: Float64Array
+    begins: Int64Array
+    rows: Float64Array
+    steps: Float64Array
+
+    @classmethod
+    def of(cls, rates: Float64Array, lags: Float64Array, parts: Float64Array) -> RowsNow:
+        """The same from the parts of all windows: the window, the rows, and the instants of each."""
+        owners = parts[:, 0].astype(np.int64)
+        order = np.argsort(owners, kind="stable")
+        begins = np.searchsorted(owners[order], np.arange(len(rates) + 1))
+        return cls(rates, lags, begins, parts[order, 1], parts[order, 2])
+
+    def inside(self, below: WindowsBelow, groups: Float64Array) -> Float64Array:
+        """float64[m]: the rows in each window below each operator, of those of a cell one; see `Load`.
+
+        Args:
+            below: the windows.
+            groups: float64[n], of each operator.
+        """
+        first = self.begins[below.below]
+        count = self.begins[below.below + 1] - first
+        entries = np.repeat(np.arange(len(first)), count)
+        parts = np.arange(len(entries)) - np.repeat(np.cumsum(count) - count, count) + first[entries]
+        each = occupied(self.rows[parts], groups[below.owners[entries]], self.steps[parts])
+        return np.bincount(entries, each, len(first)).astype(np.float64)
 
 
 def _part_of(length: int) -> int:
@@ -246,15 +301,28 @@ def _part_of(length: int) -> int:
     return max(1, length // _PARTS_OF_A_WINDOW)
 
 
-def _full(below: WindowsBelow, rates: Float64Array, lags: Float64Array) -> Float64Array:
+def _full(below: WindowsBelow, now: RowsNow, groups: Float64Array) -> Float64Array:
     """float64[n]: for each operator the rows in all windows below it when these are full, and largest.
 
     Args:
         below: the windows.
-        rates: float64[w], the rows that come per instant to each window.
-        lags: float64[w], for how long rows stay besides (instants).
+        now: how rows come to them.
+        groups: float64[n], of each operator; see `Load`.
     """
-    return _added(below, rates[below.below] * (below.lengths + lags[below.below]))
+    spans = below.lengths + now.lags[below.below]
+    rows = now.rates[below.below] * spans
+    return _added(below, occupied(rows, groups[below.owners], spans / below.granules))
+
+
+def _groups(below: WindowsBelow, counted: Mapping[str, int]) -> Float64Array:
+    """float64[n]: how many groups each operator has, where it has any; see `Load`."""
+    found = np.array([counted.get(name, 0) for name in below.operators], dtype=np.float64)
+    return np.where(found > 0, found, np.inf)
+
+
+def _of(below: WindowsBelow, numbers: Mapping[str, int]) -> Float64Array:
+    """float64[n]: the number of each operator, 0 if it has none."""
+    return np.array([numbers.get(name, 0) for name in below.operators], dtype=np.float64)
 
 
 def _added(below: WindowsBelow, rows: Float64Array) -> Float64Array:

@@ -16,12 +16,12 @@ from headrace.time import BEGINNING, TimeDomain
 
 @dataclass(frozen=True)
 class ManagedWindow:
-    """Windows of one size, which may change within bounds.
+    """Windows of one size, or granules of one length, which may change within bounds.
 
     Attributes:
         window: their bounds and their size.
         domain: what instants count.
-        wanted: the size that they would have by the manager (instants).
+        wanted: the size that they would have by the manager (instants, or rows).
     """
 
     window: WindowStatus
@@ -30,9 +30,18 @@ class ManagedWindow:
 
     @property
     def place(self) -> float:
-        """How far the size is from the smallest to the largest; 1 where these are the same."""
-        way = self.window.largest - self.window.smallest
-        return (self.window.size - self.window.smallest) / way if way else 1.0
+        """How far it is from what needs the least to what needs the most; 1 where these are the same."""
+        window = self.window
+        way, gone = window.largest - window.smallest, abs(window.first - window.size)
+        return 1 - gone / way if way else 1.0
+
+    @property
+    def texts(self) -> tuple[str, str, str, str]:
+        """The smallest, the largest and the present size, and the one that it would have, as written."""
+        window = self.window
+        sizes = (window.smallest, window.largest, window.size, self.wanted)
+        smallest, largest, size, wanted = (window.kind.text(one, self.domain) for one in sizes)
+        return smallest, largest, size, wanted
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +52,8 @@ class Managed:
         limit: how many bytes of state there may be.
         managing: what is done about it.
         used: the bytes of state that there are.
+        working: about how many bytes the largest of the last epochs has worked with.
+        epoch_rows: how many rows an epoch may take, so that what it works with fits; any number if None.
         expected: those that are expected with the sizes in force, when all windows are full and rows come
             as they come now.
         fraction: how far from the smallest sizes to the largest all windows could be.
@@ -55,6 +66,8 @@ class Managed:
     limit: int
     managing: Managing
     used: int
+    working: float
+    epoch_rows: int | None
     expected: float
     fraction: float
     least: float
@@ -73,6 +86,8 @@ class Managed:
             "limit": self.limit,
             "managing": self.managing.value,
             "used": self.used,
+            "working": round(self.working),
+            "epoch_rows": self.epoch_rows,
             "expected": round(self.expected),
             "fraction": self.fraction,
             "least": round(self.least),
@@ -86,7 +101,13 @@ class Managed:
     def text(self) -> str:
         """The state of things, in a few words."""
         reserve = f"of which {round(100 * (1 - USED))} % are kept free"
+        if self.working:
+            reserve = f"of which {format_bytes(self.working)} are for what an epoch works with"
+            reserve += f", and {round(100 * (1 - USED))} % of the rest are kept free"
         found = f"memory_limit is {format_bytes(self.limit)}, {reserve}"
+        if self.working > self.limit:
+            lacks = format_bytes(self.working - self.limit)
+            return f"{found}: {lacks} too few for the largest epoch alone"
         if self.missing:
             return f"{found}: {format_bytes(self.missing)} too few for the smallest windows"
         return f"{found}: windows can be {round(PARTS * self.fraction)} % of the way from MIN to MAX"
@@ -96,6 +117,7 @@ def _plain(managed: ManagedWindow) -> Mapping[str, Any]:
     window = managed.window
     return {
         "streams": list(window.streams),
+        "kind": window.kind.value,
         "smallest": window.smallest,
         "largest": window.largest,
         "size": window.size,

@@ -1,4 +1,4 @@
-"""The manager of a run's memory: after a commit it looks whether the sizes of windows still do."""
+"""The manager of a run: after a commit it looks whether the sizes of windows and granules still do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from headrace.algebra.by_object import REMEMBERED, ByObject
-from headrace.algebra.tunings.tunings import Tuning, Tunings, windows_in
+from headrace.algebra.tunings.tunings import Tuning, TuningKind, Tunings, sizes_in
 from headrace.byte_sizes import format_bytes
 from headrace.errors import UserError
 from headrace.runtime.driver.change.wanted import Tune
@@ -16,15 +16,15 @@ from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import LOG
 from headrace.runtime.driver.facts.seen_rows import SeenRun, WantedColumns
 from headrace.runtime.driver.facts.sizes import window_status
+from headrace.runtime.driver.facts.working_set import fitting_rows
 from headrace.runtime.driver.manager.forecast import FEW_COMMITS, Forecast
 from headrace.runtime.driver.manager.managed import Managed, ManagedWindow
-from headrace.runtime.driver.manager.policy import PARTS, USED, Decision, Knobs, decided
+from headrace.runtime.driver.manager.policy import PARTS, Budget, Decision, Knobs, decided, given_out
 from headrace.runtime.driver.manager.room import Room, columns_of, expected_bytes, ways_on
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.settings import Managing, RunSettings
 from headrace.runtime.journal.held_state import held
-from headrace.steps import StepFunction
-from headrace.time import TimeDomain, format_length
+from headrace.time import TimeDomain
 
 Users = Callable[[], Mapping[Tuning, Sequence[str]]]
 """The identities of the queries that have windows whose sizes may change, paused ones included."""
@@ -35,7 +35,7 @@ LookAtColumns = Callable[[WantedColumns], SeenRun]
 NOBODY: Final[Mapping[Tuning, Sequence[str]]] = {}
 
 
-_windows_in: Final = ByObject(windows_in, REMEMBERED)
+_sizes_in: Final = ByObject(sizes_in, REMEMBERED)
 
 
 class Manager:
@@ -81,10 +81,10 @@ class Manager:
         if is_new:
             self._forecast.measure(run)
         knobs = self._knobs(run)
-        decision = decided(self._forecast.load(run), knobs, limit)
-        self.found = self._managed(run, knobs, decision, limit, managing)
+        decision = decided((Budget(self._forecast.load(run), limit, run.totals.working),), knobs)
+        self.found = self._managed(run, decision, limit, how)
         self._tell(self.found)
-        if managing is not Managing.ACT or (decision.sizes == knobs.sizes).all():
+        if managing is not Managing.ACT or (decision.values == knobs.values).all():
             return None
         if self._commits < FEW_COMMITS:
             # After a restart the first measurements alone are no reason to change what was found good.
@@ -117,12 +117,13 @@ class Manager:
         """
         if not self._knows(run):
             return
-        least, _, _ = self._forecast.uses(run)
-        if least > USED * limit:
+        (least, _, _), working = self._forecast.uses(run), run.totals.working
+        part = given_out(limit, working)
+        if least > part:
             raise UserError(
                 f"the queries that run need about {format_bytes(least)} with their smallest windows, and of "
-                f"{format_bytes(limit)} only {format_bytes(USED * limit)} are for state",
-                hint=ways_on(least),
+                f"{format_bytes(limit)} only {format_bytes(part)} are for state",
+                hint=ways_on(least, working),
             )
 
     def room(
@@ -152,56 +153,63 @@ class Manager:
         expected = expected_bytes(plans, look(columns_of(plans)), sizes)
         before, after = self._forecast.uses(run), self._forecast.uses(run, other.graph, expected)
         least, now, most = (more - less for more, less in zip(after, before, strict=True))
-        return Room(tuple(map(other.name_of, queries)), least, now, most, before[0], limit)
+        names = tuple(map(other.name_of, queries))
+        return Room(names, least, now, most, before[0], limit, run.totals.working)
 
     def _knobs(self, run: PublishedRun) -> Knobs:
         below, known = self._forecast.below, run.queries.tunings
-        smallest, largest = below.bounds
-        sizes, settled = largest.copy(), np.ones(len(largest), dtype=np.bool_)
+        least, most = below.bounds
+        values, settled = most.copy(), np.ones(len(most), dtype=np.bool_)
         for number, (tuning, _) in enumerate(below.tunings if known else ()):
             if (found := known.get(tuning)) is not None and found.steps:
-                sizes[number] = found.steps[-1].value
-                settled[number] = self._is_settled(tuning, found.steps)
-        return Knobs(smallest, largest, sizes, settled)
+                values[number] = found.steps[-1].value
+                settled[number] = self._is_settled(tuning, known)
+        return Knobs(least, most, values, settled, *below.granule_steps)
 
-    def _is_settled(self, tuning: Tuning, steps: StepFunction) -> bool:
+    def _is_settled(self, tuning: Tuning, known: Tunings) -> bool:
         """Whether no row is in windows any more from before their last change, or none yet from after it."""
+        steps = known[tuning].steps
         reached = [self._forecast.reached(stream) for stream in tuning.streams]
         if max(now for now, _ in reached) < steps[-1].begin:
             return True
+        heartbeat, last = min(heartbeat for _, heartbeat in reached), steps[-1].begin
+        if tuning.kind is TuningKind.ROWS:
+            return self._forecast.has_taken_effect(tuning, known)
+        if tuning.kind is TuningKind.GRANULE:
+            return heartbeat >= last + self._forecast.below.above_granules.get(tuning, 0) + tuning.largest
         before = (tuning.largest, *(step.value for step in steps))
         gone = max(step.begin + size for step, size in zip(steps, before, strict=False))
-        return min(heartbeat for _, heartbeat in reached) >= max(gone, steps[-1].begin + steps[-1].value)
+        return heartbeat >= max(gone, last + steps[-1].value)
 
     def _change(self, run: PublishedRun, knobs: Knobs, decision: Decision, limit: int) -> Tune:
         tunings, asked = self._forecast.below.tunings, self._users()
         here: dict[Tuning, list[str]] = {}
         for name, plan in run.queries.plans.items():
-            for tuning in _windows_in(plan):
+            for tuning in _sizes_in(plan):
                 here.setdefault(tuning, []).append(name)
         sizes, queries, why = {}, {}, {}
-        for number in np.flatnonzero(decision.sizes != knobs.sizes).tolist():
-            (tuning, domain), size = tunings[number], int(decision.sizes[number])
-            before = int(knobs.sizes[number])
-            sizes[tuning], why[tuning] = size, _why(before, size, domain, decision, limit)
+        for number in np.flatnonzero(decision.values != knobs.values).tolist():
+            (tuning, domain), size = tunings[number], int(decision.values[number])
+            before = int(knobs.values[number])
+            sizes[tuning], why[tuning] = size, _why(before, size, tuning.kind, domain, decision, limit)
             paused = [name for name in asked.get(tuning, ()) if name in run.queries.paused]
             queries[tuning] = list(dict.fromkeys((*here.get(tuning, ()), *paused)))
-            LOG.info("the window of %s is %s", " and ".join(tuning.streams), why[tuning])
+            LOG.info("the %s of %s is %s", tuning.kind.noun, " and ".join(tuning.streams), why[tuning])
         return Tune(sizes, queries, why)
 
-    def _managed(
-        self, run: PublishedRun, knobs: Knobs, decision: Decision, limit: int, managing: Managing
-    ) -> Managed:
-        tunings = self._forecast.below.tunings
+    def _managed(self, run: PublishedRun, decision: Decision, limit: int, how: RunSettings) -> Managed:
+        tunings, needs = self._forecast.below.tunings, decision.needs[0]
         return Managed(
             limit,
-            managing,
+            how.managing,
             held(run.state).sizes.size,
-            decision.now,
-            decision.part / PARTS,
-            decision.least,
-            decision.most,
-            decision.missing,
+            run.totals.working,
+            fitting_rows(run.totals, how),
+            needs.now,
+            decision.point.part / PARTS,
+            needs.least,
+            needs.most,
+            needs.missing,
             lambda: _windows(tunings, run.queries.tunings, decision),
         )
 
@@ -216,15 +224,18 @@ def _windows(
     tunings: Sequence[tuple[Tuning, TimeDomain]], known: Tunings, decision: Decision
 ) -> tuple[ManagedWindow, ...]:
     return tuple(
-        ManagedWindow(window_status(tuning, known), domain, int(decision.sizes[number]))
+        ManagedWindow(window_status(tuning, known), domain, int(decision.values[number]))
         for number, (tuning, domain) in enumerate(tunings)
     )
 
 
-def _why(before: int, size: int, domain: TimeDomain, decision: Decision, limit: int) -> str:
-    """Why windows get another size, as people are told."""
+def _why(before: int, size: int, kind: TuningKind, domain: TimeDomain, decision: Decision, limit: int) -> str:
+    """Why windows get another size, or granules another length, as people are told."""
     what = "shrunk" if size < before else "enlarged"
+    if kind is TuningKind.GRANULE:
+        what = "made finer" if size < before else "made coarser"
     return (
-        f"{what} from {format_length(before, domain)} to {format_length(size, domain)} by the manager, since "
-        f"{format_bytes(decision.now)} of state were expected, and memory_limit is {format_bytes(limit)}"
+        f"{what} from {kind.text(before, domain)} to {kind.text(size, domain)} by the manager, since "
+        f"{format_bytes(decision.needs[0].now)} of state were expected, and memory_limit is "
+        f"{format_bytes(limit)}"
     )

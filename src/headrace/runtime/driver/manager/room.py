@@ -17,7 +17,7 @@ from headrace.lowering.costs import calls_user, expectations, full_after, row_by
 from headrace.lowering.lower import lower
 from headrace.optimizer.cost.flow import FlowCounts, FlowSample
 from headrace.runtime.driver.facts.seen_rows import SeenRun
-from headrace.runtime.driver.manager.policy import USED
+from headrace.runtime.driver.manager.policy import USED, given_out
 
 LOOKED_AT: Final = 5_000
 """So many rows of each stream are looked at for what a new query will keep."""
@@ -32,7 +32,8 @@ class Room:
         least, now, most: how many bytes more there would be than without them, with the smallest windows,
             with the sizes in force, and with the largest.
         needed: how many bytes what is there needs with the smallest windows.
-        limit: how many bytes of state there may be; any number if None.
+        limit: how many bytes there may be; any number if None.
+        working: how many of them an epoch works with.
     """
 
     names: tuple[str, ...]
@@ -41,11 +42,16 @@ class Room:
     most: float
     needed: float
     limit: int | None
+    working: float = 0.0
 
     @property
     def lacks(self) -> bool:
         """Whether they would not fit even with the smallest windows."""
-        return self.limit is not None and self.least > 0 and self.needed + self.least > USED * self.limit
+        return (
+            self.limit is not None
+            and self.least > 0
+            and self.needed + self.least > given_out(self.limit, self.working)
+        )
 
     def check(self) -> None:
         """Refuse the queries if there is no room for them.
@@ -58,7 +64,7 @@ class Room:
             raise UserError(
                 f"{', '.join(self.names)} would need about {format_bytes(self.least)} of memory with the "
                 f"smallest windows, and {self._taken}",
-                hint=ways_on(self.needed + self.least),
+                hint=ways_on(self.needed + self.least, self.working),
             )
 
     @property
@@ -83,14 +89,19 @@ class Room:
     @property
     def _taken(self) -> str:
         assert self.limit is not None
-        limit, part = format_bytes(self.limit), format_bytes(USED * self.limit)
+        limit, part = format_bytes(self.limit), format_bytes(given_out(self.limit, self.working))
         needed = format_bytes(self.needed)
         return f"{needed} are needed already: of memory_limit, {limit}, only {part} are for state"
 
 
-def ways_on(least: float) -> str:
-    """The ways on for somebody who lacks memory: a limit that would do, in whole kilobytes."""
-    enough = -(-least // (USED * 1000))
+def ways_on(least: float, working: float = 0.0) -> str:
+    """The ways on for somebody who lacks memory: a limit that would do, in whole kilobytes.
+
+    Args:
+        least: the state that there has to be room for (bytes).
+        working: how much an epoch works with (bytes).
+    """
+    enough = -(-(least / USED + working) // 1000)
     more = f"write SET memory_limit = '{enough:.0f} kB', or more"
     return f"{more}; or drop queries, or let windows have a smaller MIN"
 

@@ -117,6 +117,10 @@ class RowsByTime:
             return np.zeros(len(instants))
         return np.interp(instants, self.instants, self.rows, left=0)
 
+    def since(self, instant: int) -> float:
+        """How many rows are of an instant, and later ones."""
+        return self.total - float(self.until(np.array([instant - 1.0]))[0])
+
     def rate(self, span: int) -> float:
         """The rows per instant of the last so many instants, or of those up to the heartbeat if that is more.
 

@@ -72,3 +72,43 @@ def test_operators_that_are_new_count_with_the_rows_that_they_will_have() -> Non
         assert used < full / 2
         assert new / 2 <= full <= new * 2, (new, full)
         assert begun / 2 <= full <= begun * 2, (begun, full)
+
+
+OTHERS = {
+    "granules": (
+        "AS SELECT g, COUNT(*) AS n FROM (SELECT k % 5 AS g, v FROM s) "
+        "WINDOW(RANGE 400) GRANULARITY(COARSEST 8, FINEST 1) GROUP BY g",
+        "GRANULARITY 8",
+        0.6,
+    ),
+    "rows": ("AS SELECT DISTINCT v FROM s WINDOW(ROWS MIN 200, MAX 800)", "WINDOW 200 ROWS", 0.6),
+    "rows of partitions": (
+        "AS SELECT g, MAX(v) AS x FROM (SELECT k % 4 AS g, v FROM s) "
+        "WINDOW(PARTITION BY g ROWS MIN 50, MAX 200) GROUP BY g",
+        "WINDOW 50 ROWS",
+        0.6,
+    ),
+    "shares": ("LOSS TOLERANT AS SELECT k, COUNT(*) AS n FROM s [RANGE 400] GROUP BY k", "KEEP 0.2", 0.8),
+}
+
+
+@pytest.mark.slow("fills windows of several kinds")
+@pytest.mark.parametrize("kind", OTHERS)
+def test_what_is_expected_of_other_numbers_comes_about(kind: str) -> None:
+    text, change, less = OTHERS[kind]
+    with hr.connect(runner="inline", buckets=2, memory_limit="1 GB", manager="advise") as db:
+        db.execute("CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+        db.execute("CREATE STREAM r (k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+        db.execute("CREATE QUERY reading AS SELECT v FROM s UNION ALL SELECT v FROM r")
+        db.execute(f"CREATE QUERY q {text}")
+        db.start()
+        push(db, 0, 1200)
+        full, expected = managed(db).used, managed(db).expected
+        assert full / 2 <= expected <= full * 2.5, (full, expected)
+        db.execute(f"ALTER QUERY q SET ({change})")
+        push(db, 1200, 1250)
+        soon = managed(db).expected
+        push(db, 1250, 2200)
+        then = managed(db).used
+        assert then < less * full, (then, full)
+        assert soon / 2.5 <= then <= soon * 2.5, (soon, then)

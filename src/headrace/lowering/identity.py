@@ -116,10 +116,10 @@ def named_by(plan: Plan) -> tuple[object, ...]:
             return (granule,)
         case Granularity(granule=granule, coarsest=coarsest):
             return granule, coarsest
-        case Shed(streams=streams, loss=loss, number=number):
-            return streams, loss, number
-        case LargestWeight(size=size, slide=slide, offset=offset, streams=streams, loss=loss):
-            return size, slide, offset, streams, loss
+        case Shed(streams=streams, loss=loss, number=number, sizes=sizes, keys=keys):
+            return (streams, loss, number, *((sizes, keys) if sizes or keys else ()))
+        case LargestWeight(size=size, slide=slide, offset=offset, streams=streams, loss=loss, sizes=sizes):
+            return (size, slide, offset, streams, loss, *((sizes,) if sizes else ()))
         case ApproximateAggregate(aggregates=aggregates):
             return (*parameters_of(plan), tuple(call.within for _, call in aggregates))
         case _:

@@ -10,10 +10,18 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, NamedTuple, TypeVar, cast
 
-from headrace.algebra.nodes import BoundedRowWindow, Granularity, Plan, TimeWindow, Weighing
+from headrace.algebra.nodes import (
+    BoundedRowWindow,
+    Granularity,
+    LargestWeight,
+    Plan,
+    Shed,
+    TimeWindow,
+    Weighing,
+)
 from headrace.algebra.properties import granule_start, sources_of, walk
 from headrace.errors import UserError
-from headrace.steps import WHOLE, StepFunction, share_text, value_at
+from headrace.steps import WHOLE, Scale, StepFunction, share_text, value_at
 from headrace.time import BEGINNING, INFINITY, Duration, TimeDomain, format_length
 
 
@@ -108,11 +116,13 @@ class Tuned:
         steps: the sizes after the first, with the instants from which on rows have them.
         queries: the identities of the queries that have such windows, paused ones included.
         why: why they have the last of these sizes, where nobody has asked for it; else empty.
+        scales: of a share how large rows usually are, by which it is kept of them; see `Shed`.
     """
 
     steps: StepFunction
     queries: tuple[str, ...]
     why: str = ""
+    scales: tuple[Scale, ...] = ()
 
 
 _FEW: Final = 10_000
@@ -211,7 +221,10 @@ def tuned(plan: _Node, tunings: Tunings) -> _Node:
     """A node with the numbers that it has had, if one has changed; itself otherwise."""
     if not isinstance(plan, _Tuned) or (tuning := tuning_of(plan)) is None or tuning not in tunings:
         return plan
-    return cast(_Node, replace(plan, steps=tunings[tuning].steps))
+    known = tunings[tuning]
+    if isinstance(plan, Shed | LargestWeight):
+        return cast(_Node, replace(plan, steps=known.steps, scales=known.scales))
+    return cast(_Node, replace(plan, steps=known.steps))
 
 
 def size_of(tuning: Tuning, tunings: Tunings) -> int:

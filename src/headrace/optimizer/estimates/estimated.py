@@ -32,6 +32,7 @@ from headrace.expressions.functions.functions import literal, make_case, resolve
 from headrace.expressions.tree import Column, Expression, columns_of, transform_columns
 from headrace.optimizer.estimates.deviations import ONE, ZERO, Dual, dual_of, times
 from headrace.optimizer.estimates.monotone import CHANGES, refused, refused_call, refused_node
+from headrace.optimizer.estimates.sizes import sizes_in
 from headrace.optimizer.estimates.totals import EstimateSums, parts_of
 from headrace.optimizer.estimates.weighed import KeptSpan, Weigher
 from headrace.schema import BIGINT, DOUBLE, unique_names
@@ -166,6 +167,7 @@ class _Writing:
         weigher: puts weights to rows.
         groups: the groups of weighed rows, without sums.
         span: the window.
+        sizes: the names of the sizes by which rows are kept.
         totals: the sums.
     """
 
@@ -173,14 +175,16 @@ class _Writing:
     weigher: Weigher
     groups: Aggregate
     span: KeptSpan
+    sizes: tuple[str, ...]
     totals: EstimateSums
 
     @staticmethod
     def of(answer: _Answer, weigher: Weigher) -> _Writing:
         """An answer, with weights to its rows."""
-        rows = weigher.weighed(answer.groups.input)
+        rows = weigher.weighed(answer.groups.input, sizes_in(call for _, call in answer.groups.aggregates))
         groups = replace(answer.groups, input=rows.plan, aggregates=(), settled=True)
-        return _Writing(answer, weigher, groups, rows.span, EstimateSums(rows.plan, len(groups.keys)))
+        totals = EstimateSums(rows.plan, len(groups.keys), bool(rows.sizes))
+        return _Writing(answer, weigher, groups, rows.span, rows.sizes, totals)
 
     @property
     def loss(self) -> Loss:
@@ -206,7 +210,7 @@ class _Writing:
             beside.append(len(more))
         groups = replace(self.groups, aggregates=self.totals.named())
         streams, text = self.weigher.streams, self.loss.text
-        base: Plan = LargestWeight(groups, streams, text, (), *self.span)
+        base: Plan = LargestWeight(groups, streams, text, (), *self.span, self.sizes)
         width = len(groups.schema)
         for node in self.answer.above:
             if isinstance(node, _Asked):

@@ -63,11 +63,13 @@ class EstimateSums:
     Attributes:
         rows: the weighed rows.
         keys: how many columns of the groups come before those of the sums.
+        by_size: whether large rows are kept more often.
         calls: the sums so far.
     """
 
     rows: Plan
     keys: int
+    by_size: bool = False
     calls: dict[AggregateCall, int] = field(default_factory=dict)
     parts: dict[Part, int] = field(default_factory=dict)
 
@@ -171,10 +173,22 @@ class EstimateSums:
 
     def unseen(self, dual: Dual, largest: Expression) -> Expression:
         """By what factor a variance is larger with some rows more of the largest weight (a DOUBLE)."""
-        more = times(literal(UNSEEN), times(largest, resolve("-", (largest, ONE))))
         parts = {number: part for part, number in self.parts.items()}
-        factors = tuple(times(more, self._size(parts[number])) for number in sorted(dual.slopes))
+        factors = tuple(
+            times(self._more_of(parts[number], largest), self._size(parts[number]))
+            for number in sorted(dual.slopes)
+        )
         return plus(ONE, factors[0] if len(factors) == 1 else resolve("GREATEST", factors))
+
+    def _more_of(self, part: Part, largest: Expression) -> Expression:
+        """So many rows more are reckoned with, times what their weight adds to a variance (a DOUBLE)."""
+        if self._by_size(part):
+            return times(literal(UNSEEN), self._rarer(largest))
+        return times(literal(UNSEEN), times(largest, resolve("-", (largest, ONE))))
+
+    def _by_size(self, part: Part) -> bool:
+        """Whether rows are kept more often that add much to a sum."""
+        return self.by_size and part.value is not None
 
     def _size(self, part: Part) -> Expression:
         """The part that the larger of the kept rows would add to a variance (a DOUBLE)."""
@@ -182,8 +196,24 @@ class EstimateSums:
         if part.value is None:
             return resolve("/", (ONE, resolve("GREATEST", (variance, literal(TINY)))))
         square = times(self._amount(part), self._amount(part))
-        fourth = self._double(times(self.spread, times(square, square)), part.condition)
-        return resolve("/", (fourth, resolve("GREATEST", (times(variance, variance), literal(TINY)))))
+        fourth = times(self.spread, times(square, square))
+        if self._by_size(part):
+            fourth = times(times(self.spread, square), times(self.spread, square))
+        squared = resolve("GREATEST", (times(variance, variance), literal(TINY)))
+        return resolve("/", (self._double(fourth, part.condition), squared))
+
+    def _rarer(self, largest: Expression) -> Expression:
+        """How many times as much a row of usual size may add to a variance as those that are kept (a DOUBLE).
+
+        It is more than once where the share was larger in most of a window than it is in the rest.
+        """
+        half = times(literal(0.5), resolve("-", (largest, ONE)))
+        usual = times(half, plus(ONE, half))
+        spreads = self._double(self.spread, None)
+        squares = self._double(times(self.spread, self.spread), None)
+        present = resolve("/", (squares, resolve("GREATEST", (spreads, literal(TINY)))))
+        times_as_much = resolve("/", (usual, resolve("GREATEST", (present, literal(TINY)))))
+        return resolve("GREATEST", (times_as_much, ONE))
 
     def _of(self, dual: Dual) -> list[Part]:
         parts = {number: part for part, number in self.parts.items()}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from headrace.algebra.tunings.tunings import Tuned, Tuning, TuningKind, Tunings
-from headrace.steps import Step
+from headrace.steps import Scale, Step
 
 _FIRST: Final = (TuningKind.WINDOW, TuningKind.SHARE)
 """What is told by whether there is a loss."""
@@ -20,6 +20,7 @@ def packed_tunings(tunings: Tunings) -> list[dict[str, Any]]:
             "steps": [*map(list, tuned.steps)],
             "queries": list(tuned.queries),
             **({"why": tuned.why} if tuned.why else {}),
+            **({"scales": [[one.begin, dict(one.means)] for one in tuned.scales]} if tuned.scales else {}),
         }
         for tuning, tuned in tunings.items()
     ]
@@ -46,5 +47,9 @@ def unpacked_tunings(content: Sequence[dict[str, Any]]) -> dict[Tuning, Tuned]:
         kind = TuningKind(part.get("kind", TuningKind.SHARE if loss else TuningKind.WINDOW))
         tuning = Tuning(names, *bounds, loss, kind)
         steps = tuple(Step(begin, value) for begin, value in part["steps"])
-        found[tuning] = Tuned(steps, tuple(part["queries"]), part.get("why", ""))
+        scales = tuple(
+            Scale(begin, tuple((name, float(mean)) for name, mean in means.items()))
+            for begin, means in part.get("scales", ())
+        )
+        found[tuning] = Tuned(steps, tuple(part["queries"]), part.get("why", ""), scales)
     return found

@@ -6,12 +6,13 @@ as after a projection: counting takes about a nanosecond per row at most.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from headrace.algebra.nodes import Plan, Shed
 from headrace.elements import Batch, Float64Array, Int64Array
 from headrace.heartbeats.bounded import Arrivals
 from headrace.kernels.instants.extent import extent
@@ -69,6 +70,8 @@ class Counts:
         endless: int64[n], how many of those have no end.
         first, last: int64[n], the smallest and the largest `ts` (instants), INFINITY and BEGINNING for none.
         lifetimes: float64[n], the sum of `te - ts` over those that have an end (instants).
+        sizes: by the name of a size of rows that are shed how many rows there were, and the sum of their
+            sizes, both as the rows that were kept say.
     """
 
     nodes: Int64Array
@@ -78,6 +81,7 @@ class Counts:
     first: Int64Array
     last: Int64Array
     lifetimes: Float64Array
+    sizes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def together(parts: Iterable[Counts], nodes: int) -> Counts:
@@ -90,7 +94,10 @@ def together(parts: Iterable[Counts], nodes: int) -> Counts:
     taken, given, endless = (np.zeros(nodes, dtype=np.int64) for _ in range(3))
     first, last = np.full(nodes, INFINITY), np.full(nodes, BEGINNING)
     lifetimes = np.zeros(nodes)
+    sizes: dict[str, tuple[float, float]] = {}
     for part in parts:
+        for name, measured in part.sizes.items():
+            sizes[name] = added(sizes.get(name), measured)
         place = part.nodes
         taken[place] += part.taken
         given[place] += part.given
@@ -98,7 +105,12 @@ def together(parts: Iterable[Counts], nodes: int) -> Counts:
         lifetimes[place] += part.lifetimes
         first[place] = np.minimum(first[place], part.first)
         last[place] = np.maximum(last[place], part.last)
-    return Counts(np.arange(nodes), taken, given, endless, first, last, lifetimes)
+    return Counts(np.arange(nodes), taken, given, endless, first, last, lifetimes, sizes)
+
+
+def added(one: tuple[float, float] | None, other: tuple[float, float]) -> tuple[float, float]:
+    """The rows and the sizes of two parts."""
+    return other if one is None else (one[0] + other[0], one[1] + other[1])
 
 
 class Counter:
@@ -108,6 +120,7 @@ class Counter:
         self._taken: dict[int, int] = {}
         self._given: dict[int, Extent] = {}
         self._latest: tuple[Int64Array, Int64Array, Extent] | None = None
+        self._sizes: dict[str, tuple[float, float]] = {}
 
     def know(self, batch: Batch, covered: Extent | None) -> None:
         """Remember what a batch covers, if it is known before a node yields it."""
@@ -117,15 +130,32 @@ class Counter:
         """Count what a node takes in."""
         self._taken[node] = self._taken.get(node, 0) + rows
 
-    def give(self, node: int, batch: Batch) -> None:
-        """Count what a node yields."""
+    def give(self, node: int, batch: Batch, plan: Plan | None = None) -> None:
+        """Count what a node yields.
+
+        Args:
+            node: its number.
+            batch: what it yields.
+            plan: its plan node, where rows that are shed may have sizes.
+        """
         if not len(batch):
             return
+        if isinstance(plan, Shed) and plan.sizes:
+            self._measure(plan, batch)
         latest = self._latest
         if latest is None or latest[0] is not batch.ts or latest[1] is not batch.te:
             self._latest = latest = batch.ts, batch.te, Extent.of(batch)
         before = self._given.get(node)
         self._given[node] = latest[2] if before is None else before.joined(latest[2])
+
+    def _measure(self, plan: Shed, batch: Batch) -> None:
+        """Add up the sizes of rows that were kept, each with its weight; a row in two plans counts twice."""
+        columns = batch.payload.columns
+        weights = columns[-1].to_numpy() * batch.w
+        for name, place in zip(plan.sizes, plan.size_places, strict=True):
+            sizes = np.abs(columns[place].fill_null(0.0).to_numpy(zero_copy_only=False))
+            found = float(weights.sum()), float(weights @ np.where(np.isfinite(sizes), sizes, 0.0))
+            self._sizes[name] = added(self._sizes.get(name), found)
 
     def counts(self) -> Counts:
         """All that has been counted."""
@@ -137,5 +167,5 @@ class Counter:
         numbers = np.array([nodes, taken, rows, endless, first, last], dtype=np.int64).reshape(6, -1)
         return Counts(
             numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5],
-            np.array(lifetimes, dtype=np.float64),
+            np.array(lifetimes, dtype=np.float64), self._sizes,
         )  # fmt: skip

@@ -192,7 +192,7 @@ class Level:
                 yield node, operator
             if node.number in known or len(outputs[node.number]):
                 ready.add(graph.above_here[node.number])
-            self._task.counter.give(node.number, outputs[node.number])
+            self._task.counter.give(node.number, outputs[node.number], node.plan)
             with self._task.watch("route"):
                 self._task.outbox.put(node.number, outputs[node.number])
 

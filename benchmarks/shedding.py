@@ -2,7 +2,8 @@
 
 The first table is of windows that follow each other, over rows whose values are equally frequent, follow a
 power law up to 20, or follow one with much larger ones, and over a year's flights from New York, whose values
-are the minutes by which they left late; while the share that is kept changes. Behind how often bounds hold is
+are the minutes by which they left late; while the share that is kept changes; and over a join
+of two streams by keys that come once. Behind how often bounds hold is
 how far they are from the estimate in the middle one, in percent of the exact answer. The second table
 is of processor time, in one run: a query that bears no loss, and the same one that does at several shares.
 
@@ -124,6 +125,43 @@ def _held(name: str, about: dict[int, dict[str, float]], exact: dict[int, dict[s
     return Held(counts[0], counts[1], counts[2], width)
 
 
+def joined(windows: int, keys: int, draw: np.random.Generator) -> dict[str, Held]:
+    """The windows of a join of two streams by keys that come in one window each, as those of orders do.
+
+    The rows of a key follow a power law up to 20 in both streams.
+
+    Args:
+        windows: how many, one behind the other.
+        keys: of each window.
+        draw: makes them.
+    """
+    asked = (
+        "SELECT COUNT(*) AS n, SUM(a.v) AS s, AVG(b.v) AS a FROM s [RANGE 1000 SLIDE 1000] a "
+        "JOIN r [RANGE 1000 SLIDE 1000] b ON a.k = b.k"
+    )
+    names = STREAM, STREAM.replace("STREAM s", "STREAM r")
+    with hr.connect(runner="inline") as db:
+        db.execute(
+            f"{'; '.join(names)}; CREATE QUERY about LOSS TOLERANT AS {asked}; CREATE QUERY exact AS {asked}"
+        )
+        db.start()
+        for window in range(windows):
+            if window % 5 == 2:
+                db.execute(f"ALTER QUERY about SET (KEEP {SHARES[window // 5 % len(SHARES)]})")
+            for stream in "sr":
+                k = np.repeat(np.arange(keys) + keys * window, bounded(keys, draw))
+                ts = 1000 * window + draw.integers(0, 1000, len(k))
+                columns = {"ts": np.sort(ts), "k": k, "v": uniform(len(k), draw), "note": ["a"] * len(k)}
+                db.push(stream, pa.table(columns))
+        db.stop()
+        ends = range(999, 1000 * windows - 1, 1000)
+        about, exact = (
+            {at: row for at in ends for row in db[name].snapshot(at).to_pylist()}
+            for name in ("about", "exact")
+        )
+    return {name: _held(name, about, exact) for name in "nsa"}
+
+
 def seconds(table: pa.Table, asked: str, share: float | None, epoch: int) -> float:
     """The processor time of a query over pushed rows (seconds); None bears no loss."""
     with hr.connect(runner="inline") as db:
@@ -147,6 +185,10 @@ QUERIES = {
 }
 
 
+def _cell(yes: int, no: int, _: int, width: float) -> str:
+    return f"{yes / max(yes + no, 1):.1%} of {yes + no:,}, {width:.3g} %"
+
+
 def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -159,11 +201,11 @@ def main() -> None:
         values = data(given.windows * given.rows, draw)
         # Of what there is less windows are smaller, so that there are as many.
         found = held(values, min(given.rows, len(values) // given.windows), SHARES)
-        cells = (
-            f"{yes / max(yes + no, 1):.1%} of {yes + no:,}, {width:.3g} %"
-            for yes, no, _, width in found.values()
-        )
+        cells = (_cell(*one) for one in found.values())
         print(f"{title:<24}" + "".join(f"{cell:>36}" for cell in cells))
+    found = joined(given.windows, given.rows // 2, draw)
+    cells = (_cell(*one) for one in found.values())
+    print(f"{'a join of two streams':<24}" + "".join(f"{cell:>36}" for cell in cells))
     count = given.cpu_rows
     notes = [f"ab{number * 7919 % 1000}xyz{number % 97}" for number in range(count)]
     columns = {"ts": np.arange(count), "k": draw.integers(0, 100, count), "v": uniform(count, draw)}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from how_many import how_many
-from shedding import DATA, held
+from shedding import DATA, held, joined
 
 WINDOWS = how_many(250, 1000)
 SHARES = (0.5, 0.25, 0.75, 0.4)
@@ -24,4 +24,11 @@ def test_bounds_hold_in_94_windows_of_100(name: str) -> None:
     for call, (ok, bad, without, _) in held(values, 160, SHARES, ("n", "s", "a")).items():
         # What is open after the last row, and windows of which few rows are kept, have none.
         assert without <= 2 + WINDOWS // 50, call
+        assert ok >= 0.94 * (ok + bad), (call, ok, bad)
+
+
+@pytest.mark.slow("joins some hundred windows, twice")
+def test_bounds_of_joins_hold_in_94_windows_of_100() -> None:
+    for call, (ok, bad, without, _) in joined(how_many(120, 1000), 200, np.random.default_rng(7)).items():
+        assert without == 0, call
         assert ok >= 0.94 * (ok + bad), (call, ok, bad)

@@ -30,6 +30,7 @@ from headrace.algebra.tunings.loss import Loss
 from headrace.expressions.coercion import make_try_cast
 from headrace.expressions.functions.functions import literal, make_case, resolve
 from headrace.expressions.tree import Column, Expression, columns_of, transform_columns
+from headrace.optimizer.estimates.clusters import ClusterSums
 from headrace.optimizer.estimates.deviations import ONE, ZERO, Dual, dual_of, times
 from headrace.optimizer.estimates.monotone import CHANGES, refused, refused_call, refused_node
 from headrace.optimizer.estimates.sizes import sizes_in
@@ -183,7 +184,9 @@ class _Writing:
         """An answer, with weights to its rows."""
         rows = weigher.weighed(answer.groups.input, sizes_in(call for _, call in answer.groups.aggregates))
         groups = replace(answer.groups, input=rows.plan, aggregates=(), settled=True)
-        totals = EstimateSums(rows.plan, len(groups.keys), bool(rows.sizes))
+        keys = len(groups.keys)
+        by_key, by_size = ClusterSums(rows.plan, keys), EstimateSums(rows.plan, keys, bool(rows.sizes))
+        totals = by_key if rows.clustered else by_size
         return _Writing(answer, weigher, groups, rows.span, rows.sizes, totals)
 
     @property
@@ -208,7 +211,7 @@ class _Writing:
             )
             inner += zip((f"{name}_at", f"{name}_width", f"{name}_least"), more, strict=False)
             beside.append(len(more))
-        groups = replace(self.groups, aggregates=self.totals.named())
+        groups = self.totals.grouped(self.groups)
         streams, text = self.weigher.streams, self.loss.text
         base: Plan = LargestWeight(groups, streams, text, (), *self.span, self.sizes)
         width = len(groups.schema)

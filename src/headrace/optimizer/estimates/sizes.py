@@ -100,7 +100,7 @@ def with_columns(rows: Plan, added: Iterable[Expression]) -> Plan:
     if not more:
         return rows
     width = len(rows.schema)
-    names = unique_names([*rows.schema.names, *(f"size{place}" for place in range(len(more)))])
+    names = unique_names([*rows.schema.names, *(f"by{place}" for place in range(len(more)))])
     kept = [column(rows, place) for place in range(width)]
     return Project(rows, tuple(zip(names, (*kept, *more), strict=True)))
 

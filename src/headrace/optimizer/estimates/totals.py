@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from headrace.algebra.nodes import Plan, column
+from headrace.algebra.nodes import Aggregate, Plan, column
 from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.expressions.functions.functions import literal, make_case, make_cast, resolve
 from headrace.expressions.tree import AggregateCall, Column, Expression
@@ -72,6 +72,14 @@ class EstimateSums:
     by_size: bool = False
     calls: dict[AggregateCall, int] = field(default_factory=dict)
     parts: dict[Part, int] = field(default_factory=dict)
+
+    def grouped(self, groups: Aggregate) -> Aggregate:
+        """Groups of the rows with these sums.
+
+        Args:
+            groups: the groups of the rows, without sums.
+        """
+        return replace(groups, aggregates=self.named())
 
     def named(self) -> tuple[tuple[str, AggregateCall], ...]:
         """The aggregates with names."""
@@ -136,7 +144,7 @@ class EstimateSums:
         if len(parts) > 1:
             some = resolve(">", (self.whole(parts[1]).value, ZERO))
             mean = make_cast(self.mean(parts).value, call.type)
-            return make_case(((exact, self._column(call)), (some, mean)), None)
+            return make_case(((exact, self._exact(call)), (some, mean)), None)
         (part,) = parts
         missing = self.missing(part)
         if call.type == BIGINT:
@@ -231,6 +239,10 @@ class EstimateSums:
         """The sum that a row adds with its equals (a DOUBLE)."""
         count = make_cast(self.count, DOUBLE)
         return count if part.value is None else times(count, make_cast(part.value, DOUBLE))
+
+    def _exact(self, call: AggregateCall) -> Column:
+        """An aggregate of the rows as they came."""
+        return self._column(call)
 
     def _sum(self, value: Expression, condition: Expression | None) -> Column:
         return self._column(replace(resolve_aggregate("SUM", value), condition=condition))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from headrace.algebra.nodes import (
     Aggregate,
@@ -28,6 +27,7 @@ from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Column, transform_columns
 from headrace.optimizer.estimates.deviations import ONE
+from headrace.optimizer.estimates.keyed import KeyedSides
 from headrace.optimizer.estimates.monotone import refused, refused_node
 from headrace.optimizer.estimates.sizes import (
     Sizes,
@@ -37,36 +37,9 @@ from headrace.optimizer.estimates.sizes import (
     sizes_of_side,
     with_columns,
 )
+from headrace.optimizer.estimates.weighed_rows import KeptSpan, WeighedRows, projected
 from headrace.schema import unique_names
 from headrace.time import Duration
-
-
-class KeptSpan(NamedTuple):
-    """The window of the rows: as of `LargestWeight`."""
-
-    size: Duration
-    slide: Duration
-    offset: Duration
-
-
-@dataclass(frozen=True)
-class WeighedRows:
-    """Rows with their weights.
-
-    Attributes:
-        plan: the rows; of its columns the last but one is the weight, and the last how many rows of its
-            instant a row stands for that were kept for each other's sake.
-        span: the window.
-    """
-
-    plan: Plan
-    span: KeptSpan
-
-    @property
-    def sizes(self) -> tuple[str, ...]:
-        """The names of the sizes by which rows are kept."""
-        shed = (node for node in walk(self.plan) if isinstance(node, Shed))
-        return tuple(dict.fromkeys(name for node in shed for name in node.sizes))
 
 
 @dataclass(frozen=True)
@@ -110,15 +83,18 @@ class Weigher:
                 return self._living(plan, sizes)
             case Filter():
                 below = self.weighed(plan.input, sizes)
-                return WeighedRows(with_inputs(plan, (below.plan,)), below.span)
+                return below.over(with_inputs(plan, (below.plan,)))
             case Project():
                 below = self.weighed(plan.input, sizes_below(plan, sizes))
-                return WeighedRows(_projected(plan, below.plan), below.span)
+                return below.over(projected(plan, below.plan))
             case Union(inputs=inputs):
                 self._check_apart(plan)
                 parts = [self.weighed(part, sizes) for part in inputs]
                 if len({part.span for part in parts}) > 1:
                     why = "its parts have different windows"
+                    raise refused("this UNION ALL", why, self.loss.position)
+                if any(part.clustered for part in parts):
+                    why = "a part of it joins two streams, of which rows are kept by key"
                     raise refused("this UNION ALL", why, self.loss.position)
                 return WeighedRows(with_inputs(plan, tuple(part.plan for part in parts)), parts[0].span)
             case Join():
@@ -154,8 +130,7 @@ class Weigher:
         """A join with a relation, of which a row meets one row at most."""
         streams = [bool(sources_of(side)) for side in inputs_of(plan)]
         if all(streams):
-            why = "a pair would be kept where both of its rows are, which is not estimated"
-            raise refused("a join of two streams", why, self.loss.position)
+            return self._paired(plan)
         port = streams.index(True)
         self._check_relation(plan, 1 - port)
         below = self.weighed(inputs_of(plan)[port], sizes_of_side(plan, port, sizes))
@@ -170,7 +145,27 @@ class Weigher:
         last = len(joined.schema)
         places = [*range(width), *range(width + 2, last), width, width + 1]
         items = tuple((joined.schema[place].name, column(joined, place)) for place in places)
-        return WeighedRows(project(joined, items), below.span)
+        return below.over(project(joined, items))
+
+    def _paired(self, plan: Join) -> WeighedRows:
+        """A join of two streams: of both the rows of the same keys are kept, and so the pairs of these."""
+        left, right = KeyedSides(self.sources, self.loss).of(plan)
+        if left.span[1:] != right.span[1:]:
+            why = "its windows slide differently"
+            raise refused("a join of two streams", why, self.loss.position)
+        width, last = len(plan.left.schema), len(plan.schema)
+        names = unique_names([*left.plan.schema.names, *right.plan.schema.names])
+        residual = plan.residual
+        if residual is not None:
+            residual = transform_columns(residual, lambda part: _beyond(part, width))
+        joined = Join(left.plan, right.plan, plan.equalities, residual, tuple(names))
+        weights = column(joined, width + 1), column(joined, last + 3)
+        items = [*range(width), *range(width + 2, last + 2)]
+        added = (("weight", resolve("GREATEST", weights)), ("drawn", column(joined, width)))
+        chosen = unique_names([*plan.schema.names, *(name for name, _ in added)])
+        values = (*(column(joined, place) for place in items), *(part for _, part in added))
+        span = max(left.span, right.span, key=lambda span: span.size.length)
+        return WeighedRows(Project(joined, tuple(zip(chosen, values, strict=True))), span, clustered=True)
 
     def _check_relation(self, plan: Join, port: int) -> None:
         other = inputs_of(plan)[port]
@@ -212,7 +207,7 @@ class Weigher:
             case Filter():
                 return with_inputs(plan, (self._drawn(plan.input, sizes),))
             case Project():
-                return _projected(plan, self._drawn(plan.input, sizes_below(plan, sizes)))
+                return projected(plan, self._drawn(plan.input, sizes_below(plan, sizes)))
             case Union(inputs=inputs):
                 self._check_apart(plan)
                 return with_inputs(plan, tuple(self._drawn(part, sizes) for part in inputs))
@@ -223,12 +218,3 @@ class Weigher:
 def _beyond(part: Column, width: int) -> Column:
     """A column where two are put in after some."""
     return part if part.index < width else replace(part, index=part.index + 2)
-
-
-def _projected(plan: Project, below: Plan) -> Plan:
-    """A projection that keeps the last two columns."""
-    width = len(below.schema)
-    kept = tuple((below.schema[place].name, column(below, place)) for place in (width - 2, width - 1))
-    items = (*plan.items, *kept)
-    names = unique_names([name for name, _ in items])
-    return Project(below, tuple(zip(names, (part for _, part in items), strict=True)))

@@ -35,7 +35,8 @@ from headrace.optimizer.estimates.deviations import ONE, ZERO, Dual, dual_of, ti
 from headrace.optimizer.estimates.monotone import CHANGES, refused, refused_call, refused_node
 from headrace.optimizer.estimates.sizes import sizes_in
 from headrace.optimizer.estimates.totals import EstimateSums, parts_of
-from headrace.optimizer.estimates.weighed import KeptSpan, Weigher
+from headrace.optimizer.estimates.weighed import Weigher
+from headrace.optimizer.estimates.weighed_rows import KeptSpan
 from headrace.schema import BIGINT, DOUBLE, unique_names
 
 _ARITHMETIC: Final = "bounds are known of +, -, *, / and casts of estimates alone"

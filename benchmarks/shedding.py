@@ -154,10 +154,9 @@ def joined(windows: int, keys: int, draw: np.random.Generator) -> dict[str, Held
                 columns = {"ts": np.sort(ts), "k": k, "v": uniform(len(k), draw), "note": ["a"] * len(k)}
                 db.push(stream, pa.table(columns))
         db.stop()
-        ends = range(999, 1000 * windows - 1, 1000)
+        # A window that slides by its size is shown from its end on.
         about, exact = (
-            {at: row for at in ends for row in db[name].snapshot(at).to_pylist()}
-            for name in ("about", "exact")
+            {row["valid_from"]: row for row in db[name].changes().to_pylist()} for name in ("about", "exact")
         )
     return {name: _held(name, about, exact) for name in "nsa"}
 

@@ -31,7 +31,7 @@ from headrace.optimizer.estimates.weighed_rows import KeptSpan, WeighedRows, pro
 from headrace.time import Duration
 
 _WHAT = "a join of two streams"
-Keys = tuple[Expression, ...]
+PairKeys = tuple[Expression, ...]
 """The keys of one side, over its columns."""
 
 
@@ -67,7 +67,7 @@ class KeyedSides:
     def _refused(self, why: str, hint: str) -> LanguageError:
         return refused(_WHAT, why, self.loss.position, hint)
 
-    def _windowed(self, plan: Plan, keys: Keys) -> WeighedRows:
+    def _windowed(self, plan: Plan, keys: PairKeys) -> WeighedRows:
         match plan:
             case TimeWindow(smallest=Duration()):
                 raise self._refused(
@@ -90,7 +90,7 @@ class KeyedSides:
             case _:
                 raise refused_node(plan, self.loss.position)
 
-    def _rows(self, plan: Plan, keys: Keys) -> Plan:
+    def _rows(self, plan: Plan, keys: PairKeys) -> Plan:
         match plan:
             case Source(name=name) if type(plan) is Source:
                 return self._drawn(self.sources[name], plan, keys)
@@ -101,7 +101,7 @@ class KeyedSides:
             case _:
                 raise refused_node(plan, self.loss.position)
 
-    def _drawn(self, whole: Source, narrow: Source, keys: Keys) -> Plan:
+    def _drawn(self, whole: Source, narrow: Source, keys: PairKeys) -> Plan:
         """The rows of a stream whose keys are kept."""
         names, all_names = narrow.schema.names, whole.schema.names
         moved = tuple(
@@ -116,6 +116,6 @@ class KeyedSides:
         return columns_drawn(shed, narrow)
 
 
-def _below(plan: Project, keys: Keys) -> Keys:
-    """Keys over the columns of a projection, over those of its input."""
+def _below(plan: Project, keys: PairKeys) -> PairKeys:
+    """PairKeys over the columns of a projection, over those of its input."""
     return tuple(transform_columns(key, lambda part: plan.items[part.index][1]) for key in keys)

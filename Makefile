@@ -13,7 +13,7 @@ CHECKED = NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/checked-kernels
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo serve-demo kafka-demo kernels test runs kills newest check docs docs-serve bench bench-peers spectrum golden soak clean
+.PHONY: help setup demo serve-demo kafka-demo overload-demo kernels test runs kills newest check docs docs-serve bench bench-peers spectrum golden soak clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | while IFS="$$(printf '\t')" read -r name text; do \
@@ -30,6 +30,9 @@ serve-demo: setup  ## a server with queries over bids that come as it runs; Ctrl
 
 kafka-demo: setup  ## a Kafka broker, bids in a topic, and a query that writes into another one; Ctrl-C stops all
 	@$(WITH_JAVA) python scripts/kafka_demo.py
+
+overload-demo: setup  ## three queries under three times the load that can be answered: shares, lag, and a picture of truth and bounds
+	@$(BIN)/python scripts/overload_demo.py
 
 kernels: setup  ## compile the kernels, with bounds checks and without, or take them from where they were kept
 	@$(KERNELS)

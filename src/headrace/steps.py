@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,6 +21,18 @@ class Step(NamedTuple):
 
     begin: int
     value: int
+
+
+class Scale(NamedTuple):
+    """From an instant on rows usually have other sizes.
+
+    Attributes:
+        begin: the first instant at which they have (instant).
+        means: by the name of a size what it is on average, in the order of the names.
+    """
+
+    begin: int
+    means: tuple[tuple[str, float], ...]
 
 
 StepFunction = tuple[Step, ...]
@@ -112,3 +126,34 @@ def steps_from(steps: StepFunction, instant: int) -> StepFunction:
     """
     passed = sum(step.begin <= instant for step in steps)
     return steps[max(0, passed - 1) :]
+
+
+def means_at(scales: tuple[Scale, ...], instant: int) -> dict[str, float]:
+    """The usual sizes at an instant, by name: of those that are known.
+
+    Args:
+        scales: how they change, each of a later instant than those before it.
+        instant: the instant.
+    """
+    return next((dict(scale.means) for scale in reversed(scales) if scale.begin <= instant), {})
+
+
+def with_scale(scales: tuple[Scale, ...], begin: int, means: Mapping[str, float]) -> tuple[Scale, ...]:
+    """The scales with what is usual from an instant on; what is not known anew stays.
+
+    Args:
+        scales: those before it; none begins later.
+        begin: the first instant of the new one (instant).
+        means: by the name of a size what it is on average.
+    """
+    known = means_at(scales, begin)
+    now = {**known, **{name: mean for name, mean in means.items() if 0 < mean < math.inf}}
+    if now == known:
+        return scales
+    return (*(one for one in scales if one.begin < begin), Scale(begin, tuple(sorted(now.items()))))
+
+
+def scales_from(scales: tuple[Scale, ...], instant: int) -> tuple[Scale, ...]:
+    """The scales that say what is usual at an instant and at later ones; see `steps_from`."""
+    passed = sum(scale.begin <= instant for scale in scales)
+    return scales[max(0, passed - 1) :]

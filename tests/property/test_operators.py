@@ -66,7 +66,7 @@ from headrace.reference.contents import Element, Stream
 from headrace.reference.operators import evaluate
 from headrace.runtime.results.carried import held_from
 from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Field, Schema
-from headrace.steps import WHOLE, Step
+from headrace.steps import WHOLE, Scale, Step
 from headrace.time import BEGINNING, INFINITY, Duration, TimeDomain
 from how_many import examples
 
@@ -627,16 +627,29 @@ FIRST_ROWS = [name for name, plan in UNARY.items() if isinstance(plan, TopK) and
 STEPS = (Step(2, WHOLE // 2), Step(5, WHOLE // 5), Step(6, WHOLE), Step(11, 3 * WHOLE // 4))
 SHED = Shed(LEFT, ("l",), "LOSS TOLERANT", STEPS)
 ALL_KEPT = Shed(LEFT, ("l",), "LOSS TOLERANT")
+SIZED = Project(LEFT, (("k", K), ("v", V), ("x", X), ("a", make_cast(V, DOUBLE)), ("b", X)))
+SCALES = (Scale(3, (("a", 2.0),)), Scale(7, (("a", 1.0), ("b", 0.5))))
+SHED_BY_SIZE = Shed(SIZED, ("l",), "LOSS TOLERANT", STEPS, sizes=("a", "b"), scales=SCALES)
+SHED_BY_KEY = Shed(
+    Project(LEFT, (("v", V), ("x", X), ("k", K), ("more", V))),
+    ("l",),
+    "LOSS TOLERANT",
+    STEPS,
+    number=1,
+    keys=2,
+)
 
 
-def weighed(size: int, slide: int = 1, offset: int = 0, since: int = 2) -> LargestWeight:
+def weighed(
+    size: int, slide: int = 1, offset: int = 0, since: int = 2, sizes: tuple[str, ...] = ()
+) -> LargestWeight:
     """Groups of a window over some rows, with the largest weight of it."""
     lengths, steps = (
         (Duration(size), Duration(slide), Duration(offset)),
         (Step(since, WHOLE // 2), *STEPS[1:]),
     )
     groups = Aggregate(TimeWindow(replace(SHED, steps=steps), *lengths), (("k", K),), EXACT, settled=True)
-    return LargestWeight(groups, SHED.streams, SHED.loss, steps, *lengths)
+    return LargestWeight(groups, SHED.streams, SHED.loss, steps, *lengths, sizes=sizes, scales=SCALES)
 
 
 def granules(plan: Plan, *steps: tuple[int, int]) -> Granularity:
@@ -655,6 +668,10 @@ BY_INSTANT: dict[str, Plan] = {
     "sample by instant": Sample(LEFT, Decimal(60), timed=True),
     "some shed": SHED,
     "none shed": ALL_KEPT,
+    "some shed by size": SHED_BY_SIZE,
+    "some shed by a size that is not known": replace(SHED_BY_SIZE, scales=SCALES[:1], sizes=("b", "a")),
+    "some shed by key": SHED_BY_KEY,
+    "the largest weight of rows that have sizes": weighed(4, sizes=("b",)),
     "the largest weight of a window": weighed(4),
     "the largest weight of an instant": weighed(1),
     "the largest weight of a window that slides": weighed(7, 3, 1),

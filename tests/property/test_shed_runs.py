@@ -35,6 +35,7 @@ CREATE QUERY plain LOSS TOLERANT AS SELECT COUNT(*) AS n, SUM(v) AS x FROM s [RA
 CREATE QUERY steep LOSS TOLERANT (0.3: 0.9) AS SELECT COUNT(*) AS n, SUM(v) AS x FROM s [RANGE {SIZE}];
 CREATE QUERY exact AS SELECT COUNT(*) AS n, SUM(v) AS x FROM s [RANGE {SIZE}]
 """
+VALUE = "s: CAST(v AS DOUBLE)"
 CLAUSES = {"plain": "LOSS TOLERANT", "steep": "LOSS TOLERANT (0.3: 0.9)"}
 
 
@@ -53,6 +54,7 @@ class LoadedRun:
         self.data, self.storage = data, storage
         self.rows: list[Pushed] = []
         self.steps: dict[str, dict[int, int]] = {name: {} for name in CLAUSES}
+        self.usual: dict[str, dict[int, float]] = {name: {} for name in CLAUSES}
         self.load = 0.1
         self.db = self._opened()
         self.db.execute(STATEMENTS)
@@ -91,21 +93,32 @@ class LoadedRun:
         tunings = self.db.status.tunings
         for name, clause in CLAUSES.items():
             known = next((tuned for one, tuned in tunings.items() if one.loss == clause), None)
-            self.steps[name].update({step.begin: step.value for step in known.steps} if known else {})
+            if known is not None:
+                self.steps[name].update({step.begin: step.value for step in known.steps})
+                self.usual[name].update({one.begin: dict(one.means)[VALUE] for one in known.scales})
 
     def share(self, name: str, instant: int) -> int:
         begun = [begin for begin in self.steps.get(name, {}) if begin <= instant]
         return self.steps[name][max(begun)] if begun else WHOLE
+
+    def weight(self, name: str, row: Pushed) -> float:
+        """How many rows a row stands for, by its share and by how large it is."""
+        share = self.share(name, row.ts)
+        begun = [begin for begin in self.usual.get(name, {}) if begin <= row.ts]
+        if not begun or share == WHOLE:
+            return WHOLE / share
+        size = row.v / self.usual[name][max(begun)]
+        return 1.0 if size * share >= 2 * WHOLE else 1 + 2 * (WHOLE - share) / share / (1 + size)
 
     def _check(self, name: str) -> None:
         for instant in range(5, self.db[name].horizon, 23):
             held = Counter(one for one in self.rows if one.ts <= instant < one.ts + SIZE)
             count, total = Fraction(0), Fraction(0)
             for row, times in held.items():
-                share = self.share(name, row.ts)
-                if drawn(row, (BIGINT,) * 3, row.ts, 0) < Fraction(share, WHOLE) * 2**64:
-                    count += Fraction(times * WHOLE, share)
-                    total += Fraction(times * row.v * WHOLE, share)
+                weight = Fraction(self.weight(name, row))
+                if drawn(row, (BIGINT,) * 3, row.ts, 0) * weight < 2**64:
+                    count += times * weight
+                    total += times * row.v * weight
             rows = self.db[name].snapshot(instant).to_pylist()
             # Of no kept row there is no group.
             assert len(rows) == bool(count), (name, instant, self.steps)

@@ -59,14 +59,34 @@ Shares = Sequence[tuple[int, float]]
 """The shares that are kept, with the instants from which on."""
 
 
-def kept_of(rows: Sequence[Row], shares: Shares, number: int) -> list[Kept]:
-    """The rows that are kept of the stream of a number, equal ones as one."""
+def kept_of(rows: Sequence[Row], shares: Shares, number: int, usual: Shares = ()) -> list[Kept]:
+    """The rows that are kept of the stream of a number, equal ones as one.
+
+    Args:
+        rows: all of them.
+        shares: the shares.
+        number: the stream's.
+        usual: how large values usually are, from which instants on.
+    """
     found = []
     for row, count in Counter(rows).items():
-        share = share_at(shares, row.ts)
-        if drawn(row, TYPES, row.ts, number) < Fraction(str(share)) * 2**64:
-            found.append(Kept(row, 1_000_000 / round(share * 1_000_000), count))
+        share, mean = share_at(shares, row.ts), mean_at(usual, row.ts)
+        weight = weight_of(share, None if mean is None else abs(row.v or 0) / mean)
+        if drawn(row, TYPES, row.ts, number) < int(Fraction(2**64) / Fraction(weight)):
+            found.append(Kept(row, weight, count))
     return found
+
+
+def weight_of(share: float, size: float | None) -> float:
+    """The weight of a row that is so many times as large as usual; of one whose size is not known if None."""
+    part = round(share * 1_000_000)
+    if size is None or share == 1:
+        return 1_000_000 / part
+    return 1.0 if size * share >= 2 else 1 + 2 * (1_000_000 - part) / part / (1 + size)
+
+
+def mean_at(usual: Shares, instant: int) -> float | None:
+    return next((mean for begin, mean in reversed(usual) if begin <= instant), None)
 
 
 def share_at(shares: Shares, instant: int) -> float:
@@ -77,6 +97,7 @@ class Sum:
     """A COUNT or a SUM of some rows, as the sums that its estimate is made of."""
 
     def __init__(self, kept: Sequence[Kept], value: Callable[[Row], int | None]) -> None:
+        self.all = kept
         self.kept = [(one, given) for one in kept if (given := value(one.row)) is not None]
         self.rows = sum(one.weight > 1 and given != 0 for one, given in self.kept)
         self.exact = sum(one.times * given for one, given in self.kept)
@@ -88,12 +109,19 @@ class Sum:
         both = [(one, mine[one], given) for one, given in other.kept if one in mine]
         return total(w_w1(one) * (one.times * one.times * a * b) for one, a, b in both)
 
-    def unseen(self, largest: float, is_count: bool) -> float:
-        variance, more = self.times(self), UNSEEN * (largest * (largest - 1))
+    def unseen(self, largest: float, is_count: bool, by_size: bool) -> float:
+        variance, most = self.times(self), largest * (largest - 1)
         if is_count:
-            return more / max(variance, 1e-300)
-        fourth = total(w_w1(one) * float(one.times * given) ** 4 for one, given in self.kept)
-        return more * (fourth / max(variance * variance, 1e-300))
+            return UNSEEN * most / max(variance, 1e-300)
+        if not by_size:
+            fourth = total(w_w1(one) * float(one.times * given) ** 4 for one, given in self.kept)
+            return UNSEEN * most * (fourth / max(variance * variance, 1e-300))
+        squares = total((w_w1(one) * (one.times * given) ** 2) ** 2 for one, given in self.kept)
+        half = (largest - 1) / 2
+        spreads = total(w_w1(one) for one in self.all)
+        present = total(w_w1(one) ** 2 for one in self.all) / max(spreads, 1e-300)
+        rarer = max(1.0, half * (1 + half) / max(present, 1e-300))
+        return UNSEEN * rarer * squares / max(variance * variance, 1e-300)
 
 
 def w_w1(one: Kept) -> float:
@@ -106,13 +134,13 @@ def total(values: Any) -> float:
 
 
 def bounds(
-    value: float, slopes: Mapping[Sum, float], counts: Sequence[Sum], largest: float
+    value: float, slopes: Mapping[Sum, float], counts: Sequence[Sum], largest: float, by_size: bool = True
 ) -> tuple[float, float] | None:
     """The bounds of what is computed of sums, by their derivatives; None where too few rows are kept."""
     if any(one.rows < LEAST for one in slopes):
         return None
     variance = sum(slopes[a] * slopes[b] * a.times(b) for a, b in product(slopes, repeat=2))
-    factor = 1 + max(one.unseen(largest, one in counts) for one in slopes)
+    factor = 1 + max(one.unseen(largest, one in counts, by_size) for one in slopes)
     width = DEVIATIONS * math.sqrt(max(variance, 0.0) * factor)
     return value - width, value + width
 
@@ -327,7 +355,8 @@ class Life:
             kept = []
             for number, stream in enumerate(sorted(asked.streams)):
                 rows = [row for row in self.rows[stream] if asked.where(row)]
-                kept += kept_of(rows, self.shares[asked.streams], number)
+                usual = self.usual(asked, stream)
+                kept += kept_of(rows, self.shares[asked.streams], number, usual)
             for instant in range(min(query.horizon, self._newest("sr") + 14)):
                 found: Counter[tuple[Any, ...]] = Counter()
                 for row in said:
@@ -338,6 +367,18 @@ class Life:
                 where = (name, instant, self.shares, rows)
                 assert_close({row: count for row, count in found.items() if count}, expected, where)
 
+    def usual(self, asked: Asked, stream: str) -> Shares:
+        """How large the values of a stream usually are, as the run has noted it where shares were changed."""
+        if "(v)" not in asked.text:
+            return ()
+        found = self.db.status.tunings.items()
+        (scales,) = [known.scales for one, known in found if one.streams == tuple(sorted(asked.streams))] or [
+            ()
+        ]
+        named = [(scale.begin, dict(scale.means)) for scale in scales]
+        name = f"{stream}: CAST(v AS DOUBLE)"
+        return [(begin, means[name]) for begin, means in named if name in means]
+
     def _expected(self, asked: Asked, kept: Sequence[Kept], instant: int) -> list[tuple[Any, ...]]:
         first, last = asked.window(instant)
         if asked.at_ends and last != instant:
@@ -347,9 +388,12 @@ class Life:
             if first <= one.row.ts <= last:
                 groups[asked.by(one.row)].append(one)
         shares = self.shares[asked.streams]
-        inside = [begin for begin, _ in shares if first <= begin <= last]
-        least = min(share_at(shares, when) for when in (first, *inside))
-        largest = 1_000_000 / round(least * 1_000_000)
+        usual = [self.usual(asked, stream) for stream in asked.streams]
+        begins = [begin for one in (shares, *usual) for begin, _ in one if first <= begin <= last]
+        largest = max(
+            weight_of(share_at(shares, when), next((0.0 for one in usual if mean_at(one, when)), None))
+            for when in (first, *begins)
+        )
         bound = (last + 1,) if asked.at_ends else ()
         return [(*key, *bound, *asked.answer(rows, largest)) for key, rows in groups.items()]
 

@@ -43,7 +43,7 @@ from headrace.expressions.tree import (
 )
 from headrace.nested import is_sequence, part_types
 from headrace.schema import BIGINT, DOUBLE, TIMESTAMP, Field, Schema, sql_type, unique_names
-from headrace.steps import WHOLE, StepFunction
+from headrace.steps import WHOLE, Scale, StepFunction
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, Duration, TimeDomain
 
 EVERY_INSTANT: Final = Duration(1)
@@ -330,15 +330,46 @@ class Shed(Weighing):
 
     Equal rows of an instant are kept together, so that each row is decided on alone and none is waited for.
 
+    *By size.* Where it is known how large rows usually are, large ones are kept more often. The size s of a
+    row is the mean of |x| / m over its sizes x, m being what each is usually. With p for the share, a row
+    weighs 1 + 2 (1 - p) / p / (1 + s), and 1 from s = 2 / p on; it is kept where its hash is below one of
+    that of 2^64. So where s is 1 on average no more than a share is kept, but for what is kept for certain,
+    and a sum is made of parts of which none is large (a defensive mixture: Hesterberg, Technometrics 1995).
+
+    *By key.* With keys the hash is of these alone, without the instant and the number. So all rows of a key
+    are kept together, also of several streams, and a join of what is kept is what is kept of the join.
+
     Attributes:
         number: which of the streams it is of, from 0, so that equal rows of two streams are drawn apart.
+        sizes: the names of the sizes, DOUBLEs in the last columns of the input, which the hash leaves out.
+        keys: so many of the last columns of the input are keys; there are no sizes then.
+        scales: how large rows usually are, with the instants from which on. They are data, as the steps are.
     """
 
     number: int = 0
+    sizes: tuple[str, ...] = ()
+    keys: int = 0
+    scales: tuple[Scale, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _require_chronon(self.input, "shedding")
+        if self.keys and self.sizes:
+            raise PlanError("rows are kept by size or by key")
+        if any(self.input.schema.fields[place].type != DOUBLE for place in self.size_places):
+            raise PlanError("a size is a DOUBLE")
+
+    @property
+    def size_places(self) -> range:
+        """The places of the sizes among the columns."""
+        width = len(self.input.schema)
+        return range(width - len(self.sizes), width)
+
+    @property
+    def drawn_places(self) -> range:
+        """The places of the columns of which the hash is."""
+        width = len(self.input.schema)
+        return range(width - self.keys, width) if self.keys else range(width - len(self.sizes))
 
     @cached_property
     def schema(self) -> Schema:
@@ -825,11 +856,14 @@ class LargestWeight(Weighing):
 
     Attributes:
         size, slide, offset: as of the window.
+        sizes, scales: as of `Shed`: with a size whose scale is known a row may weigh 1 + 2 (1 - p) / p.
     """
 
     size: Duration = EVERY_INSTANT
     slide: Duration = EVERY_INSTANT
     offset: Duration = NO_OFFSET
+    sizes: tuple[str, ...] = ()
+    scales: tuple[Scale, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -128,10 +128,13 @@ def named_by(plan: Plan) -> tuple[object, ...]:
 
 
 def _named_by_share(plan: Weighing | LimitedJoin) -> tuple[object, ...]:
-    if isinstance(plan, LargestWeight):
-        return plan.size, plan.slide, plan.offset, plan.streams, plan.loss
-    if isinstance(plan, Shed | Draw):
-        return plan.streams, plan.loss, plan.number
+    match plan:
+        case LargestWeight(size=size, slide=slide, offset=offset, streams=streams, loss=loss, sizes=sizes):
+            return (size, slide, offset, streams, loss, *((sizes,) if sizes else ()))
+        case Shed(streams=streams, loss=loss, number=number, sizes=sizes, keys=keys):
+            return (streams, loss, number, *((sizes, keys) if sizes or keys else ()))
+        case Draw(streams=streams, loss=loss, number=number):
+            return streams, loss, number
     assert isinstance(plan, LimitedJoin)
     remembered = tuple((rows.number, rows.draw, rows.instant) for rows in plan.remembered)
     return plan.equalities, plan.residual, plan.names, plan.streams, plan.loss, remembered

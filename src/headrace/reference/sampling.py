@@ -17,6 +17,7 @@ a NULL in it an empty one. A STRUCT is the word of the hash of a row of its fiel
 
 from __future__ import annotations
 
+import math
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -30,7 +31,7 @@ from headrace.nested import part_types
 from headrace.reference.casts import EXACT
 from headrace.reference.contents import Content, Payload
 from headrace.schema import STRING
-from headrace.steps import WHOLE, value_at
+from headrace.steps import WHOLE, means_at, value_at
 from headrace.time import INFINITY
 
 _MASK = 2**64 - 1
@@ -59,13 +60,41 @@ def shares_kept(plan: Weighing, instant: int, below: Content) -> Content:
         draws = {row: _signed(drawn(row, types, instant, plan.number)) for row in below}
         return Counter({(*row, draws[row], instant): count for row, count in below.items()})
     assert isinstance(plan, Shed)
-    share = value_at(WHOLE, plan.steps, instant)
     kept: Content = Counter()
     for row, count in below.items():
-        draw = drawn(row, (field.type for field in plan.input.schema), instant, plan.number)
-        if _is_in(draw, share):
-            kept[(*row, _signed(draw), WHOLE / share)] = count
+        draw, weight = draw_of(plan, row, instant), weight_of(plan, row, instant)
+        share = value_at(WHOLE, plan.steps, instant)
+        is_plain = weight == WHOLE / share
+        is_kept = _is_in(draw, share) if is_plain else draw < int(2**64 / weight)
+        if is_kept:
+            kept[(*row, _signed(draw), weight)] = count
     return kept
+
+
+def draw_of(plan: Shed, row: Payload, instant: int) -> int:
+    """The hash that decides on a row: of its keys where there are such, else of all but its sizes."""
+    types = [field.type for field in plan.input.schema]
+    if plan.keys:
+        return drawn(row[-plan.keys :], types[-plan.keys :])
+    width = len(row) - len(plan.sizes)
+    return drawn(row[:width], types[:width], instant, plan.number)
+
+
+def weight_of(plan: Shed, row: Payload, instant: int) -> float:
+    """How many rows a row stands for if it is kept."""
+    share = value_at(WHOLE, plan.steps, instant)
+    usual = means_at(plan.scales, instant)
+    named = zip(plan.sizes, row[len(row) - len(plan.sizes) :], strict=True)
+    sizes = [_size(value) / usual[name] for name, value in named if name in usual]
+    if not sizes or share == WHOLE:
+        return WHOLE / share
+    size = sum(sizes) / len(sizes)
+    return 1.0 if size >= 2 * WHOLE / share else 1 + 2 * (WHOLE - share) / share / (1 + size)
+
+
+def _size(value: object) -> float:
+    assert value is None or isinstance(value, float)
+    return 0.0 if value is None else math.inf if math.isnan(value) else abs(value)
 
 
 def is_found(plan: LimitedJoin, pair: Payload) -> bool:
@@ -99,19 +128,30 @@ def _number(value: object) -> int:
 
 
 def largest_weight(plan: LargestWeight, instant: int) -> float:
-    """1 / p for the smallest share p at an instant of the window that an instant shows."""
+    """The largest weight that a row may have at an instant of the window that an instant shows."""
     slide, offset = plan.slide.length, plan.offset.length
     last = (instant + 1 - offset) // slide * slide + offset - 1
     first = -INFINITY if plan.size.length == INFINITY else last - plan.size.length + 1
-    inside = [step.begin for step in plan.steps if first <= step.begin <= last]
-    return WHOLE / min(value_at(WHOLE, plan.steps, when) for when in (first, *inside))
+    inside = [begin for begin in _begins(plan) if first <= begin <= last]
+    return max(_largest(plan, when) for when in (first, *inside))
+
+
+def _largest(plan: LargestWeight, instant: int) -> float:
+    """That of a row of no size, if there is a size that is known."""
+    share = value_at(WHOLE, plan.steps, instant)
+    by_size = any(name in means_at(plan.scales, instant) for name in plan.sizes)
+    return 1 + 2 * (WHOLE - share) / share if by_size else WHOLE / share
+
+
+def _begins(plan: LargestWeight) -> list[int]:
+    return [*(step.begin for step in plan.steps), *(scale.begin for scale in plan.scales)]
 
 
 def weight_changes(plan: LargestWeight) -> Iterator[int]:
     """The instants at which the largest weight may change: a step comes into the window, or leaves it."""
     slide, offset = plan.slide.length, plan.offset.length
-    for step in plan.steps:
-        for shown in (step.begin, step.begin + plan.size.length - 1):
+    for begin in _begins(plan):
+        for shown in (begin, begin + plan.size.length - 1):
             yield min(-(-(shown + 1 - offset) // slide) * slide + offset - 1, INFINITY)
 
 

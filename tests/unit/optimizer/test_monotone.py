@@ -37,7 +37,15 @@ REFUSED = {
         "NOT EXISTS or NOT IN: a row that is missing"
     ),
     "SELECT COUNT(*) AS n FROM s [RANGE 9] a LEFT JOIN r [RANGE 9] b ON a.k = b.k": "an outer join",
-    "SELECT COUNT(*) AS n FROM s [RANGE 9] a JOIN r [RANGE 9] b ON a.k = b.k": "a join of two streams",
+    "SELECT COUNT(*) AS n FROM s [RANGE 9] a JOIN r [RANGE 9] b ON a.k < b.k": "nothing is equal in",
+    "SELECT COUNT(*) AS n FROM s [RANGE 9] a JOIN r [NOW] b ON a.k = b.k": "a side of it has no window",
+    "SELECT COUNT(*) AS n FROM s [RANGE 9] a JOIN r [RANGE 9 SLIDE 3] b ON a.k = b.k": "slide differently",
+    "SELECT COUNT(*) AS n FROM s [RANGE 9] a JOIN r [RANGE 9] b ON a.k / b.k = 1": "nothing is equal in",
+    "SELECT COUNT(*) AS n FROM s [RANGE 9] a JOIN r [RANGE 9] b ON a.k = 9 / b.v": "what is equal may fail",
+    "SELECT COUNT(*) AS n FROM s [RANGE 9] a JOIN r WINDOW(RANGE MIN 3, MAX 9) b ON a.k = b.k": "has bounds",
+    "SELECT COUNT(*) AS n FROM s [RANGE 9] a, r [RANGE 9] b, s [RANGE 9] c WHERE a.k = b.k AND b.v = c.v": (
+        "a side of it is a join itself"
+    ),
     "SELECT COUNT(*) AS n FROM s [RANGE 9] JOIN kinds ON s.k = kinds.k": "a join with this relation",
     "SELECT COUNT(*) AS n FROM fix [RANGE 9]": "corrected|last",
     "SELECT k FROM s [RANGE 9]": "a query without COUNT, SUM or AVG",

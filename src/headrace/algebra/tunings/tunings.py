@@ -14,9 +14,11 @@ from headrace.algebra.nodes import (
     BoundedRowWindow,
     Draw,
     Granularity,
+    LargestWeight,
     LimitedJoin,
     Plan,
     RowWindow,
+    Shed,
     TimeWindow,
     Weighing,
     inputs_of,
@@ -24,7 +26,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.properties import granule_start, sources_of, walk
 from headrace.errors import UserError
-from headrace.steps import WHOLE, StepFunction, share_text, value_at
+from headrace.steps import WHOLE, Scale, StepFunction, share_text, value_at
 from headrace.time import BEGINNING, INFINITY, Duration, TimeDomain, format_length
 
 
@@ -129,12 +131,14 @@ class Tuned:
         queries: the identities of the queries that have such windows, paused ones included.
         why: why they have the last of these sizes, where nobody has asked for it; else empty.
         lacks_earlier: whether sizes from before the steps have been forgotten, the first one among them.
+        scales: of a share how large rows usually are, by which it is kept of them; see `Shed`.
     """
 
     steps: StepFunction
     queries: tuple[str, ...]
     why: str = ""
     lacks_earlier: bool = False
+    scales: tuple[Scale, ...] = ()
 
 
 _FEW: Final = 10_000
@@ -263,7 +267,10 @@ def tuned(plan: _Node, tunings: Tunings) -> _Node:
         return plan if rows == plan.remembered else cast(_Node, replace(plan, remembered=rows))
     if not isinstance(plan, TunedNode) or (tuning := tuning_of(plan)) is None or tuning not in tunings:
         return plan
-    return cast(_Node, replace(plan, steps=tunings[tuning].steps))
+    known = tunings[tuning]
+    if isinstance(plan, Shed | LargestWeight):
+        return cast(_Node, replace(plan, steps=known.steps, scales=known.scales))
+    return cast(_Node, replace(plan, steps=known.steps))
 
 
 def with_sizes(plan: Plan, size: Callable[[Tuning], int]) -> Plan:

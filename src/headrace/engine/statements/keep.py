@@ -21,6 +21,7 @@ from headrace.optimizer.estimates.places import estimates_in
 from headrace.runtime.driver.change.wanted import Tune
 from headrace.runtime.driver.shedder.bounds_seen import drained_from
 from headrace.runtime.driver.shedder.precision import FIRST, widest_of
+from headrace.runtime.driver.shedder.usual_sizes import usual_sizes
 from headrace.steps import WHOLE, share_text
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, MIN_INSTANT
 
@@ -64,7 +65,8 @@ def kept(core: Core, statement: SetKeep) -> str:
         if change.before == change.share:
             return f"{share_text(change.share)} of the rows is kept already"
         users = [one.id for one in users_of(core, change.tuning)]
-        core.started.tune(Tune({change.tuning: change.share}, {change.tuning: users}))
+        means = usual_sizes(core.started.run.reading, [change.tuning])
+        core.started.tune(Tune({change.tuning: change.share}, {change.tuning: users}, means=means))
         since = core.started.run.reading.queries.tunings[change.tuning].steps[-1].begin
     when = "" if since == BEGINNING else f" from {instant_text(since, change.query.plan.domain)} on"
     return f"{share_text(change.share)} of the rows is kept{when}{_effects(core, change)}"

@@ -30,10 +30,13 @@ from headrace.algebra.tunings.loss import Loss
 from headrace.expressions.coercion import make_try_cast
 from headrace.expressions.functions.functions import literal, make_case, resolve
 from headrace.expressions.tree import Column, Expression, columns_of, transform_columns
+from headrace.optimizer.estimates.clusters import ClusterSums
 from headrace.optimizer.estimates.deviations import ONE, ZERO, Dual, dual_of, times
 from headrace.optimizer.estimates.monotone import CHANGES, refused, refused_call, refused_node
+from headrace.optimizer.estimates.sizes import sizes_in
 from headrace.optimizer.estimates.totals import EstimateSums, parts_of
-from headrace.optimizer.estimates.weighed import KeptSpan, Weigher
+from headrace.optimizer.estimates.weighed import Weigher
+from headrace.optimizer.estimates.weighed_rows import KeptSpan
 from headrace.schema import BIGINT, DOUBLE, unique_names
 
 _ARITHMETIC: Final = "bounds are known of +, -, *, / and casts of estimates alone"
@@ -166,6 +169,7 @@ class _Writing:
         weigher: puts weights to rows.
         groups: the groups of weighed rows, without sums.
         span: the window.
+        sizes: the names of the sizes by which rows are kept.
         totals: the sums.
     """
 
@@ -173,14 +177,18 @@ class _Writing:
     weigher: Weigher
     groups: Aggregate
     span: KeptSpan
+    sizes: tuple[str, ...]
     totals: EstimateSums
 
     @staticmethod
     def of(answer: _Answer, weigher: Weigher) -> _Writing:
         """An answer, with weights to its rows."""
-        rows = weigher.weighed(answer.groups.input)
+        rows = weigher.weighed(answer.groups.input, sizes_in(call for _, call in answer.groups.aggregates))
         groups = replace(answer.groups, input=rows.plan, aggregates=(), settled=True)
-        return _Writing(answer, weigher, groups, rows.span, EstimateSums(rows.plan, len(groups.keys)))
+        keys = len(groups.keys)
+        by_key, by_size = ClusterSums(rows.plan, keys), EstimateSums(rows.plan, keys, bool(rows.sizes))
+        totals = by_key if rows.clustered else by_size
+        return _Writing(answer, weigher, groups, rows.span, rows.sizes, totals)
 
     @property
     def loss(self) -> Loss:
@@ -204,9 +212,9 @@ class _Writing:
             )
             inner += zip((f"{name}_at", f"{name}_width", f"{name}_least"), more, strict=False)
             beside.append(len(more))
-        groups = replace(self.groups, aggregates=self.totals.named())
+        groups = self.totals.grouped(self.groups)
         streams, text = self.weigher.streams, self.loss.text
-        base: Plan = LargestWeight(groups, streams, text, (), *self.span)
+        base: Plan = LargestWeight(groups, streams, text, (), *self.span, self.sizes)
         width = len(groups.schema)
         for node in self.answer.above:
             if isinstance(node, _Asked):

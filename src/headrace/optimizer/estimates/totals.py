@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from headrace.algebra.nodes import Plan, column
+from headrace.algebra.nodes import Aggregate, Plan, column
 from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.expressions.functions.functions import literal, make_case, make_cast, resolve
 from headrace.expressions.tree import AggregateCall, Column, Expression
@@ -63,13 +63,23 @@ class EstimateSums:
     Attributes:
         rows: the weighed rows.
         keys: how many columns of the groups come before those of the sums.
+        by_size: whether large rows are kept more often.
         calls: the sums so far.
     """
 
     rows: Plan
     keys: int
+    by_size: bool = False
     calls: dict[AggregateCall, int] = field(default_factory=dict)
     parts: dict[Part, int] = field(default_factory=dict)
+
+    def grouped(self, groups: Aggregate) -> Aggregate:
+        """Groups of the rows with these sums.
+
+        Args:
+            groups: the groups of the rows, without sums.
+        """
+        return replace(groups, aggregates=self.named())
 
     def named(self) -> tuple[tuple[str, AggregateCall], ...]:
         """The aggregates with names."""
@@ -134,7 +144,7 @@ class EstimateSums:
         if len(parts) > 1:
             some = resolve(">", (self.whole(parts[1]).value, ZERO))
             mean = make_cast(self.mean(parts).value, call.type)
-            return make_case(((exact, self._column(call)), (some, mean)), None)
+            return make_case(((exact, self._exact(call)), (some, mean)), None)
         (part,) = parts
         missing = self.missing(part)
         if call.type == BIGINT:
@@ -171,10 +181,22 @@ class EstimateSums:
 
     def unseen(self, dual: Dual, largest: Expression) -> Expression:
         """By what factor a variance is larger with some rows more of the largest weight (a DOUBLE)."""
-        more = times(literal(UNSEEN), times(largest, resolve("-", (largest, ONE))))
         parts = {number: part for part, number in self.parts.items()}
-        factors = tuple(times(more, self._size(parts[number])) for number in sorted(dual.slopes))
+        factors = tuple(
+            times(self._more_of(parts[number], largest), self._size(parts[number]))
+            for number in sorted(dual.slopes)
+        )
         return plus(ONE, factors[0] if len(factors) == 1 else resolve("GREATEST", factors))
+
+    def _more_of(self, part: Part, largest: Expression) -> Expression:
+        """So many rows more are reckoned with, times what their weight adds to a variance (a DOUBLE)."""
+        if self._by_size(part):
+            return times(literal(UNSEEN), self._rarer(largest))
+        return times(literal(UNSEEN), times(largest, resolve("-", (largest, ONE))))
+
+    def _by_size(self, part: Part) -> bool:
+        """Whether rows are kept more often that add much to a sum."""
+        return self.by_size and part.value is not None
 
     def _size(self, part: Part) -> Expression:
         """The part that the larger of the kept rows would add to a variance (a DOUBLE)."""
@@ -182,8 +204,24 @@ class EstimateSums:
         if part.value is None:
             return resolve("/", (ONE, resolve("GREATEST", (variance, literal(TINY)))))
         square = times(self._amount(part), self._amount(part))
-        fourth = self._double(times(self.spread, times(square, square)), part.condition)
-        return resolve("/", (fourth, resolve("GREATEST", (times(variance, variance), literal(TINY)))))
+        fourth = times(self.spread, times(square, square))
+        if self._by_size(part):
+            fourth = times(times(self.spread, square), times(self.spread, square))
+        squared = resolve("GREATEST", (times(variance, variance), literal(TINY)))
+        return resolve("/", (self._double(fourth, part.condition), squared))
+
+    def _rarer(self, largest: Expression) -> Expression:
+        """How many times as much a row of usual size may add to a variance as those that are kept (a DOUBLE).
+
+        It is more than once where the share was larger in most of a window than it is in the rest.
+        """
+        half = times(literal(0.5), resolve("-", (largest, ONE)))
+        usual = times(half, plus(ONE, half))
+        spreads = self._double(self.spread, None)
+        squares = self._double(times(self.spread, self.spread), None)
+        present = resolve("/", (squares, resolve("GREATEST", (spreads, literal(TINY)))))
+        times_as_much = resolve("/", (usual, resolve("GREATEST", (present, literal(TINY)))))
+        return resolve("GREATEST", (times_as_much, ONE))
 
     def _of(self, dual: Dual) -> list[Part]:
         parts = {number: part for part, number in self.parts.items()}
@@ -201,6 +239,10 @@ class EstimateSums:
         """The sum that a row adds with its equals (a DOUBLE)."""
         count = make_cast(self.count, DOUBLE)
         return count if part.value is None else times(count, make_cast(part.value, DOUBLE))
+
+    def _exact(self, call: AggregateCall) -> Column:
+        """An aggregate of the rows as they came."""
+        return self._column(call)
 
     def _sum(self, value: Expression, condition: Expression | None) -> Column:
         return self._column(replace(resolve_aggregate("SUM", value), condition=condition))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from headrace.algebra.nodes import (
     Aggregate,
@@ -28,31 +27,19 @@ from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Column, transform_columns
 from headrace.optimizer.estimates.deviations import ONE
+from headrace.optimizer.estimates.keyed import KeyedSides
 from headrace.optimizer.estimates.monotone import refused, refused_node
+from headrace.optimizer.estimates.sizes import (
+    Sizes,
+    columns_drawn,
+    sizes_below,
+    sizes_of_rows,
+    sizes_of_side,
+    with_columns,
+)
+from headrace.optimizer.estimates.weighed_rows import KeptSpan, WeighedRows, projected
 from headrace.schema import unique_names
 from headrace.time import Duration
-
-
-class KeptSpan(NamedTuple):
-    """The window of the rows: as of `LargestWeight`."""
-
-    size: Duration
-    slide: Duration
-    offset: Duration
-
-
-@dataclass(frozen=True)
-class WeighedRows:
-    """Rows with their weights.
-
-    Attributes:
-        plan: the rows; of its columns the last but one is the weight, and the last how many rows of its
-            instant a row stands for that were kept for each other's sake.
-        span: the window.
-    """
-
-    plan: Plan
-    span: KeptSpan
 
 
 @dataclass(frozen=True)
@@ -73,8 +60,12 @@ class Weigher:
         """The names of the streams, in order."""
         return tuple(sorted(self.sources))
 
-    def weighed(self, plan: Plan) -> WeighedRows:
+    def weighed(self, plan: Plan, sizes: Sizes = ()) -> WeighedRows:
         """A part of a plan that has windows, with weights.
+
+        Args:
+            plan: the part.
+            sizes: of what is added up of its rows, by whose size rows are to be kept (DOUBLEs).
 
         Raises:
             LanguageError: rows that are left out would change its content in other ways than by theirs.
@@ -86,25 +77,28 @@ class Weigher:
                 raise refused("a window within bounds", why, self.loss.position, hint)
             case TimeWindow(size=size, slide=slide, offset=offset):
                 return WeighedRows(
-                    with_inputs(plan, (self._numbered(plan.input),)), KeptSpan(size, slide, offset)
+                    with_inputs(plan, (self._numbered(plan.input, sizes),)), KeptSpan(size, slide, offset)
                 )
             case Lifetime():
-                return self._living(plan)
+                return self._living(plan, sizes)
             case Filter():
-                below = self.weighed(plan.input)
-                return WeighedRows(with_inputs(plan, (below.plan,)), below.span)
+                below = self.weighed(plan.input, sizes)
+                return below.over(with_inputs(plan, (below.plan,)))
             case Project():
-                below = self.weighed(plan.input)
-                return WeighedRows(_projected(plan, below.plan), below.span)
+                below = self.weighed(plan.input, sizes_below(plan, sizes))
+                return below.over(projected(plan, below.plan))
             case Union(inputs=inputs):
                 self._check_apart(plan)
-                parts = [self.weighed(part) for part in inputs]
+                parts = [self.weighed(part, sizes) for part in inputs]
                 if len({part.span for part in parts}) > 1:
                     why = "its parts have different windows"
                     raise refused("this UNION ALL", why, self.loss.position)
+                if any(part.clustered for part in parts):
+                    why = "a part of it joins two streams, of which rows are kept by key"
+                    raise refused("this UNION ALL", why, self.loss.position)
                 return WeighedRows(with_inputs(plan, tuple(part.plan for part in parts)), parts[0].span)
             case Join():
-                return self._joined(plan)
+                return self._joined(plan, sizes)
             case Source():
                 why = "it is over the rows of each instant alone"
                 raise refused("a query without a window", why, self.loss.position, "write s [RANGE 1 HOUR]")
@@ -121,7 +115,7 @@ class Weigher:
                 raise refused("this UNION ALL", why, self.loss.position, "write one part with OR or CASE")
             found |= names
 
-    def _living(self, plan: Lifetime) -> WeighedRows:
+    def _living(self, plan: Lifetime, sizes: Sizes) -> WeighedRows:
         """Rows that are valid for as long as they say, from their own instants on."""
         if plan.shift or plan.granule.length > 1:
             why = "rows begin at other instants than their own"
@@ -130,17 +124,16 @@ class Weigher:
             why = "for how long rows may be missing differs from row to row"
             raise refused("this LIFETIME", why, self.loss.position, "give all rows the same lifetime")
         span = KeptSpan(Duration(plan.fixed), Duration(1), Duration(0))
-        return WeighedRows(with_inputs(plan, (self._numbered(plan.input),)), span)
+        return WeighedRows(with_inputs(plan, (self._numbered(plan.input, sizes),)), span)
 
-    def _joined(self, plan: Join) -> WeighedRows:
+    def _joined(self, plan: Join, sizes: Sizes) -> WeighedRows:
         """A join with a relation, of which a row meets one row at most."""
         streams = [bool(sources_of(side)) for side in inputs_of(plan)]
         if all(streams):
-            why = "a pair would be kept where both of its rows are, which is not estimated"
-            raise refused("a join of two streams", why, self.loss.position)
+            return self._paired(plan)
         port = streams.index(True)
         self._check_relation(plan, 1 - port)
-        below = self.weighed(inputs_of(plan)[port])
+        below = self.weighed(inputs_of(plan)[port], sizes_of_side(plan, port, sizes))
         names = [*plan.names]
         width = len(plan.left.schema) if port == 0 else len(names)
         names[width:width] = below.plan.schema.names[-2:]
@@ -152,7 +145,27 @@ class Weigher:
         last = len(joined.schema)
         places = [*range(width), *range(width + 2, last), width, width + 1]
         items = tuple((joined.schema[place].name, column(joined, place)) for place in places)
-        return WeighedRows(project(joined, items), below.span)
+        return below.over(project(joined, items))
+
+    def _paired(self, plan: Join) -> WeighedRows:
+        """A join of two streams: of both the rows of the same keys are kept, and so the pairs of these."""
+        left, right = KeyedSides(self.sources, self.loss).of(plan)
+        if left.span[1:] != right.span[1:]:
+            why = "its windows slide differently"
+            raise refused("a join of two streams", why, self.loss.position)
+        width, last = len(plan.left.schema), len(plan.schema)
+        names = unique_names([*left.plan.schema.names, *right.plan.schema.names])
+        residual = plan.residual
+        if residual is not None:
+            residual = transform_columns(residual, lambda part: _beyond(part, width))
+        joined = Join(left.plan, right.plan, plan.equalities, residual, tuple(names))
+        weights = column(joined, width + 1), column(joined, last + 3)
+        items = [*range(width), *range(width + 2, last + 2)]
+        added = (("weight", resolve("GREATEST", weights)), ("drawn", column(joined, width)))
+        chosen = unique_names([*plan.schema.names, *(name for name, _ in added)])
+        values = (*(column(joined, place) for place in items), *(part for _, part in added))
+        span = max(left.span, right.span, key=lambda span: span.size.length)
+        return WeighedRows(Project(joined, tuple(zip(chosen, values, strict=True))), span, clustered=True)
 
     def _check_relation(self, plan: Join, port: int) -> None:
         other = inputs_of(plan)[port]
@@ -166,9 +179,9 @@ class Weigher:
             if type(node).__name__ == "RefreshedRelation":
                 raise refused_node(node, self.loss.position)
 
-    def _numbered(self, plan: Plan) -> Plan:
+    def _numbered(self, plan: Plan, sizes: Sizes) -> Plan:
         """The rows of an instant: each by itself that stands for itself, and as one those kept together."""
-        drawn = self._drawn(plan)
+        drawn = self._drawn(plan, sizes)
         width = len(drawn.schema)
         weight = column(drawn, width - 1)
         *names, counted = unique_names([*drawn.schema.names, "rows"])
@@ -181,22 +194,23 @@ class Weigher:
         lone = Project(Filter(drawn, resolve("=", (weight, ONE))), (*alone, (counted, literal(1))))
         return Union((lone, Project(groups, together)))
 
-    def _drawn(self, plan: Plan) -> Plan:
+    def _drawn(self, plan: Plan, sizes: Sizes) -> Plan:
         """Rows of instants, those that are kept, with the draw and the weight in the last columns."""
         match plan:
             case Source(name=name) if type(plan) is Source:
+                whole = self.sources[name]
+                named = dict(sizes_of_rows(whole, plan, sizes))
+                rows = with_columns(whole, named.values())
                 number = self.streams.index(name)
-                shed = Shed(self.sources[name], self.streams, self.loss.text, number=number)
-                places = [shed.schema.names.index(name) for name in plan.schema.names]
-                places += range(len(shed.schema) - 2, len(shed.schema))
-                return project(shed, tuple((shed.schema[at].name, column(shed, at)) for at in places))
+                shed = Shed(rows, self.streams, self.loss.text, number=number, sizes=tuple(named))
+                return columns_drawn(shed, plan)
             case Filter():
-                return with_inputs(plan, (self._drawn(plan.input),))
+                return with_inputs(plan, (self._drawn(plan.input, sizes),))
             case Project():
-                return _projected(plan, self._drawn(plan.input))
+                return projected(plan, self._drawn(plan.input, sizes_below(plan, sizes)))
             case Union(inputs=inputs):
                 self._check_apart(plan)
-                return with_inputs(plan, tuple(map(self._drawn, inputs)))
+                return with_inputs(plan, tuple(self._drawn(part, sizes) for part in inputs))
             case _:
                 raise refused_node(plan, self.loss.position)
 
@@ -204,12 +218,3 @@ class Weigher:
 def _beyond(part: Column, width: int) -> Column:
     """A column where two are put in after some."""
     return part if part.index < width else replace(part, index=part.index + 2)
-
-
-def _projected(plan: Project, below: Plan) -> Plan:
-    """A projection that keeps the last two columns."""
-    width = len(below.schema)
-    kept = tuple((below.schema[place].name, column(below, place)) for place in (width - 2, width - 1))
-    items = (*plan.items, *kept)
-    names = unique_names([name for name, _ in items])
-    return Project(below, tuple(zip(names, (part for _, part in items), strict=True)))

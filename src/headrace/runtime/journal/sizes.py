@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from headrace.algebra.tunings.tunings import Tuned, Tuning, TuningKind, Tunings
-from headrace.steps import Step
+from headrace.steps import Scale, Step
 
 _FIRST: Final = (TuningKind.WINDOW, TuningKind.SHARE)
 """What is told by whether there is a loss."""
@@ -23,6 +23,7 @@ def packed_tunings(tunings: Tunings) -> list[dict[str, Any]]:
             "queries": list(tuned.queries),
             **({"why": tuned.why} if tuned.why else {}),
             **({"lacks_earlier": True} if tuned.lacks_earlier else {}),
+            **({"scales": [[one.begin, dict(one.means)] for one in tuned.scales]} if tuned.scales else {}),
         }
         for tuning, tuned in tunings.items()
     ]
@@ -45,8 +46,12 @@ def unpacked_tunings(content: Sequence[dict[str, Any]]) -> dict[Tuning, Tuned]:
     found = {}
     for part in content:
         steps = tuple(Step(begin, value) for begin, value in part["steps"])
+        scales = tuple(
+            Scale(begin, tuple((name, float(mean)) for name, mean in means.items()))
+            for begin, means in part.get("scales", ())
+        )
         lacks_earlier = part.get("lacks_earlier", False)
-        tuned = Tuned(steps, tuple(part["queries"]), part.get("why", ""), lacks_earlier)
+        tuned = Tuned(steps, tuple(part["queries"]), part.get("why", ""), lacks_earlier, scales)
         found[unpacked_tuning(part)] = tuned
     return found
 

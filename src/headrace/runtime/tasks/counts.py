@@ -6,15 +6,17 @@ as after a projection: counting takes about a nanosecond per row at most.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from headrace.algebra.nodes import LimitedJoin, Plan, Shed
 from headrace.elements import Batch, Float64Array, Int64Array
 from headrace.heartbeats.bounded import Arrivals
 from headrace.kernels.instants.extent import extent
+from headrace.operators.limited_join import missed
 from headrace.time import BEGINNING, INFINITY
 
 
@@ -70,6 +72,8 @@ class Counts:
         first, last: int64[n], the smallest and the largest `ts` (instants), INFINITY and BEGINNING for none.
         lifetimes: float64[n], the sum of `te - ts` over those that have an end (instants).
         missed: float64[n], about how many rows they did not yield, of joins that remember a share of rows.
+        sizes: by the name of a size of rows that are shed how many rows there were, and the sum of their
+            sizes, both as the rows that were kept say.
     """
 
     nodes: Int64Array
@@ -80,6 +84,7 @@ class Counts:
     last: Int64Array
     lifetimes: Float64Array
     missed: Float64Array
+    sizes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 def together(parts: Iterable[Counts], nodes: int) -> Counts:
@@ -92,7 +97,10 @@ def together(parts: Iterable[Counts], nodes: int) -> Counts:
     taken, given, endless = (np.zeros(nodes, dtype=np.int64) for _ in range(3))
     first, last = np.full(nodes, INFINITY), np.full(nodes, BEGINNING)
     lifetimes, missed = np.zeros(nodes), np.zeros(nodes)
+    sizes: dict[str, tuple[float, float]] = {}
     for part in parts:
+        for name, measured in part.sizes.items():
+            sizes[name] = added(sizes.get(name), measured)
         place = part.nodes
         taken[place] += part.taken
         given[place] += part.given
@@ -101,7 +109,12 @@ def together(parts: Iterable[Counts], nodes: int) -> Counts:
         missed[place] += part.missed
         first[place] = np.minimum(first[place], part.first)
         last[place] = np.maximum(last[place], part.last)
-    return Counts(np.arange(nodes), taken, given, endless, first, last, lifetimes, missed)
+    return Counts(np.arange(nodes), taken, given, endless, first, last, lifetimes, missed, sizes)
+
+
+def added(one: tuple[float, float] | None, other: tuple[float, float]) -> tuple[float, float]:
+    """The rows and the sizes of two parts."""
+    return other if one is None else (one[0] + other[0], one[1] + other[1])
 
 
 class Counter:
@@ -112,6 +125,7 @@ class Counter:
         self._given: dict[int, Extent] = {}
         self._missed: dict[int, float] = {}
         self._latest: tuple[Int64Array, Int64Array, Extent] | None = None
+        self._sizes: dict[str, tuple[float, float]] = {}
 
     def know(self, batch: Batch, covered: Extent | None) -> None:
         """Remember what a batch covers, if it is known before a node yields it."""
@@ -121,19 +135,34 @@ class Counter:
         """Count what a node takes in."""
         self._taken[node] = self._taken.get(node, 0) + rows
 
-    def give(self, node: int, batch: Batch) -> None:
-        """Count what a node yields."""
+    def give(self, node: int, batch: Batch, plan: Plan | None = None) -> None:
+        """Count what a node yields.
+
+        Args:
+            node: its number.
+            batch: what it yields.
+            plan: its plan node, where rows that are shed may have sizes, or rows are not found.
+        """
         if not len(batch):
             return
+        if isinstance(plan, Shed) and plan.sizes:
+            self._measure(plan, batch)
+        if isinstance(plan, LimitedJoin):
+            self._missed[node] = self._missed.get(node, 0.0) + missed(plan, batch)
         latest = self._latest
         if latest is None or latest[0] is not batch.ts or latest[1] is not batch.te:
             self._latest = latest = batch.ts, batch.te, Extent.of(batch)
         before = self._given.get(node)
         self._given[node] = latest[2] if before is None else before.joined(latest[2])
 
-    def miss(self, node: int, rows: float) -> None:
-        """Count about how many rows a node did not yield."""
-        self._missed[node] = self._missed.get(node, 0.0) + rows
+    def _measure(self, plan: Shed, batch: Batch) -> None:
+        """Add up the sizes of rows that were kept, each with its weight; a row in two plans counts twice."""
+        columns = batch.payload.columns
+        weights = columns[-1].to_numpy() * batch.w
+        for name, place in zip(plan.sizes, plan.size_places, strict=True):
+            sizes = np.abs(columns[place].fill_null(0.0).to_numpy(zero_copy_only=False))
+            found = float(weights.sum()), float(weights @ np.where(np.isfinite(sizes), sizes, 0.0))
+            self._sizes[name] = added(self._sizes.get(name), found)
 
     def counts(self) -> Counts:
         """All that has been counted."""
@@ -147,4 +176,5 @@ class Counter:
             numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5],
             np.array(lifetimes, dtype=np.float64),
             np.array([self._missed.get(node, 0.0) for node in nodes], dtype=np.float64),
+            self._sizes,
         )  # fmt: skip

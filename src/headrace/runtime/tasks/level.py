@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import Early, LimitedJoin, Stateful, Stateless
+from headrace.algebra.nodes import Early, Stateful, Stateless
 from headrace.algebra.properties import is_stateful, is_stateless
 from headrace.elements import Batch, concat, decode, empty, encode_rows, read_rows
 from headrace.lowering.node import Edge, Node
@@ -19,7 +19,6 @@ from headrace.operators.contract import Operator, OperatorProgress, Report
 from headrace.operators.create import create_operator, create_timeline_operator
 from headrace.operators.early import Reach, Runs, Speaker, runs_of, unreported
 from headrace.operators.hold import HoldingOperator
-from headrace.operators.limited_join import missed
 from headrace.operators.state.runs import RunPart, RunRef, SortedRun, stored_run
 from headrace.operators.stateless import apply
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter
@@ -193,9 +192,7 @@ class Level:
                 yield node, operator
             if node.number in known or len(outputs[node.number]):
                 ready.add(graph.above_here[node.number])
-            self._task.counter.give(node.number, outputs[node.number])
-            if isinstance(node.plan, LimitedJoin):
-                self._task.counter.miss(node.number, missed(node.plan, outputs[node.number]))
+            self._task.counter.give(node.number, outputs[node.number], node.plan)
             with self._task.watch("route"):
                 self._task.outbox.put(node.number, outputs[node.number])
 

@@ -250,7 +250,7 @@ def _run_above(
                 outputs[node.number] = _applied(node, outputs, left, task.letters.reporter(node.number))
         if fence.has_failed(node.number):
             continue
-        task.counter.give(node.number, outputs[node.number])
+        task.counter.give(node.number, outputs[node.number], node.plan)
         with task.watch("route"):
             task.outbox.put(node.number, outputs[node.number], exits)
 

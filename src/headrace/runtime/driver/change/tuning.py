@@ -21,7 +21,7 @@ from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.wanted import Tune
 from headrace.runtime.intake.streams import LiveStream
 from headrace.runtime.journal.records import StreamPoint
-from headrace.steps import steps_from, with_step
+from headrace.steps import scales_from, steps_from, value_at, with_scale, with_step
 from headrace.time import BEGINNING, INFINITY
 
 
@@ -36,11 +36,18 @@ def tuned(present: Present, change: Tune) -> Turn:
     found = dict(queries.tunings)
     for tuning, size in change.sizes.items():
         known = found.get(tuning)
-        known_steps = () if known is None else steps_from(known.steps, _first_asked(present, change, tuning))
+        asked = BEGINNING if known is None else _first_asked(present, change, tuning)
+        known_steps = () if known is None else steps_from(known.steps, asked)
         lacks = known is not None and (known.lacks_earlier or len(known_steps) < len(known.steps))
         unseen = _next_instant(map(present.point, tuning.streams))
-        steps = with_step(known_steps, first_instant(tuning, known_steps, unseen, size), size)
-        found[tuning] = Tuned(steps, tuple(change.queries[tuning]), change.why.get(tuning, ""), lacks)
+        begin = first_instant(tuning, known_steps, unseen, size)
+        # Rows may have another usual size while the share stays.
+        stays = tuning.kind is TuningKind.SHARE and value_at(tuning.first, known_steps, begin) == size
+        steps = known_steps if stays else with_step(known_steps, begin, size)
+        scales = () if known is None else scales_from(known.scales, asked)
+        scales = with_scale(scales, begin, change.means.get(tuning, {}))
+        users, why = tuple(change.queries[tuning]), change.why.get(tuning, "")
+        found[tuning] = Tuned(steps, users, why, lacks, scales)
     return present.turn(queries.with_tunings(found))
 
 

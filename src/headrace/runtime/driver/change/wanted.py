@@ -133,11 +133,13 @@ class Tune:
         queries: the identities of those that have the windows, paused ones included, whose plans a run does
             not know.
         why: why they get it, of those for which nobody has asked for it.
+        means: of shares how large the rows were that came, on average, by the names of their sizes.
     """
 
     sizes: Mapping[Tuning, int]
     queries: Mapping[Tuning, Sequence[str]]
     why: Mapping[Tuning, str] = field(default_factory=dict)
+    means: Mapping[Tuning, Mapping[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

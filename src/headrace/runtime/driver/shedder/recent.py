@@ -28,6 +28,9 @@ _FEW: Final = 3
 _SPREAD: Final = 1.2
 """So many times as much is in the larger ones, for that."""
 
+_AT_MOST: Final = 0.9
+"""An epoch takes no more than this part of its time whatever its rows, if that was not told of itself."""
+
 RowsWaiting = Mapping[str, int | None]
 """The rows that wait for an epoch, by stream; None where that is not known."""
 
@@ -71,9 +74,11 @@ class RecentLoad:
 
     Attributes:
         looks: those of the last seconds since shares have changed, and one before them.
+        epoch_time: what each epoch takes whatever its rows, as was told last (seconds).
     """
 
     looks: list[_Look] = field(default_factory=list)
+    epoch_time: float = 0.0
 
     def note(self, run: PublishedRun, waiting: RowsWaiting, bound: float) -> None:
         """Take in what a commit has brought.
@@ -120,9 +125,11 @@ class RecentLoad:
         work, took = self._epochs(graph, boxes)
         each, factor = 0.0, float(took.sum() / work.sum()) if work.sum() else 0.0
         behind = factor * float(left.sum())
-        if behind <= LATE * bound:
+        told = _epoch_times(work, took)
+        self.epoch_time = self.epoch_time if told is None else told[0]
+        if behind <= LATE * bound and work.sum():
             # Epochs may be larger before rows wait for too long, which needs less time for each of them.
-            each, factor = _epoch_times(work, took)
+            each, factor = told or _with_epoch_time(self.epoch_time, work, took)
         needed = factor * float(coming.sum()) + each / (LATE * bound)
         costs = {
             tuning: factor * float(coming[places].sum()) * WHOLE / size_of(tuning, run.queries.tunings)
@@ -140,29 +147,39 @@ class RecentLoad:
         return np.array(work), np.array(took)
 
 
-def _epoch_times(work: Float64Array, took: Float64Array) -> tuple[float, float]:
+def _epoch_times(work: Float64Array, took: Float64Array) -> tuple[float, float] | None:
     """The time that each epoch takes, whatever its rows, and that for a second of its operators.
 
     Operators may work side by side; reading and writing take time besides. What is the same for each epoch
     says nothing of how many rows can be answered, since there are fewer and larger epochs under load. It is
     told from the rest by a line through the means of the smaller and of the larger epochs (Wald, *Annals of
-    Mathematical Statistics* 11, 1940); where all are alike, it is taken to be nothing.
+    Mathematical Statistics* 11, 1940).
 
     Args:
         work: float64[n], what the operators of each epoch needed (seconds).
         took: float64[n], what it took (seconds).
+
+    Returns:
+        None where there are few of them, or all are alike, so that nothing can be told.
     """
-    total = float(work.sum())
-    if not total:
-        return 0.0, 0.0
     order = np.argsort(work, kind="stable")
     small, large = order[: len(order) // 2], order[len(order) // 2 :]
-    if len(small) < _FEW or work[large].mean() < _SPREAD * work[small].mean():
-        return 0.0, float(took.sum()) / total
+    if not work.sum() or len(small) < _FEW or work[large].mean() < _SPREAD * work[small].mean():
+        return None
     wider = float(work[large].mean() - work[small].mean())
     slope = float(took[large].mean() - took[small].mean()) / wider
-    factor = min(max(0.0, slope), float(took.sum()) / total)
+    factor = min(max(0.0, slope), float(took.sum()) / float(work.sum()))
     return float(took.mean()) - factor * float(work.mean()), factor
+
+
+def _with_epoch_time(each: float, work: Float64Array, took: Float64Array) -> tuple[float, float]:
+    """The same by what each epoch took when that was told last, as far as these took so long.
+
+    Under a small load all epochs are alike, of a row or two; what is known of the load before tells then that
+    there is room.
+    """
+    each = min(each, _AT_MOST * float(took.min()))
+    return each, (float(took.sum()) - len(took) * each) / float(work.sum())
 
 
 def boxes_of(graph: Graph, statistics: Statistics, tunings: Tunings) -> tuple[Box, ...]:

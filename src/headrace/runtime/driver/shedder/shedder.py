@@ -20,6 +20,7 @@ from headrace.runtime.driver.shedder.capacity import room
 from headrace.runtime.driver.shedder.findings import TIMES, Shedding, ShedShare, why_changed
 from headrace.runtime.driver.shedder.policy import Pressure, ShareKnob, shares_at, shares_wanted
 from headrace.runtime.driver.shedder.recent import MeasuredLoad, RecentLoad, RowsWaiting
+from headrace.runtime.driver.shedder.usual_sizes import rescaled, usual_sizes
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.steps import WHOLE, share_text
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS
@@ -59,6 +60,11 @@ class Shedder:
         Returns:
             The change of shares that is to follow; None where there is none.
         """
+        return self._after(run, how, waiting, said) or rescaled(run)
+
+    def _after(
+        self, run: PublishedRun, how: RunSettings, waiting: RowsWaiting, said: LastSaid
+    ) -> Tune | None:
         bound, mode = how.latency_bound, how.shedding
         if bound is None or mode is Managing.OFF or _reads_all_it_can(run):
             self.found = None
@@ -80,7 +86,9 @@ class Shedder:
         wanted = dict(zip(knobs, found, strict=True))
         self.found = _findings(run, bound, mode, load, knobs, wanted)
         changed = {tuning: share for tuning, share in wanted.items() if share != knobs[tuning].share}
-        if mode is not Managing.ACT or not changed or load is None:
+        if mode is not Managing.ACT:
+            return self._given_back(run, how)
+        if not changed or load is None:
             return None
         self._recent.forget()
         sizes = {tuning: (size_of(tuning, run.queries.tunings), share) for tuning, share in changed.items()}
@@ -89,13 +97,15 @@ class Shedder:
 
     def _given_back(self, run: PublishedRun, how: RunSettings) -> Tune | None:
         """All rows are kept again of what a shedder had lowered that is there no more."""
-        if how.latency_bound is not None and how.shedding is not Managing.OFF:
+        if how.latency_bound is not None and how.shedding is Managing.ACT:
             return None
         users, known = _users_in(run.queries.plans), run.queries.tunings
         lowered = [tuning for tuning in users if size_of(tuning, known) < WHOLE and known[tuning].why]
         if not lowered:
             return None
-        since = "there is no latency_bound" if how.latency_bound is None else "the shedder is off"
+        since = "there is no latency_bound"
+        if how.latency_bound is not None:
+            since = "the shedder is off" if how.shedding is Managing.OFF else "the shedder only advises"
         why = {
             tuning: f"raised from {share_text(size_of(tuning, known))} to 1, since {since}"
             for tuning in lowered
@@ -127,7 +137,7 @@ class Shedder:
             paused = [name for name in asked.get(tuning, ()) if name in run.queries.paused]
             queries[tuning] = list(dict.fromkeys((*users[tuning], *paused)))
             LOG.info("the share of %s that is kept was %s", " and ".join(tuning.streams), why[tuning])
-        return Tune(changed, queries, why)
+        return Tune(changed, queries, why, usual_sizes(run, changed))
 
 
 def _reads_all_it_can(run: PublishedRun) -> bool:

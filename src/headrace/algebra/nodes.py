@@ -555,7 +555,7 @@ class Join(_Pairing):
 
 
 @dataclass(frozen=True)
-class Remembered:
+class RememberedRows:
     """Rows that are remembered of one input of some joins, as a share of them.
 
     Attributes:
@@ -589,7 +589,7 @@ class LimitedJoin(Join):
 
     streams: tuple[str, ...]
     loss: str
-    remembered: tuple[Remembered, ...]
+    remembered: tuple[RememberedRows, ...]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -600,7 +600,7 @@ class LimitedJoin(Join):
             if any(not 1 <= step.value <= WHOLE for step in rows.steps):
                 raise PlanError("a share is above 0 and up to 1")
 
-    def of_side(self, port: int) -> tuple[Remembered, ...]:
+    def of_side(self, port: int) -> tuple[RememberedRows, ...]:
         """The shares of the rows of one input, with the columns of that.
 
         Args:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from headrace.algebra.nodes import LimitedJoin, Plan, Remembered, TimeWindow
+from headrace.algebra.nodes import LimitedJoin, Plan, RememberedRows, TimeWindow
 from headrace.algebra.properties import walk
 from headrace.elements import Batch, BoolArray, Float64Array, Int64Array, integers
 from headrace.operators.contract import OperatorProgress, Report
@@ -90,7 +90,7 @@ def missed(node: LimitedJoin, batch: Batch) -> float:
     return float(((weights - 1.0) * batch.w).sum())
 
 
-def _forget(side: JoinSide, rows: Sequence[Remembered], before: int, after: int) -> None:
+def _forget(side: JoinSide, rows: Sequence[RememberedRows], before: int, after: int) -> None:
     """Let go of elements that none will meet any more, since these are of instants from `after` on."""
     steps = [step for one in rows for step in one.steps]
     if not steps or after in (BEGINNING, INFINITY) or not side.area.runs:
@@ -115,13 +115,13 @@ def _forget(side: JoinSide, rows: Sequence[Remembered], before: int, after: int)
     area.forget(gone)
 
 
-def _newest(rows: Sequence[Remembered], column: _Columns) -> Int64Array:
+def _newest(rows: Sequence[RememberedRows], column: _Columns) -> Int64Array:
     """int64[n]: the newest instant of the rows of each of n pairs."""
     found: Int64Array = np.maximum.reduce([integers(column(one.instant)) for one in rows])
     return found
 
 
-def _is_kept(one: Remembered, column: _Columns, until: Int64Array) -> BoolArray:
+def _is_kept(one: RememberedRows, column: _Columns, until: Int64Array) -> BoolArray:
     """bool[n]: whether one row of each pair is remembered up to an instant, or is of that."""
     since = integers(column(one.instant))
     shares = least_between(WHOLE, one.steps, since, until)

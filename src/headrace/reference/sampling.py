@@ -26,7 +26,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from headrace.algebra.nodes import Draw, LargestWeight, LimitedJoin, Remembered, Sample, Shed, Weighing
+from headrace.algebra.nodes import Draw, LargestWeight, LimitedJoin, RememberedRows, Sample, Shed, Weighing
 from headrace.nested import part_types
 from headrace.reference.casts import EXACT
 from headrace.reference.contents import Content, Payload
@@ -103,7 +103,7 @@ def is_found(plan: LimitedJoin, pair: Payload) -> bool:
     return all(_is_remembered(rows, pair, newest) for rows in plan.remembered)
 
 
-def _is_remembered(rows: Remembered, pair: Payload, newest: int) -> bool:
+def _is_remembered(rows: RememberedRows, pair: Payload, newest: int) -> bool:
     """Whether one row of a pair is remembered up to an instant; the newest row is, whatever its draw."""
     draw, since = _number(pair[rows.draw]) % 2**64, _number(pair[rows.instant])
     if since == newest:

@@ -18,7 +18,7 @@ from headrace.algebra.nodes import (
     Plan,
     Project,
     Relation,
-    Remembered,
+    RememberedRows,
     Rstream,
     Sample,
     SemiJoin,
@@ -146,7 +146,7 @@ class _Limiting:
             residual = transform_columns(residual, lambda part: _beyond(part, left.width, wide))
         pair = (left.plan, right.plan, plan.equalities, residual, tuple(unique_names(names)))
         remembered = tuple(
-            Remembered(number, *beside[2 * place : 2 * place + 2]) for place, number in enumerate(numbers)
+            RememberedRows(number, *beside[2 * place : 2 * place + 2]) for place, number in enumerate(numbers)
         )
         joined = LimitedJoin(*pair, self.streams, self.loss.text, remembered) if numbers else Join(*pair)
         items = tuple((joined.schema[place].name, column(joined, place)) for place in (*own, *beside))

@@ -35,7 +35,7 @@ _CLASSES: Final[dict[str, type[Any]]] = {
             nodes.LargestWeight,
             nodes.Draw,
             nodes.LimitedJoin,
-            nodes.Remembered,
+            nodes.RememberedRows,
             nodes.BoundedRowWindow,
         ),
         *(nodes.RefreshedRelation, nodes.EventSource, nodes.Finalize),

@@ -17,7 +17,7 @@ from typing import Final
 
 from headrace.runtime.driver.facts.remembered import KeptSide, part_found
 
-Shares = tuple[float, ...]
+Allocation = tuple[float, ...]
 """The part of rows that is remembered, above 0 and up to 1, of each number."""
 
 FLOOR: Final = 0.01
@@ -43,8 +43,8 @@ def size_at(shares: Sequence[float], kept: Sequence[KeptSide], now: Sequence[flo
 
 
 def allocated(
-    kept: Sequence[KeptSide], spans: Sequence[float], now: Shares, most: Sequence[float], room: float
-) -> Shares:
+    kept: Sequence[KeptSide], spans: Sequence[float], now: Allocation, most: Sequence[float], room: float
+) -> Allocation:
     """The shares with which most pairs are found, of those that fit.
 
     Args:
@@ -62,8 +62,8 @@ def allocated(
 class _Problem:
     kept: Sequence[KeptSide]
     spans: Sequence[float]
-    now: Shares
-    most: Shares
+    now: Allocation
+    most: Allocation
     room: float
 
     def size(self, shares: Sequence[float]) -> float:
@@ -75,7 +75,7 @@ class _Problem:
     def found(self, shares: Sequence[float]) -> float:
         return part_found(shares, self.spans)
 
-    def largest(self, place: int, shares: Shares) -> Shares:
+    def largest(self, place: int, shares: Allocation) -> Allocation:
         """The shares where one of them is as large as fits, and no smaller than its floor."""
         least, most = self.floor(place), self.most[place]
         low, high = (self.size(_with(shares, place, share)) for share in (least, most))
@@ -88,7 +88,7 @@ class _Problem:
         return min(FLOOR, self.most[place])
 
 
-def _fitting(problem: _Problem) -> Shares:
+def _fitting(problem: _Problem) -> Allocation:
     places = range(len(problem.most))
     floors = tuple(map(problem.floor, places))
     if not problem.fits(floors):
@@ -103,13 +103,13 @@ def _fitting(problem: _Problem) -> Shares:
     return _exchanged(problem, shares)
 
 
-def _price(problem: _Problem, shares: Shares, other: Shares) -> float:
+def _price(problem: _Problem, shares: Allocation, other: Allocation) -> float:
     """The part of pairs that is lost for each byte."""
     lost = problem.found(shares) - problem.found(other)
     return lost / (problem.size(shares) - problem.size(other))
 
 
-def _exchanged(problem: _Problem, shares: Shares) -> Shares:
+def _exchanged(problem: _Problem, shares: Allocation) -> Allocation:
     """The shares when room was made for one by another as long as more pairs are found."""
     for _ in range(_ROUNDS):
         tried = [
@@ -125,7 +125,7 @@ def _exchanged(problem: _Problem, shares: Shares) -> Shares:
     return shares
 
 
-def _scaled(problem: _Problem, shares: Shares) -> Shares:
+def _scaled(problem: _Problem, shares: Allocation) -> Allocation:
     """All shares made smaller by one factor until they fit."""
     low, high = 0.0, 1.0
     for _ in range(60):
@@ -137,5 +137,5 @@ def _scaled(problem: _Problem, shares: Shares) -> Shares:
     return tuple(share * low for share in shares)
 
 
-def _with(shares: Shares, place: int, share: float) -> Shares:
+def _with(shares: Allocation, place: int, share: float) -> Allocation:
     return (*shares[:place], share, *shares[place + 1 :])

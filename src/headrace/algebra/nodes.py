@@ -388,9 +388,11 @@ class Draw(Weighing):
 
     Attributes:
         number: which of the rows of the joins above they are, from 0.
+        of: a digest of the query's plan, which has shares of its own.
     """
 
     number: int = 0
+    of: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -583,13 +585,15 @@ class LimitedJoin(Join):
 
     Attributes:
         streams: the streams of the query, in order.
-        loss: what the query says of its memory; with the streams and a number it says whose share each is.
+        loss: what the query says of its memory.
         remembered: the shares, of the rows of the left and of the right input.
+        of: a digest of the query's plan; with the streams, `loss` and a number it says whose share each is.
     """
 
     streams: tuple[str, ...]
     loss: str
     remembered: tuple[RememberedRows, ...]
+    of: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -133,11 +133,11 @@ def _named_by_share(plan: Weighing | LimitedJoin) -> tuple[object, ...]:
             return (size, slide, offset, streams, loss, *((sizes,) if sizes else ()))
         case Shed(streams=streams, loss=loss, number=number, sizes=sizes, keys=keys):
             return (streams, loss, number, *((sizes, keys) if sizes or keys else ()))
-        case Draw(streams=streams, loss=loss, number=number):
-            return streams, loss, number
+        case Draw(streams=streams, loss=loss, number=number, of=of):
+            return streams, loss, number, of
     assert isinstance(plan, LimitedJoin)
     remembered = tuple((rows.number, rows.draw, rows.instant) for rows in plan.remembered)
-    return plan.equalities, plan.residual, plan.names, plan.streams, plan.loss, remembered
+    return plan.equalities, plan.residual, plan.names, plan.streams, plan.loss, remembered, plan.of
 
 
 def hashed(text: str) -> str:

@@ -105,7 +105,8 @@ def _forget(side: JoinSide, rows: Sequence[RememberedRows], before: int, after: 
             return found
 
         newest = _newest(rows, column)
-        if not anew and int(newest.max()) < before:
+        # What has entered just now was not looked at, however old it is.
+        if run.ref is not None and not anew and int(newest.max()) < before:
             return np.zeros(run.rows, dtype=np.bool_)
         until = np.full(run.rows, after, dtype=np.int64)
         kept = np.logical_and.reduce([_is_kept(one, column, until) for one in rows])

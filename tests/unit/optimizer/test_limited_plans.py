@@ -27,6 +27,9 @@ REFUSED = {
     "SELECT a.k FROM s [ROWS 9] a JOIN r [RANGE 9] b ON a.k = b.k": "a window of rows",
     "SELECT a.k FROM s [RANGE 9] a JOIN fix b ON a.k = b.k": "a stream whose rows are corrected|last",
     "SELECT n FROM (SELECT k, SUM(v) AS n FROM s GROUP BY k) a, r [RANGE 9] b WHERE a.k = b.k": "aggregates",
+    "SELECT a.k FROM (SELECT k, window_end FROM TUMBLE(s, ts, 5)) a JOIN r [RANGE 9] b ON a.k = b.k": (
+        "a join with windows that are read at their ends"
+    ),
     f"SELECT a.k {BOTH} EXCEPT SELECT k FROM s [RANGE 9]": "EXCEPT, INTERSECT or UNION",
 }
 TAKEN = (

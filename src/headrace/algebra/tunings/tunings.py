@@ -88,7 +88,7 @@ class Tuning(NamedTuple):
 
     Or granularities that have one granule, of the same streams with the same bounds. Or queries of which one
     share of the rows is kept: those of the same streams that bear the same loss; or remembered, with the same
-    limit of memory. It is a number of millionths, from 1 on.
+        plan and the same limit of memory. It is a number of millionths, from 1 on.
 
     It does not depend on what is done to the rows below a window, which the optimizer and queries that are
     there besides may change.
@@ -101,6 +101,7 @@ class Tuning(NamedTuple):
         loss: what queries say that may be lost of their rows; empty for windows.
         kind: what the number is.
         number: which of the rows of such queries are remembered, from 0; 0 for all else.
+        of: a digest of their plan; empty for all else.
     """
 
     streams: tuple[str, ...]
@@ -110,6 +111,7 @@ class Tuning(NamedTuple):
     loss: str = ""
     kind: TuningKind = TuningKind.WINDOW
     number: int = 0
+    of: str = ""
 
     @property
     def first(self) -> int:
@@ -153,22 +155,21 @@ TunedNode = TimeWindow | BoundedRowWindow | Granularity | Weighing
 """The nodes of which a number may change."""
 
 
-def remembering(streams: tuple[str, ...], loss: str, number: int) -> Tuning:
+def remembering(node: Draw | LimitedJoin, number: int) -> Tuning:
     """The tuning of rows of which joins remember a share.
 
     Args:
-        streams: the streams of the query, in order.
-        loss: what it says of its memory.
+        node: of the query's plan.
         number: which of its rows they are.
     """
-    return Tuning(streams, 1, WHOLE, 1, loss, TuningKind.REMEMBERED, number)
+    return Tuning(node.streams, 1, WHOLE, 1, node.loss, TuningKind.REMEMBERED, number, node.of)
 
 
 def tuning_of(node: TunedNode) -> Tuning | None:
     """The tuning that a window, granules or a share belong to; None where nothing of a node can change."""
     match node:
-        case Draw(streams=streams, loss=loss, number=number):
-            return remembering(streams, loss, number)
+        case Draw(number=number):
+            return remembering(node, number)
         case Weighing(streams=streams, loss=loss):
             return Tuning(streams, 1, WHOLE, 1, loss, TuningKind.SHARE)
         case TimeWindow(smallest=None) | Granularity(coarsest=None):
@@ -260,7 +261,7 @@ def tuned(plan: _Node, tunings: Tunings) -> _Node:
     if isinstance(plan, LimitedJoin):
         rows = tuple(
             replace(one, steps=known.steps)
-            if (known := tunings.get(remembering(plan.streams, plan.loss, one.number))) is not None
+            if (known := tunings.get(remembering(plan, one.number))) is not None
             else one
             for one in plan.remembered
         )

@@ -21,6 +21,7 @@ from headrace.language.parsing.pieces import Piece, pieces_of
 from headrace.language.references import streams_named
 from headrace.language.statements.statements import CreateQuery, Select, Statement
 from headrace.language.syntax import QuerySyntax
+from headrace.lowering.identity import digest_of
 from headrace.optimizer import optimize, optimize_by
 from headrace.optimizer.decisions import Decisions
 from headrace.optimizer.estimates.estimated import estimated
@@ -28,6 +29,8 @@ from headrace.optimizer.estimates.remembering import limited
 
 _BYTE_ORDER_MARK: Final = "\ufeff"
 """What some editors begin a text with."""
+_DIGITS: Final = 12
+"""So many digits of the digest of a plan tell it from others."""
 MAX_FORMS: Final = 1_000
 """Of so many different texts the plan is kept, for others like them."""
 
@@ -227,7 +230,7 @@ def _compiled(query: QuerySyntax, catalog: Catalog) -> Compiled:
 def _estimating(query: QuerySyntax, catalog: Catalog, loss: Loss) -> Compiled:
     found = _compiled(query, catalog)
     if loss.memory is not None:
-        plan = limited(found.optimized, loss)
+        plan = limited(found.optimized, loss, digest_of(found.optimized, {})[:_DIGITS])
         return replace(found, plan=plan, optimized=plan)
     plan = estimated(found.plan, found.optimized, loss)
     return replace(found, plan=plan, optimized=optimize(plan))

@@ -61,7 +61,7 @@ class _Rows(NamedTuple):
         return len(self.plan.schema) - 2 * len(self.numbers)
 
 
-def limited(plan: Plan, loss: Loss) -> Plan:
+def limited(plan: Plan, loss: Loss, of: str) -> Plan:
     """The plan of a query whose joins remember a share of their rows; all of them at first.
 
     Draws and instants travel with the rows through all joins, so that which pairs are found does not depend
@@ -70,11 +70,12 @@ def limited(plan: Plan, loss: Loss) -> Plan:
     Args:
         plan: the query's, optimized, with its joins in the order in which they are to be.
         loss: what it says of its memory.
+        of: a digest of the plan: queries of other plans have shares of their own.
 
     Raises:
         LanguageError: it is not of joins of windows of time alone.
     """
-    limiting = _Limiting(loss, tuple(sorted({source.name for source in sources_of(plan)})))
+    limiting = _Limiting(loss, tuple(sorted({source.name for source in sources_of(plan)})), of)
     if not _has_join(plan) and not any(map(_is_outer, walk(plan))):
         raise _refused("a query without a join", "it is joins that remember rows", loss)
     return limiting.answer(plan)
@@ -87,11 +88,13 @@ class _Limiting:
     Attributes:
         loss: what the query says of its memory.
         streams: its streams, in order.
+        of: a digest of its plan.
         numbers: those of the rows that are still to come.
     """
 
     loss: Loss
     streams: tuple[str, ...]
+    of: str
     numbers: Iterator[int] = field(default_factory=count)
 
     def answer(self, plan: Plan) -> Plan:
@@ -148,7 +151,8 @@ class _Limiting:
         remembered = tuple(
             RememberedRows(number, *beside[2 * place : 2 * place + 2]) for place, number in enumerate(numbers)
         )
-        joined = LimitedJoin(*pair, self.streams, self.loss.text, remembered) if numbers else Join(*pair)
+        said = self.streams, self.loss.text, remembered, self.of
+        joined = LimitedJoin(*pair, *said) if numbers else Join(*pair)
         items = tuple((joined.schema[place].name, column(joined, place)) for place in (*own, *beside))
         return _Rows(project(joined, items), numbers)
 
@@ -158,7 +162,7 @@ class _Limiting:
             if isinstance(node, EventSource) or not isinstance(node, _BELOW):
                 raise self._refused_node(node)
         number = next(self.numbers)
-        return _Rows(Draw(plan, self.streams, self.loss.text, number=number), (number,))
+        return _Rows(Draw(plan, self.streams, self.loss.text, number=number, of=self.of), (number,))
 
     def _check_constant(self, plan: Plan) -> None:
         for node in walk(plan):
@@ -170,6 +174,9 @@ class _Limiting:
         if name in _GROUPED:
             why = "an aggregate of the pairs that are found is not the answer, and nothing tells how far off"
             return _refused("aggregates", why, self.loss, _AGGREGATES)
+        if name == "Istream":
+            why = "its rows are known when the window is over, and are not remembered one by one"
+            return _refused("a join with windows that are read at their ends", why, self.loss)
         why = "it keeps other rows than those of joins"
         if _is_outer(plan):
             why = "a row that is forgotten would change more of the answer than its own pairs"

@@ -10,7 +10,7 @@ from headrace.steps import Scale, Step
 
 _FIRST: Final = (TuningKind.WINDOW, TuningKind.SHARE)
 """What is told by whether there is a loss."""
-_LATER: Final = ("loss", "number")
+_LATER: Final = ("loss", "number", "of")
 """What is left out where it says nothing."""
 
 
@@ -66,4 +66,4 @@ def unpacked_tuning(part: Mapping[str, Any]) -> Tuning:
     names, bounds = tuple(part["streams"]), (part["smallest"], part["largest"], part["slide"])
     loss = part.get("loss", "")
     kind = TuningKind(part.get("kind", TuningKind.SHARE if loss else TuningKind.WINDOW))
-    return Tuning(names, *bounds, loss, kind, part.get("number", 0))
+    return Tuning(names, *bounds, loss, kind, part.get("number", 0), part.get("of", ""))

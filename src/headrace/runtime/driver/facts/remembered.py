@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from headrace.algebra.by_object import REMEMBERED, ByObject
 from headrace.algebra.nodes import Draw, LimitedJoin, Plan, TimeWindow
 from headrace.algebra.properties import sources_of, walk
@@ -28,28 +30,53 @@ class KeptSide:
     Attributes:
         numbers: of the rows that make up what it keeps.
         size: what it keeps (bytes).
+        waiting: how much of that it keeps whatever the shares are, since the other side's heartbeat has not
+            come so far.
     """
 
     numbers: tuple[int, ...]
     size: float
+    waiting: float = 0.0
 
 
-def part_found(shares: Sequence[float], spans: Sequence[float]) -> float:
+@dataclass(frozen=True)
+class JoinedRows:
+    """Rows that are joined with each other, apart from others in a union.
+
+    Attributes:
+        numbers: theirs.
+        pairs: how many pairs there are of them, in any unit.
+    """
+
+    numbers: tuple[int, ...]
+    pairs: float = 1.0
+
+
+def part_found(
+    shares: Sequence[float], spans: Sequence[float], joined: Sequence[JoinedRows] | None = None
+) -> float:
     """The part of the pairs that is expected to be found: 1 less the rate of false negatives.
 
     Args:
         shares: of the rows of each number.
         spans: for how long these are in their windows (instants).
+        joined: which of them are joined with each other; all if None.
     """
-    longest = max(spans)
+    together = joined or (JoinedRows(tuple(range(len(shares)))),)
+    pairs = sum(rows.pairs for rows in together)
+    found = sum(rows.pairs * _part_of_one(rows.numbers, shares, spans) for rows in together)
+    return min(1.0, found / pairs)
+
+
+def _part_of_one(numbers: Sequence[int], shares: Sequence[float], spans: Sequence[float]) -> float:
+    longest = max(spans[number] for number in numbers)
     # Of rows that come evenly, row j is the newest as often as the windows of the others are long.
-    odds = [math.prod(_but(place, spans, longest)) for place in range(len(spans))]
-    found = (often * math.prod(_but(place, shares, 1.0)) for place, often in enumerate(odds))
-    return min(1.0, sum(found) / sum(odds))
-
-
-def _but(place: int, values: Sequence[float], unit: float) -> Iterator[float]:
-    return (value / unit for other, value in enumerate(values) if other != place)
+    odds = [math.prod(spans[other] / longest for other in numbers if other != number) for number in numbers]
+    found = (
+        often * math.prod(shares[other] for other in numbers if other != number)
+        for number, often in zip(numbers, odds, strict=True)
+    )
+    return sum(found) / sum(odds)
 
 
 @dataclass(frozen=True)
@@ -94,10 +121,10 @@ class MemoryOfQuery:
         if all(one.share == WHOLE for one in self.shares):
             return f"{sizes}, and remember all rows"
         shares = ", ".join(f"{share_text(one.share)} of the rows of {one.name}" for one in self.shares)
-        measured = "" if self.measured is None else f", about {100 * self.measured:.2g} % lately"
+        measured = "" if self.measured is None else f", about {100 * self.measured:.0f} % lately"
         why = f": {self.why}" if self.why else ""
         return (
-            f"{sizes}, and remember {shares}; {100 * self.expected:.2g} % of its pairs are expected to be "
+            f"{sizes}, and remember {shares}; {100 * self.expected:.0f} % of its pairs are expected to be "
             f"missed{measured}{why}"
         )
 
@@ -123,14 +150,16 @@ class LimitedQuery:
         tunings: its shares, in order of their numbers.
         rows: whose they are.
         kept: the sides of its joins.
-        top: the places in the graph of those joins whose pairs are in the answer.
+        joined: the rows of each join whose pairs are in the answer.
+        measured: the rate of false negatives by the pairs that were found lately; None before there were any.
     """
 
     query: str
     tunings: tuple[Tuning, ...]
     rows: tuple[DrawnRows, ...]
     kept: tuple[KeptSide, ...]
-    top: tuple[int, ...]
+    joined: tuple[JoinedRows, ...]
+    measured: float | None
 
     @property
     def limit(self) -> int:
@@ -162,16 +191,19 @@ class LimitedQuery:
     def told(self, run: PublishedRun) -> MemoryOfQuery:
         """What is told of it."""
         known, shares = run.queries.tunings, self.shares(run)
-        recent = run.statistics.operators.recent[list(self.top)]
-        given, missed = float(recent[:, GIVEN].sum()), max(0.0, float(recent[:, MISSED].sum()))
-        whys = [known[tuning].why for tuning in self.tunings if tuning in known and known[tuning].why]
+        whys = (
+            f"{known[tuning].why} for rows of {one.name}"
+            for tuning, one in zip(self.tunings, self.rows, strict=True)
+            if tuning in known and known[tuning].why
+        )
+        parts = [share / WHOLE for share in shares]
         return MemoryOfQuery(
             self.limit,
             round(self.used),
             tuple(RememberedShare(one.name, share) for one, share in zip(self.rows, shares, strict=True)),
-            1 - part_found([share / WHOLE for share in shares], self.spans(run)),
-            missed / (given + missed) if given > 0 else None,
-            whys[-1] if whys else "",
+            1 - part_found(parts, self.spans(run), self.joined),
+            self.measured,
+            "; ".join(whys),
         )
 
 
@@ -186,13 +218,33 @@ def limited_queries(run: PublishedRun) -> Iterator[LimitedQuery]:
         places = {tuning.number: place for place, tuning in enumerate(tunings)}
         joins = tuple(_joins_below(graph, graph.answering[name]))
         inner = {below for join in joins for below in _joins_below(graph, join) if below != join}
+        top = [join for join in joins if join not in inner]
+        given, missed = _counted(run, top)
+        told = sum(given)
         yield LimitedQuery(
             name,
             tunings,
             tuple(rows[number] for number in places),
-            tuple(side for join in joins for side in _sides(graph, join, sizes, places)),
-            tuple(join for join in joins if join not in inner),
+            tuple(side for join in joins for side in _sides(run, join, sizes, places)),
+            tuple(
+                JoinedRows(_numbers(graph, join, places), max(found + lost, 1e-9))
+                for join, found, lost in zip(top, given, missed, strict=True)
+            ),
+            sum(missed) / (told + sum(missed)) if told > 0 else None,
         )
+
+
+def _counted(run: PublishedRun, joins: Sequence[int]) -> tuple[list[float], list[float]]:
+    """For each join the pairs that it has found lately, and about how many it has not."""
+    recent = run.statistics.operators.recent[list(joins)]
+    return recent[:, GIVEN].tolist(), np.maximum(recent[:, MISSED], 0.0).tolist()
+
+
+def _numbers(graph: Graph, join: int, places: Mapping[int, int]) -> tuple[int, ...]:
+    """The places among a query's shares of the rows of a join."""
+    plan = graph.nodes[join].plan
+    assert isinstance(plan, LimitedJoin)
+    return tuple(places[rows.number] for rows in plan.remembered)
 
 
 def memories_of(run: PublishedRun) -> dict[str, MemoryOfQuery]:
@@ -231,28 +283,50 @@ def _joins_below(graph: Graph, number: int) -> Iterator[int]:
                 yield place
 
 
-def _sizes(run: PublishedRun) -> dict[tuple[str, str], int]:
-    """What joins keep that remember a share of their rows, by their identity and side (bytes)."""
+class _Held(NamedTuple):
+    """What one side of a join keeps: rows, and bytes."""
+
+    rows: int
+    size: int
+
+
+def _sizes(run: PublishedRun) -> dict[tuple[str, str], _Held]:
+    """What joins keep that remember a share of their rows, by their identity and side."""
     joins = {node.identity for node in run.queries.graph.nodes if isinstance(node.plan, LimitedJoin)}
-    sizes: dict[tuple[str, str], int] = {}
+    sizes: dict[tuple[str, str], _Held] = {}
     for (identity, _), manifest in run.state.items():
         if identity in joins:
             for area, runs in manifest.items():
-                size = sum(one.part.length for one in runs)
-                sizes[identity, area] = sizes.get((identity, area), 0) + size
+                rows, size = sizes.get((identity, area), (0, 0))
+                rows += sum(one.rows for one in runs)
+                sizes[identity, area] = _Held(rows, size + sum(one.part.length for one in runs))
     return sizes
 
 
 def _sides(
-    graph: Graph, join: int, sizes: Mapping[tuple[str, str], int], places: Mapping[int, int]
+    run: PublishedRun, join: int, sizes: Mapping[tuple[str, str], _Held], places: Mapping[int, int]
 ) -> Iterator[KeptSide]:
     """The sides of a join, with numbers that are places among a query's shares."""
+    graph = run.queries.graph
     node = graph.nodes[join]
     assert isinstance(node.plan, LimitedJoin)
     for port, area in enumerate(("left", "right")):
         numbers = tuple(places[rows.number] for rows in node.plan.of_side(port))
         if numbers:
-            yield KeptSide(numbers, float(sizes.get((node.identity, area), 0)))
+            held = sizes.get((node.identity, area), _Held(0, 0))
+            rows = _waiting_rows(run, node.inputs[port].producer, node.inputs[1 - port].producer)
+            yield KeptSide(numbers, float(held.size), held.size * min(1.0, rows / max(held.rows, 1)))
+
+
+def _waiting_rows(run: PublishedRun, side: int, other: int) -> float:
+    """About how many rows of one side of a join the heartbeat of the other one has not reached."""
+    first, last = int(run.statistics.first[side]), int(run.statistics.last[side])
+    streams = {source.name for source in sources_of(run.queries.graph.nodes[other].plan)}
+    reached = min((run.points[name].heartbeat for name in streams if name in run.points), default=INFINITY)
+    if BEGINNING in (last, reached) or reached > last:
+        return 0.0
+    came = float(run.statistics.operators.total[side, GIVEN])
+    return came * min(1.0, (last - reached + 1) / (last - first + 1))
 
 
 _remembered_in: Final = ByObject(remembered_in, REMEMBERED)

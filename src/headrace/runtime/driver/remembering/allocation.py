@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import permutations
 from typing import Final
 
-from headrace.runtime.driver.facts.remembered import KeptSide, part_found
+from headrace.runtime.driver.facts.remembered import JoinedRows, KeptSide, part_found
 
 Allocation = tuple[float, ...]
 """The part of rows that is remembered, above 0 and up to 1, of each number."""
@@ -38,14 +38,19 @@ def size_at(shares: Sequence[float], kept: Sequence[KeptSide], now: Sequence[flo
         now: the shares by which they do.
     """
     return sum(
-        side.size * math.prod(shares[number] / now[number] for number in side.numbers) for side in kept
+        side.waiting
+        + (side.size - side.waiting) * math.prod(shares[number] / now[number] for number in side.numbers)
+        for side in kept
     )
 
 
 def allocated(
-    kept: Sequence[KeptSide], spans: Sequence[float], now: Allocation, most: Sequence[float], room: float
-) -> Allocation:
+    kept: Sequence[KeptSide], spans: Sequence[float], now: Allocation, most: Sequence[float], room: float,
+    joined: Sequence[JoinedRows] | None = None,
+) -> Allocation:  # fmt: skip
     """The shares with which most pairs are found, of those that fit.
+
+    Where what waits for heartbeats does not fit by itself, as little is remembered as tells what is missed.
 
     Args:
         kept: what joins keep now.
@@ -53,8 +58,11 @@ def allocated(
         now: the shares by which they do.
         most: no share is to be larger than this.
         room: so much they may keep (bytes).
+        joined: which rows are joined with each other; all if None.
     """
-    found = _fitting(_Problem(kept, spans, now, tuple(most), room))
+    problem = _Problem(kept, spans, now, tuple(most), room, joined)
+    floors = tuple(map(problem.floor, range(len(now))))
+    found = floors if sum(side.waiting for side in kept) >= room else _fitting(problem)
     return tuple(min(max(share, LEAST), 1.0) for share in found)
 
 
@@ -65,6 +73,7 @@ class _Problem:
     now: Allocation
     most: Allocation
     room: float
+    joined: Sequence[JoinedRows] | None = None
 
     def size(self, shares: Sequence[float]) -> float:
         return size_at(shares, self.kept, self.now)
@@ -73,7 +82,7 @@ class _Problem:
         return self.size(shares) <= self.room * (1 + 1e-9)
 
     def found(self, shares: Sequence[float]) -> float:
-        return part_found(shares, self.spans)
+        return part_found(shares, self.spans, self.joined)
 
     def largest(self, place: int, shares: Allocation) -> Allocation:
         """The shares where one of them is as large as fits, and no smaller than its floor."""

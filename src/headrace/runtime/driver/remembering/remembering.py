@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from headrace.algebra.tunings.tunings import Tuning, size_of
@@ -39,8 +39,7 @@ class Remembering:
     def after(self, run: PublishedRun) -> Tune | None:
         """Look at a run after a commit.
 
-        Queries of the same streams with the same limit remember the same rows: the one that keeps most
-        counts.
+        Queries of the same plan with the same limit share what they keep.
 
         Args:
             run: what is to be seen of it.
@@ -79,7 +78,7 @@ class Remembering:
             return shares
         spans, room = query.spans(run), max(query.limit - 2 * spare, _SPARE * query.limit)
         if query.used > query.limit - spare:
-            return _millionths(allocated(query.kept, spans, now, now, room))
+            return _millionths(allocated(query.kept, spans, now, now, room, query.joined))
         since, peak = self._peaks.get(query.tunings, (heartbeat, query.kept))
         if since < begin or len(peak) != len(query.kept):
             since, peak = heartbeat, query.kept
@@ -89,8 +88,8 @@ class Remembering:
         if all(share == WHOLE for share in shares) or longest == INFINITY or heartbeat < since + 2 * longest:
             return shares
         del self._peaks[query.tunings]
-        more = allocated(peak, spans, now, (1.0,) * len(now), room)
-        gained = part_found(more, spans) - part_found(now, spans)
+        more = allocated(peak, spans, now, (1.0,) * len(now), room, query.joined)
+        gained = part_found(more, spans, query.joined) - part_found(now, spans, query.joined)
         return _millionths(more) if gained > _GAIN else shares
 
     def _spare(self, query: LimitedQuery) -> float:
@@ -102,7 +101,7 @@ class Remembering:
 
 
 def _larger(one: KeptSide, other: KeptSide) -> KeptSide:
-    return replace(one, size=max(one.size, other.size))
+    return other if other.size > one.size else one
 
 
 def _last_change(run: PublishedRun, query: LimitedQuery) -> int:

@@ -139,9 +139,65 @@ def test_streams_that_end_are_read_within_the_memory(tmp_path: Path) -> None:
     with hr.connect(runner="inline", threads=1, epoch_rows=200) as db:
         db.stream("a", table, timestamp="ts")
         db.stream("b", table, timestamp="ts")
-        db.execute(f"CREATE QUERY q WITHIN MEMORY '20 kB' AS {PAIRS}; CREATE QUERY exact AS {PAIRS}")
+        db.execute(f"CREATE QUERY q WITHIN MEMORY '40 kB' AS {PAIRS}; CREATE QUERY exact AS {PAIRS}")
         db.run()
         assert 0.1 < missed(db) < 0.95
         memory = db.status.query("q").memory
         assert memory is not None
         assert memory.why.startswith("lowered from")
+
+
+@pytest.mark.slow("runs a join over some thousand instants")
+def test_rows_of_a_stream_that_is_behind_are_forgotten_too() -> None:
+    """They are older than the heartbeat by which they are forgotten as soon as they come."""
+    with opened() as db:
+        text = "SELECT x.v, y.v AS w FROM a [RANGE 600] x JOIN b [RANGE 600] y ON x.k = y.k"
+        db.execute(f"{STREAMS}CREATE QUERY q WITHIN MEMORY '60 kB' AS {text}")
+        db.start()
+        shares, used = [], []
+        for at in range(0, 3600, 50):
+            for stream, behind in (("a", 0), ("b", 200)):
+                rows = [{"k": ts % 97, "v": ts, "ts": ts} for ts in range(at - behind, at - behind + 50)]
+                db.push(stream, [row for row in rows if row["ts"] >= 0])
+            memory = db.status.query("q").memory
+            assert memory is not None
+            shares.append([one.share for one in memory.shares])
+            used.append(memory.used)
+        assert max(used[40:]) <= 60_000
+        # They settle, and at no less than what tells how many pairs are missed.
+        assert shares[50:] == [shares[-1]] * len(shares[50:])
+        assert min(shares[-1]) >= 10_000
+
+
+@pytest.mark.slow("runs three joins over two thousand instants")
+def test_queries_of_other_plans_have_shares_of_their_own() -> None:
+    def shares(others: str) -> dict[str, int]:
+        with opened() as db:
+            db.execute(f"{STREAMS}CREATE QUERY q WITHIN MEMORY '30 kB' AS {PAIRS}; {others}")
+            db.start()
+            *_, memory = Rows(db).push(2000)
+            assert memory is not None
+            return {one.name: one.share for one in memory.shares}
+
+    swapped = "SELECT y.v AS w, x.v FROM b [RANGE 100] y JOIN a [RANGE 50] x ON x.k = y.k"
+    alone = shares("")
+    assert alone["b"] > alone["a"]
+    assert shares(f"CREATE QUERY other WITHIN MEMORY '30 kB' AS {swapped}") == alone
+
+
+@pytest.mark.slow("runs two joins over two thousand instants")
+def test_joins_of_a_union_are_expected_to_miss_pairs_apart() -> None:
+    other = "SELECT z.k, z.v, z.v AS w FROM c [RANGE 200] z JOIN b [RANGE 100] y ON z.k = y.k"
+    with opened() as db:
+        text = f"{PAIRS} UNION ALL {other}"
+        db.execute(f"{STREAMS}CREATE QUERY q WITHIN MEMORY '40 kB' AS {text}")
+        db.execute(f"CREATE QUERY exact AS {text}")
+        db.start()
+        rows = Rows(db)
+        *_, _ = rows.push(1600)
+        ours, whole = (db[name].changes().num_rows for name in ("q", "exact"))
+        *_, last = rows.push(3200)
+        ours, whole = db["q"].changes().num_rows - ours, db["exact"].changes().num_rows - whole
+        assert last is not None
+        assert 1 - ours / whole > 0.05
+        assert last.expected == pytest.approx(1 - ours / whole, abs=0.06)

@@ -24,6 +24,7 @@ from headrace.algebra.nodes import (
     BoundedRowWindow,
     Clip,
     Coalesce,
+    Draw,
     Early,
     Join,
     LargestWeight,
@@ -95,6 +96,7 @@ WITHOUT_TEXT: dict[str, Callable[[Plan], Plan]] = {
     "Clip": lambda below: Clip(below, 2, 6),
     "Early": lambda below: Early(below, Horizon(("tick",), 0)),
     "Shed": lambda below: Shed(next(part for part in walk(below) if part.is_chronon), *LOSS),
+    "Draw": lambda below: Draw(next(part for part in walk(below) if part.is_chronon), *LOSS),
     "LargestWeight": lambda below: LargestWeight(below, *LOSS, size=Duration(3)),
     "Remember": lambda below: remembering(below, [Memory("tick", 2)]),
     "Match": lambda below: Match(below, ((0, _over(below, 1)), (1, _over(below, 2))), "query"),
@@ -109,12 +111,12 @@ Coalesce changes no content; neither do the Clips of a migration, together. Nest
 and Match print as what they are short for.
 """
 
-UNWRITTEN = {Clip, Early, LargestWeight, Match, NestedAggregate, Remember, Shed}
+UNWRITTEN = {Clip, Draw, Early, LargestWeight, Match, NestedAggregate, Remember, Shed}
 """Nodes that no plan has as written, and so no golden file.
 
 `test_migrations.py` has Clip, `test_early_answers.py` Early, `test_selected_rows.py` Match,
-`test_shared_operators.py` NestedAggregate, `test_remember.py` Remember, and `test_shedding.py` Shed and
-LargestWeight.
+`test_shared_operators.py` NestedAggregate, `test_remember.py` Remember, `test_shedding.py` Shed and
+LargestWeight, and `test_limited_joins.py` Draw.
 """
 
 REWRITTEN = (OuterJoin, SemiJoin)
@@ -172,7 +174,7 @@ def test_text_to_plan_to_text(name: str) -> None:
     plan = example(name)
     again = plan_of(to_sql(plan))
     match plan:
-        case Coalesce() | Clip() | Early() | Shed() | LargestWeight():
+        case Coalesce() | Clip() | Early() | Shed() | Draw() | LargestWeight():
             assert again == plan.input
         case TimeWindow(input=Remember(input=below)):
             assert again == replace(plan, input=below)

@@ -344,7 +344,7 @@ def test_the_limit_of_memory_and_the_windows_for_it_are_shown(
         memory = page.get_by_role("region", name="Memory")
         expect(memory).to_contain_text("windows can be 100 % of the way")
         managed = httpx.get(f"{url}/status").json()["managed"]
-        carry_out(url, f"SET memory_limit = {managed['expected']}")
+        carry_out(url, f"SET memory_limit = {managed['expected'] + managed['working']}")
         row = memory.get_by_role("row", name=re.compile("^reading"))
         expect(row).to_contain_text("shrunk from 1000 to ")
         managed = httpx.get(f"{url}/status").json()["managed"]

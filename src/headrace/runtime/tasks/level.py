@@ -22,6 +22,7 @@ from headrace.operators.hold import HoldingOperator
 from headrace.operators.limited_join import missed
 from headrace.operators.state.runs import RunPart, RunRef, SortedRun, stored_run
 from headrace.operators.stateless import apply
+from headrace.operators.windows.bloom_filters import BloomFilterOperator
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter
 from headrace.runtime.tasks.at_hand import RunsAtHand, StatePlace
 from headrace.runtime.tasks.messages import (
@@ -196,6 +197,8 @@ class Level:
             self._task.counter.give(node.number, outputs[node.number])
             if isinstance(node.plan, LimitedJoin):
                 self._task.counter.miss(node.number, missed(node.plan, outputs[node.number]))
+            elif is_stateful(node.plan) and isinstance(operator, BloomFilterOperator):
+                self._task.counter.miss(node.number, operator.missed)
             with self._task.watch("route"):
                 self._task.outbox.put(node.number, outputs[node.number])
 

@@ -1,4 +1,4 @@
-"""Joins that remember a share of their rows, as a run has them: what they keep, and what they miss."""
+"""Queries within a limit of memory, as a run has them: what their operators keep, and what they miss."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from headrace.algebra.by_object import REMEMBERED, ByObject
-from headrace.algebra.nodes import Draw, LimitedJoin, Plan, TimeWindow
+from headrace.algebra.nodes import BloomFilter, Draw, LimitedJoin, Plan, TimeWindow
 from headrace.algebra.properties import sources_of, walk
 from headrace.algebra.tunings.tunings import Tuning, remembered_in, size_of
 from headrace.byte_sizes import format_bytes
 from headrace.language.parsing.statements.losses import loss_from
 from headrace.lowering.graph import Graph
+from headrace.operators.windows.bloom_filters import FILTER
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.statistics import GIVEN, MISSED
 from headrace.runtime.journal.records import StreamPoint
@@ -70,26 +71,33 @@ class MemoryOfQuery:
     """The memory of a query that is limited.
 
     Attributes:
-        limit: so much its joins may keep (bytes).
+        limit: so much its joins, or its Bloom filters, may keep (bytes).
         used: so much they keep (bytes).
-        shares: what they remember.
-        expected: the rate of false negatives that is expected by the shares, which is the part of the pairs
-            that is not found. There are no false positives.
-        measured: the same by the pairs that were found lately, each of which stands for those of its kind;
-            None before there were any.
+        shares: what joins remember; none for Bloom filters.
+        expected: the rate of false negatives that is expected: by the shares of joins the part of the pairs
+            that is not found, and by the live cells of Bloom filters, as new values met them lately, the part
+            of these that is missed, None before there were any. There are no false positives.
+        measured: of joins the same by the pairs that were found lately, each of which stands for those of its
+            kind; None before there were any, and for Bloom filters.
         why: why the shares are what they are, where they have changed.
     """
 
     limit: int
     used: int
     shares: tuple[RememberedShare, ...]
-    expected: float
+    expected: float | None
     measured: float | None
     why: str
 
     @property
     def text(self) -> str:
         """The memory and what it means for the answer, for people."""
+        if not self.shares:
+            sizes = f"its Bloom filters keep {format_bytes(self.used)} of {format_bytes(self.limit)}"
+            if self.expected is None:
+                return f"{sizes}; what they miss is told when rows have come"
+            return f"{sizes}; {100 * self.expected:.2g} % of what is new to them is expected to be missed"
+        assert self.expected is not None
         sizes = f"its joins keep {format_bytes(self.used)} of {format_bytes(self.limit)}"
         if all(one.share == WHOLE for one in self.shares):
             return f"{sizes}, and remember all rows"
@@ -184,8 +192,8 @@ def limited_queries(run: PublishedRun) -> Iterator[LimitedQuery]:
             continue
         rows = rows_of(run.queries.plans[name])
         places = {tuning.number: place for place, tuning in enumerate(tunings)}
-        joins = tuple(_joins_below(graph, graph.answering[name]))
-        inner = {below for join in joins for below in _joins_below(graph, join) if below != join}
+        joins = tuple(_below(graph, graph.answering[name], LimitedJoin))
+        inner = {below for join in joins for below in _below(graph, join, LimitedJoin) if below != join}
         yield LimitedQuery(
             name,
             tunings,
@@ -197,7 +205,22 @@ def limited_queries(run: PublishedRun) -> Iterator[LimitedQuery]:
 
 def memories_of(run: PublishedRun) -> dict[str, MemoryOfQuery]:
     """The memory of each query for which it is limited, by identity."""
-    return {one.query: one.told(run) for one in limited_queries(run)}
+    joins = {one.query: one.told(run) for one in limited_queries(run)}
+    return joins | dict(_filter_memories(run))
+
+
+def _filter_memories(run: PublishedRun) -> Iterator[tuple[str, MemoryOfQuery]]:
+    """The memory of the queries that have Bloom filters, without those that have failed."""
+    known = {name: loss for name, plan in run.queries.plans.items() if (loss := _loss_of_filters(plan))}
+    graph, sizes = run.queries.graph, _sizes(run) if known else {}
+    for name, loss in known.items():
+        if name in graph.answering:
+            filters = list(_below(graph, graph.answering[name], BloomFilter))
+            recent = run.statistics.operators.recent[filters]
+            given, missed = float(recent[:, GIVEN].sum()), float(recent[:, MISSED].sum())
+            used = sum(sizes.get((graph.nodes[place].identity, FILTER), 0) for place in filters)
+            rate = missed / (given + missed) if given + missed > 0 else None
+            yield name, MemoryOfQuery(loss_from(loss).memory or 0, used, (), rate, None, "")
 
 
 def rows_of(plan: Plan) -> dict[int, DrawnRows]:
@@ -219,24 +242,25 @@ def _name(plan: Plan) -> str:
     return ", ".join(sorted({source.name for source in sources_of(plan)}))
 
 
-def _joins_below(graph: Graph, number: int) -> Iterator[int]:
-    """The joins that remember a share of rows, at a node of the graph and below it, each once."""
+def _below(graph: Graph, number: int, kind: type[LimitedJoin | BloomFilter]) -> Iterator[int]:
+    """The operators of a kind at a node of the graph and below it, each once."""
     waiting, seen = [number], set[int]()
     while waiting:
         place = waiting.pop()
         if place not in seen:
             seen.add(place)
             waiting += [edge.producer for edge in graph.nodes[place].inputs]
-            if isinstance(graph.nodes[place].plan, LimitedJoin):
+            if isinstance(graph.nodes[place].plan, kind):
                 yield place
 
 
 def _sizes(run: PublishedRun) -> dict[tuple[str, str], int]:
-    """What joins keep that remember a share of their rows, by their identity and side (bytes)."""
-    joins = {node.identity for node in run.queries.graph.nodes if isinstance(node.plan, LimitedJoin)}
+    """What operators keep whose memory is limited, by their identity and area (bytes)."""
+    kinds = LimitedJoin | BloomFilter
+    limited = {node.identity for node in run.queries.graph.nodes if isinstance(node.plan, kinds)}
     sizes: dict[tuple[str, str], int] = {}
     for (identity, _), manifest in run.state.items():
-        if identity in joins:
+        if identity in limited:
             for area, runs in manifest.items():
                 size = sum(one.part.length for one in runs)
                 sizes[identity, area] = sizes.get((identity, area), 0) + size
@@ -255,4 +279,10 @@ def _sides(
             yield KeptSide(numbers, float(sizes.get((node.identity, area), 0)))
 
 
+def _loss_in(plan: Plan) -> str:
+    """What a query says of its memory whose plan has Bloom filters; empty where it has none."""
+    return next((node.loss for node in walk(plan) if isinstance(node, BloomFilter)), "")
+
+
+_loss_of_filters: Final = ByObject(_loss_in, REMEMBERED)
 _remembered_in: Final = ByObject(remembered_in, REMEMBERED)

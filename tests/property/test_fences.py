@@ -53,10 +53,14 @@ QUERIES: Final = {
     "lifetimes": "SELECT v FROM g WINDOW(LIFETIME (ts, 3))",
     "nested": "SELECT MAX(n) AS m FROM (SELECT k, COUNT(*) AS n FROM g [RANGE 5] WHERE v > 1 GROUP BY k)",
     "early": "CONSISTENCY MIDDLE AS SELECT k, SUM(v) AS n FROM g [RANGE 5] WHERE v < 8 GROUP BY k",
+    "joins within a limit of memory": "WITHIN MEMORY '50 kB' AS "
+    "SELECT g.k, h.w FROM g [RANGE 4] JOIN h [RANGE 4] ON g.k = h.k AND g.v < h.w + 3",
+    "differences within a limit of memory": "WITHIN MEMORY '50 kB' AS "
+    "SELECT k FROM g [NOW] WHERE v > 1 EXCEPT SELECT k + 1 FROM h [RANGE 4]",
     "shares": "LOSS TOLERANT AS SELECT k, SUM(v) AS n, COUNT(*) AS c FROM g [RANGE 5] WHERE v < 8 GROUP BY k",
 }
 """A query of every kind of operator."""
-CLAUSES: Final = ("CONSISTENCY", "LOSS")
+CLAUSES: Final = ("CONSISTENCY", "LOSS", "WITHIN")
 """With what a text begins that is not a query alone."""
 
 OTHERS: Final = {

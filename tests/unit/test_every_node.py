@@ -18,9 +18,10 @@ from auctions import CATALOG, define
 from golden.case import CASES, load
 from headrace.algebra.explain import explain
 from headrace.algebra.horizon import Horizon
-from headrace.algebra.kinds import JoinKind, Ranking, SetKind
+from headrace.algebra.kinds import BloomKind, JoinKind, Ranking, SetKind
 from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import (
+    BloomFilter,
     BoundedRowWindow,
     Clip,
     Coalesce,
@@ -40,6 +41,7 @@ from headrace.algebra.nodes import (
     Shed,
     TimeWindow,
     TopK,
+    Weighing,
     column,
 )
 from headrace.algebra.properties import is_stateful, is_stateless, walk
@@ -97,6 +99,7 @@ WITHOUT_TEXT: dict[str, Callable[[Plan], Plan]] = {
     "Early": lambda below: Early(below, Horizon(("tick",), 0)),
     "Shed": lambda below: Shed(next(part for part in walk(below) if part.is_chronon), *LOSS),
     "Draw": lambda below: Draw(next(part for part in walk(below) if part.is_chronon), *LOSS),
+    "BloomFilter": lambda below: _known(next(part for part in walk(below) if part.is_chronon)),
     "LargestWeight": lambda below: LargestWeight(below, *LOSS, size=Duration(3)),
     "Remember": lambda below: remembering(below, [Memory("tick", 2)]),
     "Match": lambda below: Match(below, ((0, _over(below, 1)), (1, _over(below, 2))), "query"),
@@ -111,12 +114,12 @@ Coalesce changes no content; neither do the Clips of a migration, together. Nest
 and Match print as what they are short for.
 """
 
-UNWRITTEN = {Clip, Draw, Early, LargestWeight, Match, NestedAggregate, Remember, Shed}
+UNWRITTEN = {BloomFilter, Clip, Draw, Early, LargestWeight, Match, NestedAggregate, Remember, Shed}
 """Nodes that no plan has as written, and so no golden file.
 
 `test_migrations.py` has Clip, `test_early_answers.py` Early, `test_selected_rows.py` Match,
 `test_shared_operators.py` NestedAggregate, `test_remember.py` Remember, `test_shedding.py` Shed and
-LargestWeight, and `test_limited_joins.py` Draw.
+LargestWeight, `test_limited_joins.py` Draw, and `test_bloom_filters.py` BloomFilter.
 """
 
 REWRITTEN = (OuterJoin, SemiJoin)
@@ -125,6 +128,10 @@ REWRITTEN = (OuterJoin, SemiJoin)
 
 def _over(below: Plan, least: int) -> Expression:
     return resolve(">", (column(below, 0), literal(least)))
+
+
+def _known(rows: Plan) -> Plan:
+    return BloomFilter(rows, Duration(3), BloomKind.NEW, 9, "WITHIN MEMORY '50 kB'")
 
 
 def _nested(window: TimeWindow) -> Plan:
@@ -174,7 +181,7 @@ def test_text_to_plan_to_text(name: str) -> None:
     plan = example(name)
     again = plan_of(to_sql(plan))
     match plan:
-        case Coalesce() | Clip() | Early() | Shed() | Draw() | LargestWeight():
+        case Coalesce() | Clip() | Early() | Weighing() | BloomFilter():
             assert again == plan.input
         case TimeWindow(input=Remember(input=below)):
             assert again == replace(plan, input=below)

@@ -24,13 +24,15 @@ import pytest
 from driving import standing_for
 from headrace.algebra.frames import RangeFrame
 from headrace.algebra.horizon import Horizon
-from headrace.algebra.kinds import JoinKind, SetKind
+from headrace.algebra.kinds import BloomKind, JoinKind, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     ApproximateAggregate,
+    BloomFilter,
     Clip,
     Coalesce,
     Distinct,
+    Draw,
     Dstream,
     Early,
     Filter,
@@ -185,6 +187,13 @@ TABLE: dict[str, Line] = {
     ),
     "sample": Line(lambda one, two: Sample(one, Decimal(99)), first, Ends.DESTROYED, first),
     "a share": Line(lambda one, two: Shed(Split(one), ("S1",), "LOSS"), always, Ends.ENFORCED, always),
+    "draws": Line(lambda one, two: Draw(Split(one), ("S1",), "LOSS"), always, Ends.ENFORCED, always),
+    "Bloom filter": Line(
+        lambda one, two: BloomFilter(Split(one), Duration(3), BloomKind.NEW, 9, "LOSS"),
+        always,
+        Ends.ENFORCED,
+        always,
+    ),
     "largest weight": Line(
         lambda one, two: LargestWeight(one, ("S1",), "LOSS"), first, Ends.RETAINED, always
     ),

@@ -9,6 +9,7 @@ from headrace.algebra.nodes import (
     EVERY_INSTANT,
     Aggregate,
     ApproximateAggregate,
+    BloomFilter,
     Clip,
     Coalesce,
     Distinct,
@@ -82,6 +83,8 @@ def _grows(node: Plan) -> bool:
             return ever != () and (keys != () or not _are_sums(ever))
         case Aggregate(keys=(), aggregates=aggregates) if _are_sums(tuple(call for _, call in aggregates)):
             return False
+        case BloomFilter():
+            return False
         case ApproximateAggregate(keys=()):
             # A sample has so many values at most; blocks are of windows that rows leave.
             return False
@@ -115,6 +118,8 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
             return True
         case TimeWindow(size=size, slide=slide):
             return size.length < INFINITY and -(-size.length // slide.length) * slide.length <= limit
+        case BloomFilter(size=size):
+            return plan.is_chronon or size.length <= limit
         case Lifetime():
             return plan.fixed is not None and plan.fixed <= limit
         case WindowBounds(input=below, slide=slide):
@@ -175,6 +180,8 @@ def settles_within(plan: Plan) -> int:
             # A window shows its last rows at the end of a slide; from one that is unbounded they never go.
             shown = below - 1 + slide.length - 1
             return shown if size.length == INFINITY else shown + size.length
+        case BloomFilter(size=size, is_chronon=False):
+            return below if size.length == INFINITY else below + size.length
         case Lifetime(shift=shift):
             begun = max(below - 1 + shift, 0)
             return INFINITY if plan.fixed is None else begun + (1 if plan.fixed == INFINITY else plan.fixed)
@@ -207,6 +214,8 @@ def _lives_for_ever(plan: Plan) -> bool:
     match plan:
         case TimeWindow(size=size):
             return size.length == INFINITY
+        case BloomFilter(size=size, is_chronon=chronon):
+            return not chronon and size.length == INFINITY
         case Lifetime():
             # A row may say that it is valid for any time.
             return plan.fixed in (None, INFINITY)

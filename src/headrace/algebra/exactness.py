@@ -8,6 +8,7 @@ from typing import Final
 from headrace.algebra.frames import RangeFrame
 from headrace.algebra.nodes import (
     ApproximateAggregate,
+    BloomFilter,
     Dstream,
     EventSource,
     Granularity,
@@ -65,6 +66,9 @@ def looks_back(plan: Plan) -> int:
             return 0 if plan.is_sampled else size.length
         case Granularity(longest=granule):
             return granule.length - 1
+        case BloomFilter(size=size):
+            # A row is looked up in what came up to a size before it, and is there for as long.
+            return INFINITY if size.length == INFINITY else 2 * size.length
         case Istream() | Dstream():
             return 1
         case Lifetime(fixed=None) | SessionWindow() | SessionAggregate() | RowWindow():

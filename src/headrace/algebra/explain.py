@@ -16,6 +16,7 @@ from headrace.algebra.nodes import (
     AnyAggregate,
     AnyJoin,
     ApproximateAggregate,
+    BloomFilter,
     BoundedRowWindow,
     Clip,
     Coalesce,
@@ -120,6 +121,7 @@ def describe(plan: Plan) -> str:
             | Clip()
             | Early()
             | Remember()
+            | BloomFilter()
         ):
             return _window(plan)
         case Over():
@@ -238,7 +240,8 @@ def _window(
     | Granularity
     | Clip
     | Early
-    | Remember,
+    | Remember
+    | BloomFilter,
 ) -> str:
     match plan:
         case TimeWindow(slide=slide, offset=offset):
@@ -256,6 +259,9 @@ def _window(
             return f"RowWindow {partition}ROWS {number}" + (f" SLIDE {every}" if every > 1 else live)
         case SessionWindow(keys=keys):
             return f"SessionWindow {_sessions(plan, keys)}"
+        case BloomFilter(kind=kind, size=size):
+            span = size if size.length == INFINITY else format_length(size.length, plan.domain)
+            return f"BloomFilter {kind.value} of {span} {plan.loss}"
         case Sample(percent=percent):
             return f"Sample {percent:f} percent"
         case Granularity():

@@ -79,3 +79,11 @@ class Ranking(Enum):
     """The rows that are sorted before it: rows that are equal in the sort keys share a place."""
     DENSE_RANK = "DENSE_RANK"
     """The distinct sort keys before its own."""
+
+
+class BloomKind(Enum):
+    """Of what a Bloom filter tells."""
+
+    DISTINCT = "DISTINCT"
+    NEW = "ISTREAM of DISTINCT"
+    EXCEPT = "EXCEPT"

@@ -27,7 +27,7 @@ from headrace.algebra.checks import require_boolean, require_columns, require_sa
 from headrace.algebra.failure import can_fail
 from headrace.algebra.frames import MAX_ROWS, Frame
 from headrace.algebra.horizon import Horizon
-from headrace.algebra.kinds import JoinKind, Ranking, SetKind
+from headrace.algebra.kinds import BloomKind, JoinKind, Ranking, SetKind
 from headrace.algebra.memory import Memory
 from headrace.errors import PlanError
 from headrace.expressions.aggregates.functions import function_of
@@ -497,6 +497,53 @@ class Aggregate(Unary):
 @dataclass(frozen=True)
 class Distinct(Unary):
     """Every payload of `M(t)` once."""
+
+
+@dataclass(frozen=True)
+class BloomFilter(Unary):
+    """What a Bloom filter tells of DISTINCT or EXCEPT (STREAM, section 5.3): false negatives alone.
+
+    The input are chronons. Of each value the filter has some cells, which the value's hash says, and of each
+    cell until when a value that has it is there: the largest end of the rows that have entered. So a value is
+    *live* up to the smallest of its cells' ends, and that is no earlier than the largest end of its own rows.
+    Ends are multiples of a *granule*, a part of the size (`headrace.algebra.tunings.bloom`).
+
+    DISTINCT: a row of instant u is there from u, or from where its value is no longer live by the rows before
+    u, if that is later, up to the last multiple of the granule in `(u, u + size]`. NEW, what ISTREAM makes of
+    that, and EXCEPT: a row is there at its own instant u unless its value is live at it; ends are rounded up.
+    By the rows before u for NEW, and for EXCEPT by the right input's up to u. Each value is there once.
+
+    All cells of a value are in one block, so that blocks may be spread over buckets (blocked Bloom filters:
+    Putze, Sanders and Singler, WEA 2007).
+
+    Attributes:
+        size: for how long a row's value is there.
+        kind: of what the filter tells. For EXCEPT the last column of the input says of each row whether it is
+            of the right input, by 1 or 0; the result has it no more.
+        blocks: how many blocks the filter has.
+        loss: what the query says of its memory.
+    """
+
+    size: Duration
+    kind: BloomKind
+    blocks: int
+    loss: str
+
+    def __post_init__(self) -> None:
+        _require_chronon(self.input, "a Bloom filter")
+        if self.blocks < 1 or self.size.length < 1:
+            raise PlanError("a Bloom filter has a block, and rows last")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's columns, but for that which says whose a row is."""
+        fields = self.input.schema.fields
+        return Schema(fields[:-1]) if self.kind is BloomKind.EXCEPT else self.input.schema
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: all but those of DISTINCT."""
+        return self.kind is not BloomKind.DISTINCT
 
 
 # Joins.
@@ -1510,6 +1557,7 @@ Stateful = (
     | ApproximateAggregate
     | TopK
     | Distinct
+    | BloomFilter
     | Coalesce
     | Finalize
     | Sample

@@ -10,6 +10,7 @@ from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     ApproximateAggregate,
+    BloomFilter,
     Clip,
     Coalesce,
     Distinct,
@@ -150,7 +151,7 @@ def is_insert_only(plan: Plan) -> bool:
             return plan.is_chronon
         case Coalesce() | RowWindow() | Early():
             return False
-        case Istream() | Dstream() | SessionWindow() | SessionAggregate() | Over():
+        case Istream() | Dstream() | SessionWindow() | SessionAggregate() | Over() | BloomFilter():
             return True
         case (
             Filter()
@@ -205,6 +206,8 @@ def is_monotonic(plan: Plan) -> bool:
     match plan:
         case TimeWindow(size=size):
             return size.length == INFINITY
+        case BloomFilter(size=size, is_chronon=chronon):
+            return size.length == INFINITY and not chronon
         case Lifetime():
             return plan.fixed == INFINITY
         case Relation():

@@ -20,6 +20,7 @@ from headrace.algebra.nodes import (
     AnyAggregate,
     AnyJoin,
     ApproximateAggregate,
+    BloomFilter,
     BoundedRowWindow,
     Clip,
     Coalesce,
@@ -100,6 +101,7 @@ def _query(plan: Plan) -> str:
             | Early(input=below)
             | Remember(input=below)
             | Weighing(input=below)
+            | BloomFilter(input=below)
         ):
             # They have no text: only the optimizer puts them there.
             return _query(below)

@@ -15,6 +15,7 @@ from headrace.algebra.by_object import REMEMBERED
 from headrace.algebra.nodes import (
     Aggregate,
     ApproximateAggregate,
+    BloomFilter,
     Clip,
     Coalesce,
     Distinct,
@@ -49,11 +50,9 @@ from headrace.algebra.nodes import (
     Unnest,
     Weighing,
     WindowBounds,
-    column,
     inputs_of,
 )
 from headrace.algebra.properties import (
-    constants_of,
     has_skyband,
     is_append_only,
     is_stateful,
@@ -68,6 +67,7 @@ from headrace.lowering.groups import for_all
 from headrace.lowering.identity import STATE_FORMAT, digest_of, hashed, identity_at, named_by, shape_of
 from headrace.lowering.node import Edge, Exchange, Node, Partitioning, Spread
 from headrace.lowering.panes import panes_of
+from headrace.lowering.required import required_keys
 from headrace.lowering.selections import Selections, selections
 from headrace.schema import BIGINT
 
@@ -329,8 +329,8 @@ class _Lowering:
         """Whether what one of the producers yields is already spread so that equal keys meet."""
         if not self.nodes[producers[port]].level:
             return False
-        keys = _required(plan, port)
-        columns = tuple(key.index for key in keys if isinstance(key, Column))
+        keys = required_keys(plan, port)
+        columns = _indices(keys)
         present = self.nodes[producers[port]].spread_by
         if len(producers) > 1:
             # Equal keys of all must meet, so all are spread by all of the key, in its order.
@@ -338,7 +338,7 @@ class _Lowering:
         return any(set(alternative) <= set(columns) for alternative in present)
 
     def _by_key(self, plan: Plan, port: int) -> Exchange:
-        return Exchange(Spread.KEY, _required(plan, port), _reduced_for(plan))
+        return Exchange(Spread.KEY, required_keys(plan, port), _reduced_for(plan))
 
     def _level(self, plan: Plan, producers: tuple[int, ...], exchanges: tuple[Exchange | None, ...]) -> int:
         if isinstance(plan, Source | Relation):
@@ -365,7 +365,7 @@ class _Lowering:
                 return _mapped(below[0], [expression for _, expression in plan.keys])
             return frozenset([_places(plan, plan.keys)])
         match plan:
-            case Source() | Relation() | Union():
+            case Source() | Relation() | Union() | BloomFilter():
                 return frozenset()
             case (
                 Filter()
@@ -386,8 +386,8 @@ class _Lowering:
             case Project(items=items):
                 return _mapped(below[0], [expression for _, expression in items])
             case Join(left=left, equalities=equalities):
-                own = _join_partitioning(len(left.schema), equalities)
-                return own.union(*(self._kept_by_join(plan, port, producers) for port in range(2)))
+                sides = _join_partitioning(len(left.schema), equalities)
+                return sides.union(*(self._kept_by_join(plan, port, producers) for port in range(2)))
             case OuterJoin() | SemiJoin():
                 raise AssertionError("semi- and outer joins are expanded before")
             case SetOperation(schema=schema):
@@ -404,9 +404,8 @@ class _Lowering:
                 | Istream()
                 | Dstream()
             ):
-                if self._suffices(plan, 0, producers):
-                    return below[0]
-                return frozenset([tuple(key.index for key in _required(plan, 0) if isinstance(key, Column))])
+                own = frozenset([_indices(required_keys(plan, 0))])
+                return below[0] if self._suffices(plan, 0, producers) else own
 
     def _kept_by_join(self, plan: Join, port: int, producers: tuple[int, ...]) -> Partitioning:
         """The columns by whose hash an input was spread already, if the join has left it there."""
@@ -422,23 +421,9 @@ class _Lowering:
 _Grouped = Aggregate | NestedAggregate | SessionAggregate | ApproximateAggregate
 
 
-def _required(plan: Plan, port: int) -> tuple[Expression, ...]:
-    """The expressions over an input that make up the operator's key."""
-    match plan:
-        case Aggregate(keys=keys) | NestedAggregate(keys=keys) | ApproximateAggregate(keys=keys):
-            return tuple(expression for _, expression in keys)
-        case RowWindow(keys=keys) | SessionWindow(keys=keys) | Over(keys=keys) | TopK(keys=keys):
-            return keys
-        case SessionAggregate(by=by):
-            return by
-        case Join(equalities=equalities):
-            return tuple(pair[port] for pair in equalities)
-        case Distinct(input=below):
-            constants = constants_of(below)
-            return tuple(column(below, index) for index in range(len(below.schema)) if index not in constants)
-        case _:
-            below = inputs_of(plan)[port]
-            return tuple(column(below, index) for index in range(len(below.schema)))
+def _indices(keys: tuple[Expression, ...]) -> tuple[int, ...]:
+    """The places of those of some keys that are columns."""
+    return tuple(key.index for key in keys if isinstance(key, Column))
 
 
 def _places(plan: Plan, keys: tuple[tuple[str, Expression], ...]) -> tuple[int, ...]:

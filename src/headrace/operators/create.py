@@ -7,6 +7,7 @@ from typing import assert_never
 from headrace.algebra.nodes import (
     Aggregate,
     ApproximateAggregate,
+    BloomFilter,
     Coalesce,
     Distinct,
     Dstream,
@@ -41,6 +42,7 @@ from headrace.operators.presence import (
 from headrace.operators.sample import SampleOperator
 from headrace.operators.top_k.top_k import TopKOperator
 from headrace.operators.windows.approximate_aggregates import ApproximateOperator
+from headrace.operators.windows.bloom_filters import BloomFilterOperator
 from headrace.operators.windows.over import OverOperator
 from headrace.operators.windows.rows import RowWindowOperator
 from headrace.operators.windows.sampled_aggregates import SampledOperator
@@ -77,9 +79,8 @@ def create_operator(plan: Stateful, reduced: bool, report: Report) -> Operator:
             return SessionOperator(plan)
         case SessionAggregate():
             return SessionAggregateOperator(plan, report)
-        case ApproximateAggregate():
-            operator = SampledOperator if plan.is_sampled else ApproximateOperator
-            return operator(plan, report)
+        case BloomFilter() | ApproximateAggregate():
+            return _approximate(plan, report)
         case _:
             assert_never(plan)
 
@@ -103,6 +104,13 @@ def create_timeline_operator(plan: Stateful, reduced: bool, report: Report) -> T
             return _of_whole_rows(plan, report)
         case _:
             return None
+
+
+def _approximate(plan: BloomFilter | ApproximateAggregate, report: Report) -> Operator:
+    if isinstance(plan, BloomFilter):
+        return BloomFilterOperator(plan, report)
+    operator = SampledOperator if plan.is_sampled else ApproximateOperator
+    return operator(plan, report)
 
 
 def _aggregation(plan: Aggregate | NestedAggregate, reduced: bool, report: Report) -> Operator:

@@ -18,6 +18,7 @@ from headrace.algebra.nodes import (
     AnyAggregate,
     AnyJoin,
     ApproximateAggregate,
+    BloomFilter,
     Clip,
     Coalesce,
     Distinct,
@@ -150,7 +151,7 @@ class _Evaluation:
                 return {ALWAYS}
             case Source(name=name) | Relation(name=name):
                 return {end for _, ts, te, _ in self.streams[name].elements for end in (ts, te)}
-            case TimeWindow():
+            case TimeWindow() | BloomFilter():
                 return {change for instant in below for change in window_changes(plan, instant)}
             case Lifetime():
                 return {end for *ends, _ in self._lifetimes(plan) for end in ends}
@@ -195,7 +196,7 @@ class _Evaluation:
                 return self._mapped(plan, self.content(plan.input, instant))
             case TimeWindow() | Lifetime() | WindowBounds() | Weighing():
                 return self._window(plan, instant)
-            case RowWindow() | SessionWindow() | Over():
+            case RowWindow() | SessionWindow() | Over() | BloomFilter():
                 return self._looking_back(plan, instant)
             case Union() | SetOperation() | Join() | OuterJoin() | SemiJoin():
                 return self._combined(plan, [self.content(below, instant) for below in inputs_of(plan)])
@@ -349,7 +350,7 @@ class _Evaluation:
             return False
         return plan.residual is None or self._values(plan, (plan.residual,), row) == (True,)
 
-    def _looking_back(self, plan: RowWindow | SessionWindow | Over, instant: int) -> Content:
+    def _looking_back(self, plan: RowWindow | SessionWindow | Over | BloomFilter, instant: int) -> Content:
         past = self._past(plan.input, instant)
         if not isinstance(plan, Over):
             return window_content(plan, instant, past)

@@ -8,7 +8,9 @@ from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
+from headrace.algebra.kinds import BloomKind
 from headrace.algebra.nodes import (
+    BloomFilter,
     BoundedRowWindow,
     Granularity,
     LiveRow,
@@ -21,22 +23,29 @@ from headrace.algebra.nodes import (
     WindowBounds,
     instant_type,
 )
+from headrace.algebra.tunings.bloom import PROBES, block_of, cells_of, granule_of, values_of
 from headrace.reference.contents import Content, Payload, order
+from headrace.reference.sampling import drawn
+from headrace.reference.scalars import value
 from headrace.schema import BIGINT
 from headrace.steps import value_at
-from headrace.time import INFINITY
+from headrace.time import BEGINNING, INFINITY
 
 PastContents = Mapping[int, Content]
 """The content of a stream of chronons at every instant at which it is not empty, up to some instant."""
 
 
-def window_content(plan: RowWindow | SessionWindow, instant: int, past: PastContents) -> Content:
+def window_content(
+    plan: RowWindow | SessionWindow | BloomFilter, instant: int, past: PastContents
+) -> Content:
     """The content at an instant, from those of its input up to it."""
     match plan:
         case RowWindow():
             return _row_window_content(plan, past)
         case SessionWindow():
             return _session_content(plan, instant, past)
+        case BloomFilter():
+            return _bloom_content(plan, instant, past)
         case _:
             assert_never(plan)
 
@@ -81,6 +90,55 @@ def bound_changes(plan: WindowBounds, start: int, end: int) -> range:
     """The instants of an interval at which one window takes over from another."""
     slide = plan.slide.length
     return range(start + (plan.offset.length - 1 - start) % slide, end, slide)
+
+
+def _end_of(plan: BloomFilter, instant: int) -> int:
+    """Until when the value of a row of an instant is there (instant, exclusive)."""
+    end, granule = min(instant + plan.size.length, INFINITY), granule_of(plan)
+    if plan.size.length == INFINITY:
+        return INFINITY
+    rest = end % granule
+    if plan.kind is BloomKind.DISTINCT or rest == 0:
+        return end - rest
+    return min(end - rest + granule, INFINITY)
+
+
+def _bloom_content(plan: BloomFilter, instant: int, past: PastContents) -> Content:
+    """The rows that a Bloom filter does not know, by looking at all that have entered."""
+    entered = list(_entered(plan, past))
+    cells = {row: _cells(plan, row) for rows in past.values() for row in rows}
+    since = (then for then in past if plan.kind is BloomKind.DISTINCT or then == instant)
+    content: Content = Counter()
+    for then in since:
+        for row in past[then]:
+            if plan.kind is BloomKind.EXCEPT and row[-1] == 1:
+                continue
+            before = [
+                (other, _end_of(plan, when))
+                for other, when in entered
+                if when < then or (plan.kind is BloomKind.EXCEPT and when == then)
+            ]
+            until = min(
+                max((end for other, end in before if cell in cells[other]), default=BEGINNING)
+                for cell in cells[row]
+            )
+            end = _end_of(plan, then) if plan.kind is BloomKind.DISTINCT else then + 1
+            if max(then, until) <= instant < end:
+                content[row[: len(plan.schema)]] = 1
+    return content
+
+
+def _entered(plan: BloomFilter, past: PastContents) -> Iterator[tuple[Payload, int]]:
+    """The rows that enter the filter, with their instants."""
+    for then, rows in past.items():
+        yield from ((row, then) for row in rows if plan.kind is not BloomKind.EXCEPT or row[-1] == 1)
+
+
+def _cells(plan: BloomFilter, row: Payload) -> frozenset[tuple[object, int]]:
+    """The cells of a row, each with its block."""
+    values, types = row[: len(plan.schema)], [part.type for part in values_of(plan)]
+    block = value(block_of(plan), row)
+    return frozenset((block, drawn(values, types, number) % cells_of(plan)) for number in range(PROBES))
 
 
 def _row_window_content(plan: RowWindow, past: PastContents) -> Content:
@@ -212,8 +270,10 @@ def _granule_changes(plan: Granularity, instant: int) -> tuple[int, int]:
     return -(-enters // granule) * granule, ends
 
 
-def window_changes(plan: TimeWindow, instant: int) -> tuple[int, int]:
+def window_changes(plan: TimeWindow | BloomFilter, instant: int) -> tuple[int, int]:
     """When what is valid at an instant enters the window, and when it leaves it (thesis, algorithm 18)."""
+    if isinstance(plan, BloomFilter):
+        return instant, _end_of(plan, instant)
     size = value_at(plan.size.length, plan.steps, instant)
     slide, offset = plan.slide.length, plan.offset.length
     enters = -(-(instant + 1 - offset) // slide) * slide + offset - 1

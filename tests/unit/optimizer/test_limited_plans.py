@@ -1,12 +1,15 @@
-"""Plans WITHIN MEMORY: of which queries it is limited, and that rules leave limited joins as they are."""
+"""Plans WITHIN MEMORY: of which queries it is limited, and that rules leave what is limited as it is."""
 
 from __future__ import annotations
 
 import pytest
 
 import headrace as hr
-from headrace.algebra.nodes import Draw, LimitedJoin
+from headrace.algebra.bounds import has_unbounded_state
+from headrace.algebra.explain import describe
+from headrace.algebra.nodes import BloomFilter, Distinct, Draw, LimitedJoin, SetOperation
 from headrace.algebra.properties import walk
+from headrace.algebra.tunings.bloom import blocks_within
 from headrace.errors import LanguageError
 from headrace.optimizer import optimize
 from inside import core_of
@@ -20,7 +23,20 @@ BOTH = "FROM s [RANGE 9] a JOIN r [RANGE 9] b ON a.k = b.k"
 REFUSED = {
     "SELECT k FROM s [RANGE 9]": "a query without a join",
     f"SELECT COUNT(*) AS n {BOTH}": "aggregates",
-    f"SELECT DISTINCT a.k {BOTH}": "DISTINCT",
+    f"SELECT DISTINCT a.k {BOTH}": "DISTINCT of a join",
+    "SELECT DISTINCT k FROM s [ROWS 9]": "DISTINCT of other rows",
+    "SELECT DISTINCT k FROM s [NOW]": "DISTINCT of other rows",
+    "SELECT DISTINCT k FROM s [RANGE 9 SLIDE 3]": "DISTINCT of other rows",
+    "SELECT DISTINCT k FROM fix": "DISTINCT of other rows|a stream whose rows are corrected",
+    "SELECT DISTINCT ARRAY(k) AS k FROM s [RANGE 9]": "DISTINCT of such values",
+    "SELECT COUNT(*) AS n FROM (SELECT DISTINCT k FROM s [RANGE 9])": "aggregates",
+    "ISTREAM(SELECT k + 1 AS k FROM (SELECT DISTINCT k FROM s [RANGE 9]))": "ISTREAM",
+    f"SELECT DISTINCT k FROM s [RANGE 9] UNION ALL SELECT a.k {BOTH}": "DISTINCT beside a join",
+    "SELECT k FROM s EXCEPT SELECT k FROM r [RANGE 9]": "EXCEPT, INTERSECT or UNION",
+    "SELECT k FROM s [NOW] EXCEPT SELECT k FROM fix [RANGE 9]": "a stream whose rows are corrected|EXC",
+    "SELECT k FROM s [NOW] EXCEPT ALL SELECT k FROM r [RANGE 9]": "EXCEPT, INTERSECT or UNION",
+    "SELECT k FROM s [NOW] INTERSECT SELECT k FROM r [RANGE 9]": "EXCEPT, INTERSECT or UNION",
+    "SELECT k FROM s [NOW] WHERE k NOT IN (SELECT k FROM r [RANGE 9])": "EXISTS, IN, NOT",
     f"SELECT a.k {BOTH} ORDER BY a.k LIMIT 3": "ORDER BY, LIMIT or ROW_NUMBER",
     "SELECT a.k FROM s [RANGE 9] a LEFT JOIN r [RANGE 9] b ON a.k = b.k": "an outer join",
     "SELECT a.k FROM s [RANGE 9] a WHERE a.k IN (SELECT k FROM r [RANGE 9])": "EXISTS, IN, NOT",
@@ -69,3 +85,36 @@ def test_every_join_is_limited_and_rules_leave_it_so(db: hr.Database, text: str)
     assert plan.schema.names == db["q"].schema.names
     assert "draw" not in plan.schema.names
     assert optimize(plan) == plan
+
+
+FILTERED = {
+    "SELECT DISTINCT k FROM s [RANGE 9]": ["DISTINCT of 9"],
+    "SELECT d.k + 1 AS l FROM (SELECT DISTINCT k, v FROM s [RANGE UNBOUNDED] WHERE v > 2) d WHERE d.k > 3": [
+        "DISTINCT of UNBOUNDED"
+    ],
+    "SELECT DISTINCT k FROM s": ["ISTREAM of DISTINCT of UNBOUNDED"],
+    "ISTREAM(SELECT DISTINCT k FROM (SELECT k FROM s UNION ALL SELECT k FROM r) [RANGE 9])": [
+        "ISTREAM of DISTINCT of 10"
+    ],
+    "SELECT k FROM s [NOW] WHERE v > 1 EXCEPT SELECT k + 1 FROM r [RANGE 9]": ["EXCEPT of 9"],
+    "SELECT DISTINCT k FROM s [RANGE 9] UNION ALL (SELECT k FROM s [NOW] EXCEPT SELECT k FROM r [RANGE 4])": [
+        "DISTINCT of 9",
+        "EXCEPT of 4",
+    ],
+}
+
+
+@pytest.mark.parametrize("text", FILTERED)
+def test_duplicates_and_differences_are_known_by_filters(db: hr.Database, text: str) -> None:
+    db.execute(f"CREATE QUERY q WITHIN MEMORY '1 MB' AS {text}")
+    plan = core_of(db).definitions.queries[db["q"].id].plan
+    filters = [node for node in walk(plan) if isinstance(node, BloomFilter)]
+    assert [describe(node).split(" WITHIN")[0] for node in filters] == [
+        f"BloomFilter {one}" for one in FILTERED[text]
+    ]
+    # Filters share the memory.
+    assert {one.blocks for one in filters} == {blocks_within(1_000_000 // len(filters))}
+    assert not any(isinstance(node, Distinct | SetOperation) for node in walk(plan))
+    assert plan.schema.names == db["q"].schema.names
+    assert optimize(plan) == plan
+    assert not has_unbounded_state(plan)

@@ -38,6 +38,8 @@ def analyzed(status: Status, name: str) -> str:
     everything = sum(operator.seconds for operator in operators)
     notes = {operator.number: _note(status, operator, everything) for operator in operators}
     parts = [explain_graph(status.graph, query.id, notes, lambda _: query.name), _answer(query)]
+    if query.memory is not None:
+        parts.append(query.memory.text)
     if query.exchanged is not None:
         parts.append(_exchanged(query.exchanged, query.domain))
     return "\n".join(parts)

@@ -156,8 +156,8 @@ def _shed(status: Status, plan: Plan | None) -> Iterator[Finding]:
 
 
 def _forgotten(query: QueryStatus) -> Iterator[Finding]:
-    """The part of the pairs that joins miss which remember a share of their rows."""
-    if query.memory is not None and query.memory.expected > 0:
+    """The part of the answer that is missed of a query within a limit of memory."""
+    if query.memory is not None and (query.memory.expected or 0) > _HARDLY:
         yield Finding(
             query.memory.text,
             f"CREATE OR REPLACE QUERY {query.name} WITHIN MEMORY '...' AS ... gives it more memory",
@@ -203,6 +203,8 @@ def _attempt(status: Status) -> Iterator[Finding]:
         )
 
 
+_HARDLY: Final = 0.0005
+"""So little of an answer is missed that nobody is told."""
 _LONG: Final = 1.0
 """An epoch that has been running for so many seconds is worth a word."""
 

@@ -22,7 +22,9 @@ from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.kinds import SetKind
 from headrace.algebra.nodes import (
     Aggregate,
+    AnyAggregate,
     ApproximateAggregate,
+    BloomFilter,
     Coalesce,
     Distinct,
     Dstream,
@@ -45,6 +47,7 @@ from headrace.algebra.nodes import (
     TopK,
     column,
 )
+from headrace.algebra.tunings.bloom import values_of
 from headrace.elements import Int64Array
 from headrace.expressions.tree import Expression
 from headrace.optimizer.cost.aggregates import aggregated, approximated
@@ -55,6 +58,7 @@ from headrace.optimizer.cost.stateless import length, passed, united
 from headrace.optimizer.cost.timelines import kept_rows
 from headrace.optimizer.cost.tops import topped
 from headrace.schema import unique_names
+from headrace.time import INFINITY
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,20 +100,26 @@ def expected(plan: Plan, inputs: Sequence[Flow], elapsed: float) -> Expectation:
         case Join():
             kept = sum(side.live for side in inputs if side.lifetime > 1)
             return Expectation(joined(plan, below, inputs[1]), kept)
-        case Aggregate():
-            return Expectation(*aggregated(plan, united(inputs), elapsed))
-        case ApproximateAggregate():
-            return Expectation(*approximated(plan, below, elapsed))
+        case Aggregate() | ApproximateAggregate():
+            return _groups(plan, inputs, elapsed)
         case NestedAggregate():
             return _nested(plan, below, elapsed)
         case TopK():
             return Expectation(*topped(plan, below, elapsed))
+        case BloomFilter():
+            return _known_by_filter(plan, below, elapsed)
         case Distinct() | Coalesce() | Finalize() | Sample() | Istream() | Dstream() | SetOperation():
             return _by_row(plan, inputs)
         case Source() | Relation() | OuterJoin() | SemiJoin():
             raise AssertionError("sources are measured, and semi- and outer joins are expanded before")
         case _:
             return Expectation(passed(plan, inputs, elapsed))
+
+
+def _groups(plan: AnyAggregate, inputs: Sequence[Flow], elapsed: float) -> Expectation:
+    if isinstance(plan, Aggregate):
+        return Expectation(*aggregated(plan, united(inputs), elapsed))
+    return Expectation(*approximated(plan, inputs[0], elapsed))
 
 
 def _nested(plan: NestedAggregate, flow: Flow, elapsed: float) -> Expectation:
@@ -211,6 +221,17 @@ def _by_row(
             # Each of the rows that are there lasts about as long as an element (equation 22.5).
             rate = min(flow.rate, different / flow.lifetime)
             return Expectation(replace(flow, rate=rate, sample=None), kept)
+
+
+def _known_by_filter(plan: BloomFilter, flow: Flow, elapsed: float) -> Expectation:
+    """What a Bloom filter yields, with few false negatives: its blocks are kept in the place of values."""
+    values = values_of(plan)
+    window = replace(flow, lifetime=min(length(plan.size), elapsed), is_open=plan.size.length == INFINITY)
+    different = window.growth(values)
+    kept, rate = different.at(window.live), min(flow.rate, different.at(window.live) / window.lifetime)
+    found = flow if plan.is_chronon else window
+    found = replace(found, rate=rate, values=flow.values[: len(values)], sample=None)
+    return Expectation(found, min(kept, float(plan.blocks)), exact=kept)
 
 
 def _columns(plan: Plan) -> tuple[Expression, ...]:

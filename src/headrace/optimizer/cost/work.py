@@ -17,6 +17,7 @@ import pyarrow as pa
 from headrace.algebra.nodes import (
     Aggregate,
     ApproximateAggregate,
+    BloomFilter,
     Clip,
     Coalesce,
     Distinct,
@@ -198,7 +199,15 @@ def _kind_of(plan: Plan) -> WorkKind:
         case Join():
             return WorkKind.JOIN
         case (
-            Distinct() | Coalesce() | Finalize() | Sample() | Istream() | Dstream() | SetOperation() | Early()
+            Distinct()
+            | BloomFilter()
+            | Coalesce()
+            | Finalize()
+            | Sample()
+            | Istream()
+            | Dstream()
+            | SetOperation()
+            | Early()
         ):
             return WorkKind.ROWS
         case TopK():

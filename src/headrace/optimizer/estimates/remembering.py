@@ -1,4 +1,7 @@
-"""A query WITHIN MEMORY: its joins remember a share of their rows (STREAM, section 5.3)."""
+"""A query WITHIN MEMORY: joins remember a share of their rows, DISTINCT and EXCEPT are Bloom filters.
+
+STREAM, section 5.3.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final, NamedTuple
 
+from headrace.algebra.kinds import BloomKind, SetKind
 from headrace.algebra.nodes import (
+    BloomFilter,
+    Distinct,
     Draw,
     EventSource,
     Filter,
@@ -22,6 +28,7 @@ from headrace.algebra.nodes import (
     Rstream,
     Sample,
     SemiJoin,
+    SetOperation,
     Source,
     TimeWindow,
     Union,
@@ -31,13 +38,20 @@ from headrace.algebra.nodes import (
     with_inputs,
 )
 from headrace.algebra.properties import is_stateful, sources_of, walk
+from headrace.algebra.tunings.bloom import block_of, blocks_within
 from headrace.algebra.tunings.loss import Loss
 from headrace.errors import LanguageError
-from headrace.expressions.tree import Column, transform_columns
+from headrace.expressions.tree import Column, Expression, Literal, transform_columns
 from headrace.optimizer.estimates.monotone import named
-from headrace.schema import unique_names
+from headrace.schema import BIGINT, unique_names
+from headrace.time import INFINITY, Duration
 
-_HINT: Final = "leave out WITHIN MEMORY; what it limits are joins of windows of time"
+_HINT: Final = "leave out WITHIN MEMORY; what it limits are joins, DISTINCT and EXCEPT of windows of time"
+_DISTINCT: Final = "leave out WITHIN MEMORY, or write [ISTREAM(] SELECT DISTINCT ... FROM s [RANGE ...]"
+_APART: Final = "leave out WITHIN MEMORY, or give each of them a query and a limit of its own"
+_EXCEPT: Final = (
+    "leave out WITHIN MEMORY, or write SELECT ... FROM s [NOW] EXCEPT SELECT ... FROM r [RANGE ...]"
+)
 _AGGREGATES: Final = "leave out WITHIN MEMORY; LOSS TOLERANT estimates COUNT, SUM and AVG, with bounds"
 _GROUPED: Final = ("Aggregate", "ApproximateAggregate", "NestedAggregate", "SessionAggregate")
 _BELOW: Final = (Source, Filter, Project, Union, Sample)
@@ -62,7 +76,10 @@ class _Rows(NamedTuple):
 
 
 def limited(plan: Plan, loss: Loss, of: str) -> Plan:
-    """The plan of a query whose joins remember a share of their rows; all of them at first.
+    """The plan of a query whose state is limited.
+
+    Joins remember a share of their rows, all of them at first. DISTINCT and EXCEPT become Bloom filters,
+    each with an equal part of the memory.
 
     Draws and instants travel with the rows through all joins, so that which pairs are found does not depend
     on the order of these.
@@ -73,12 +90,16 @@ def limited(plan: Plan, loss: Loss, of: str) -> Plan:
         of: a digest of the plan: queries of other plans have shares of their own.
 
     Raises:
-        LanguageError: it is not of joins of windows of time alone.
+        LanguageError: it is not of joins of windows of time alone, or of DISTINCT and EXCEPT of these.
     """
-    limiting = _Limiting(loss, tuple(sorted({source.name for source in sources_of(plan)})), of)
-    if not _has_join(plan) and not any(map(_is_outer, walk(plan))):
-        raise _refused("a query without a join", "it is joins that remember rows", loss)
-    return limiting.answer(plan)
+    streams = tuple(sorted({source.name for source in sources_of(plan)}))
+    filters = sum(isinstance(node, Distinct | SetOperation) for node in walk(plan))
+    if not filters and not _has_join(plan) and not any(map(_is_outer, walk(plan))):
+        why = "it is joins, DISTINCT and EXCEPT that remember rows"
+        raise _refused("a query without a join", why, loss)
+    if filters and _has_join(plan) and any(isinstance(node, Union) for node in walk(plan)):
+        raise _refused("DISTINCT beside a join", "nothing says how they share it", loss, _APART)
+    return _Limiting(loss, streams, of, filters).answer(plan)
 
 
 @dataclass
@@ -89,30 +110,80 @@ class _Limiting:
         loss: what the query says of its memory.
         streams: its streams, in order.
         of: a digest of its plan.
+        filters: how many Bloom filters it has.
         numbers: those of the rows that are still to come.
     """
 
     loss: Loss
     streams: tuple[str, ...]
     of: str
+    filters: int
     numbers: Iterator[int] = field(default_factory=count)
 
     def answer(self, plan: Plan) -> Plan:
-        """What is made of the joins' pairs."""
+        """What is made of the joins' pairs, or of what Bloom filters tell."""
         match plan:
+            case Istream(input=Distinct(input=below)):
+                return self._distinct(below, BloomKind.NEW)
+            case Distinct(input=below):
+                return self._distinct(below, BloomKind.DISTINCT)
+            case SetOperation(kind=SetKind.EXCEPT):
+                return self._except(plan)
             case Join():
                 found = self.rows(plan)
                 names = found.plan.schema.names[: found.width]
                 return project(
                     found.plan, tuple((name, column(found.plan, place)) for place, name in enumerate(names))
                 )
-            case Filter() | Project() | Union() | Rstream() | Istream() if _has_join(plan):
+            case Filter() | Project() | Union() | Rstream() if _has_join(plan) or _has_filter(plan):
+                return with_inputs(plan, tuple(map(self.answer, inputs_of(plan))))
+            case Istream() if _has_join(plan) and not _has_filter(plan):
                 return with_inputs(plan, tuple(map(self.answer, inputs_of(plan))))
             case _:
                 keeping = next((node for node in walk(plan) if is_stateful(node) or _is_outer(node)), None)
                 if keeping is None:
                     return plan
                 raise self._refused_node(keeping)
+
+    def _distinct(self, plan: Plan, kind: BloomKind) -> Plan:
+        if _has_join(plan):
+            why = "a pair that is missed would be missing of all rows that are equal to it"
+            raise _refused("DISTINCT of a join", why, self.loss)
+        rows = _of_instants(plan)
+        if rows is None:
+            why = "what it limits are rows of streams, in a window of time that moves at every instant"
+            raise _refused("DISTINCT of other rows", why, self.loss, _DISTINCT)
+        below, size = rows
+        self._check_below(below)
+        # What is there just before a row has come up to as long as the window before that.
+        span = Duration(size.length + 1) if kind is BloomKind.NEW and size.length < INFINITY else size
+        return self._filter(below, span, kind, "DISTINCT")
+
+    def _except(self, plan: SetOperation) -> Plan:
+        right = _of_instants(plan.right)
+        if right is None or not plan.left.is_chronon or _has_join(plan):
+            why = "it keeps the rows of both sides"
+            raise _refused(named(plan), why, self.loss, _EXCEPT)
+        sides = []
+        for side, below in enumerate((plan.left, right[0])):
+            self._check_below(below)
+            sides.append(_marked(below, plan.schema.names, side))
+        return self._filter(Union(tuple(sides)), right[1], BloomKind.EXCEPT, "EXCEPT")
+
+    def _filter(self, plan: Plan, size: Duration, kind: BloomKind, what: str) -> Plan:
+        blocks = blocks_within((self.loss.memory or 0) // self.filters)
+        found = BloomFilter(plan, size, kind, blocks, self.loss.text)
+        try:
+            block_of(found)
+        except LanguageError as error:
+            raise _refused(f"{what} of such values", error.message, self.loss) from error
+        return found
+
+    def _check_below(self, plan: Plan) -> None:
+        """See that a plan is of rows of instants of streams."""
+        for node in walk(plan):
+            if isinstance(node, EventSource) or not isinstance(node, _BELOW):
+                raise self._refused_node(node)
 
     def rows(self, plan: Plan) -> _Rows:
         """The rows of a join, or of one of its inputs, with draws and instants."""
@@ -158,9 +229,7 @@ class _Limiting:
 
     def _drawn(self, plan: Plan) -> _Rows:
         """Rows of instants, each with its draw and its instant."""
-        for node in walk(plan):
-            if isinstance(node, EventSource) or not isinstance(node, _BELOW):
-                raise self._refused_node(node)
+        self._check_below(plan)
         number = next(self.numbers)
         return _Rows(Draw(plan, self.streams, self.loss.text, number=number, of=self.of), (number,))
 
@@ -181,6 +250,28 @@ class _Limiting:
         if _is_outer(plan):
             why = "a row that is forgotten would change more of the answer than its own pairs"
         return _refused(named(plan), why, self.loss)
+
+
+def _of_instants(plan: Plan) -> tuple[Plan, Duration] | None:
+    """The rows of instants that a window of time shows, and its size; None where it is no such window."""
+    match plan:
+        case TimeWindow(size=size, slide=slide, smallest=None) if slide.length == 1:
+            return (plan.input, size) if plan.input.is_chronon else None
+        case Filter() | Project():
+            below = _of_instants(plan.input)
+            return None if below is None else (with_inputs(plan, (below[0],)), below[1])
+        case _:
+            return None
+
+
+def _marked(plan: Plan, names: tuple[str, ...], side: int) -> Plan:
+    """The rows of an input of EXCEPT with whose they are in a last column."""
+    parts: list[Expression] = [column(plan, place) for place in range(len(plan.schema))]
+    if isinstance(plan, Project):
+        parts = [part for _, part in plan.items]
+        plan = plan.input
+    parts.append(Literal(side, BIGINT))
+    return Project(plan, tuple(zip(unique_names([*names, "side"]), parts, strict=True)))
 
 
 def _projected(plan: Project, below: _Rows) -> _Rows:
@@ -204,6 +295,10 @@ def _is_outer(plan: Plan) -> bool:
 
 def _has_join(plan: Plan) -> bool:
     return any(isinstance(node, Join) for node in walk(plan))
+
+
+def _has_filter(plan: Plan) -> bool:
+    return any(isinstance(node, Distinct | SetOperation) for node in walk(plan))
 
 
 def _refused(what: str, why: str, loss: Loss, hint: str = _HINT) -> LanguageError:

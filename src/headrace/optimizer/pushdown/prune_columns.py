@@ -13,6 +13,7 @@ from headrace.algebra.nodes import (
     AnyAggregate,
     AnyJoin,
     ApproximateAggregate,
+    BloomFilter,
     Clip,
     Coalesce,
     Distinct,
@@ -107,6 +108,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
             | NestedAggregate()
             | SessionAggregate()
             | Distinct()
+            | BloomFilter()
             | Finalize()
             | Istream()
             | Dstream()

@@ -39,8 +39,15 @@ _CLASSES: Final[dict[str, type[Any]]] = {
             nodes.BoundedRowWindow,
         ),
         *(nodes.RefreshedRelation, nodes.EventSource, nodes.Finalize),
-        *(nodes.SetOperation, nodes.Aggregate, nodes.Distinct, nodes.Join, nodes.TopK, nodes.TimeWindow),
-        *(nodes.Lifetime, nodes.Match, nodes.NestedAggregate, nodes.LiveRow, nodes.RelationIndex),
+        *(nodes.SetOperation, nodes.Aggregate, nodes.Distinct, nodes.BloomFilter, nodes.Join, nodes.TopK),
+        *(
+            nodes.TimeWindow,
+            nodes.Lifetime,
+            nodes.Match,
+            nodes.NestedAggregate,
+            nodes.LiveRow,
+            nodes.RelationIndex,
+        ),
         *(nodes.WindowBounds, nodes.RowWindow, nodes.SessionWindow, nodes.Over, nodes.Granularity),
         *(nodes.Clip, nodes.Split, nodes.Coalesce, nodes.Istream, nodes.Dstream, nodes.Rstream, nodes.Early),
         *(nodes.Remember, nodes.SessionAggregate, nodes.ApproximateAggregate),
@@ -53,7 +60,7 @@ _CLASSES: Final[dict[str, type[Any]]] = {
 
 _ENUMS: Final[dict[str, type[Enum]]] = {
     known.__name__: known
-    for known in (kinds.JoinKind, kinds.SetKind, kinds.Ranking, TimeDomain, Unit, tree.Side)
+    for known in (kinds.JoinKind, kinds.SetKind, kinds.BloomKind, kinds.Ranking, TimeDomain, Unit, tree.Side)
 }
 
 

@@ -148,12 +148,16 @@ class Counter:
         if isinstance(plan, Shed) and plan.sizes:
             self._measure(plan, batch)
         if isinstance(plan, LimitedJoin):
-            self._missed[node] = self._missed.get(node, 0.0) + missed(plan, batch)
+            self.miss(node, missed(plan, batch))
         latest = self._latest
         if latest is None or latest[0] is not batch.ts or latest[1] is not batch.te:
             self._latest = latest = batch.ts, batch.te, Extent.of(batch)
         before = self._given.get(node)
         self._given[node] = latest[2] if before is None else before.joined(latest[2])
+
+    def miss(self, node: int, rows: float) -> None:
+        """Count about how many rows a node did not yield."""
+        self._missed[node] = self._missed.get(node, 0.0) + rows
 
     def _measure(self, plan: Shed, batch: Batch) -> None:
         """Add up the sizes of rows that were kept, each with its weight; a row in two plans counts twice."""

@@ -21,6 +21,7 @@ from headrace.operators.early import Reach, Runs, Speaker, runs_of, unreported
 from headrace.operators.hold import HoldingOperator
 from headrace.operators.state.runs import RunPart, RunRef, SortedRun, stored_run
 from headrace.operators.stateless import apply
+from headrace.operators.windows.bloom_filters import BloomFilterOperator
 from headrace.runtime.store.segments import SegmentReader, SegmentWriter
 from headrace.runtime.tasks.at_hand import RunsAtHand, StatePlace
 from headrace.runtime.tasks.messages import (
@@ -193,6 +194,8 @@ class Level:
             if node.number in known or len(outputs[node.number]):
                 ready.add(graph.above_here[node.number])
             self._task.counter.give(node.number, outputs[node.number], node.plan)
+            if is_stateful(node.plan) and isinstance(operator, BloomFilterOperator):
+                self._task.counter.miss(node.number, operator.missed)
             with self._task.watch("route"):
                 self._task.outbox.put(node.number, outputs[node.number])
 

@@ -1,4 +1,4 @@
-"""Joins that remember a share of their rows, as a run has them: what they keep, and what they miss."""
+"""Queries within a limit of memory, as a run has them: what their operators keep, and what they miss."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from headrace.algebra.by_object import REMEMBERED, ByObject
-from headrace.algebra.nodes import Draw, LimitedJoin, Plan, TimeWindow
+from headrace.algebra.nodes import BloomFilter, Draw, LimitedJoin, Plan, TimeWindow
 from headrace.algebra.properties import sources_of, walk
 from headrace.algebra.tunings.tunings import Tuning, remembered_in, size_of
 from headrace.byte_sizes import format_bytes
 from headrace.language.parsing.statements.losses import loss_from
 from headrace.lowering.graph import Graph
+from headrace.operators.windows.bloom_filters import FILTER
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.statistics import GIVEN, MISSED
 from headrace.runtime.journal.records import StreamPoint
@@ -97,26 +98,33 @@ class MemoryOfQuery:
     """The memory of a query that is limited.
 
     Attributes:
-        limit: so much its joins may keep (bytes).
+        limit: so much its joins, or its Bloom filters, may keep (bytes).
         used: so much they keep (bytes).
-        shares: what they remember.
-        expected: the rate of false negatives that is expected by the shares, which is the part of the pairs
-            that is not found. There are no false positives.
-        measured: the same by the pairs that were found lately, each of which stands for those of its kind;
-            None before there were any.
+        shares: what joins remember; none for Bloom filters.
+        expected: the rate of false negatives that is expected: by the shares of joins the part of the pairs
+            that is not found, and by the live cells of Bloom filters, as new values met them lately, the part
+            of these that is missed, None before there were any. There are no false positives.
+        measured: of joins the same by the pairs that were found lately, each of which stands for those of its
+            kind; None before there were any, and for Bloom filters.
         why: why the shares are what they are, where they have changed.
     """
 
     limit: int
     used: int
     shares: tuple[RememberedShare, ...]
-    expected: float
+    expected: float | None
     measured: float | None
     why: str
 
     @property
     def text(self) -> str:
         """The memory and what it means for the answer, for people."""
+        if not self.shares:
+            sizes = f"its Bloom filters keep {format_bytes(self.used)} of {format_bytes(self.limit)}"
+            if self.expected is None:
+                return f"{sizes}; what they miss is told when rows have come"
+            return f"{sizes}; {100 * self.expected:.2g} % of what is new to them is expected to be missed"
+        assert self.expected is not None
         sizes = f"its joins keep {format_bytes(self.used)} of {format_bytes(self.limit)}"
         if all(one.share == WHOLE for one in self.shares):
             return f"{sizes}, and remember all rows"
@@ -216,8 +224,8 @@ def limited_queries(run: PublishedRun) -> Iterator[LimitedQuery]:
             continue
         rows = rows_of(run.queries.plans[name])
         places = {tuning.number: place for place, tuning in enumerate(tunings)}
-        joins = tuple(_joins_below(graph, graph.answering[name]))
-        inner = {below for join in joins for below in _joins_below(graph, join) if below != join}
+        joins = tuple(_below(graph, graph.answering[name], LimitedJoin))
+        inner = {below for join in joins for below in _below(graph, join, LimitedJoin) if below != join}
         top = [join for join in joins if join not in inner]
         given, missed = _counted(run, top)
         told = sum(given)
@@ -249,7 +257,22 @@ def _numbers(graph: Graph, join: int, places: Mapping[int, int]) -> tuple[int, .
 
 def memories_of(run: PublishedRun) -> dict[str, MemoryOfQuery]:
     """The memory of each query for which it is limited, by identity."""
-    return {one.query: one.told(run) for one in limited_queries(run)}
+    joins = {one.query: one.told(run) for one in limited_queries(run)}
+    return joins | dict(_filter_memories(run))
+
+
+def _filter_memories(run: PublishedRun) -> Iterator[tuple[str, MemoryOfQuery]]:
+    """The memory of the queries that have Bloom filters, without those that have failed."""
+    known = {name: loss for name, plan in run.queries.plans.items() if (loss := _loss_of_filters(plan))}
+    graph, sizes = run.queries.graph, _sizes(run) if known else {}
+    for name, loss in known.items():
+        if name in graph.answering:
+            filters = list(_below(graph, graph.answering[name], BloomFilter))
+            recent = run.statistics.operators.recent[filters]
+            given, missed = float(recent[:, GIVEN].sum()), float(recent[:, MISSED].sum())
+            used = sum(sizes.get((graph.nodes[place].identity, FILTER), _NOTHING).size for place in filters)
+            rate = missed / (given + missed) if given + missed > 0 else None
+            yield name, MemoryOfQuery(loss_from(loss).memory or 0, used, (), rate, None, "")
 
 
 def rows_of(plan: Plan) -> dict[int, DrawnRows]:
@@ -271,33 +294,37 @@ def _name(plan: Plan) -> str:
     return ", ".join(sorted({source.name for source in sources_of(plan)}))
 
 
-def _joins_below(graph: Graph, number: int) -> Iterator[int]:
-    """The joins that remember a share of rows, at a node of the graph and below it, each once."""
+def _below(graph: Graph, number: int, kind: type[LimitedJoin | BloomFilter]) -> Iterator[int]:
+    """The operators of a kind at a node of the graph and below it, each once."""
     waiting, seen = [number], set[int]()
     while waiting:
         place = waiting.pop()
         if place not in seen:
             seen.add(place)
             waiting += [edge.producer for edge in graph.nodes[place].inputs]
-            if isinstance(graph.nodes[place].plan, LimitedJoin):
+            if isinstance(graph.nodes[place].plan, kind):
                 yield place
 
 
 class _Held(NamedTuple):
-    """What one side of a join keeps: rows, and bytes."""
+    """What one area of an operator keeps: rows, and bytes."""
 
     rows: int
     size: int
 
 
+_NOTHING: Final = _Held(0, 0)
+
+
 def _sizes(run: PublishedRun) -> dict[tuple[str, str], _Held]:
-    """What joins keep that remember a share of their rows, by their identity and side."""
-    joins = {node.identity for node in run.queries.graph.nodes if isinstance(node.plan, LimitedJoin)}
+    """What operators keep whose memory is limited, by their identity and area."""
+    kinds = LimitedJoin | BloomFilter
+    limited = {node.identity for node in run.queries.graph.nodes if isinstance(node.plan, kinds)}
     sizes: dict[tuple[str, str], _Held] = {}
     for (identity, _), manifest in run.state.items():
-        if identity in joins:
+        if identity in limited:
             for area, runs in manifest.items():
-                rows, size = sizes.get((identity, area), (0, 0))
+                rows, size = sizes.get((identity, area), _NOTHING)
                 rows += sum(one.rows for one in runs)
                 sizes[identity, area] = _Held(rows, size + sum(one.part.length for one in runs))
     return sizes
@@ -313,7 +340,7 @@ def _sides(
     for port, area in enumerate(("left", "right")):
         numbers = tuple(places[rows.number] for rows in node.plan.of_side(port))
         if numbers:
-            held = sizes.get((node.identity, area), _Held(0, 0))
+            held = sizes.get((node.identity, area), _NOTHING)
             rows = _waiting_rows(run, node.inputs[port].producer, node.inputs[1 - port].producer)
             yield KeptSide(numbers, float(held.size), held.size * min(1.0, rows / max(held.rows, 1)))
 
@@ -329,4 +356,10 @@ def _waiting_rows(run: PublishedRun, side: int, other: int) -> float:
     return came * min(1.0, (last - reached + 1) / (last - first + 1))
 
 
+def _loss_in(plan: Plan) -> str:
+    """What a query says of its memory whose plan has Bloom filters; empty where it has none."""
+    return next((node.loss for node in walk(plan) if isinstance(node, BloomFilter)), "")
+
+
+_loss_of_filters: Final = ByObject(_loss_in, REMEMBERED)
 _remembered_in: Final = ByObject(remembered_in, REMEMBERED)

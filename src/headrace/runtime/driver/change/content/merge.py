@@ -18,6 +18,7 @@ import pyarrow as pa
 from headrace.algebra.frames import RangeFrame
 from headrace.algebra.nodes import (
     ApproximateAggregate,
+    BloomFilter,
     Granularity,
     Over,
     Plan,
@@ -31,6 +32,7 @@ from headrace.algebra.nodes import (
     inputs_of,
 )
 from headrace.algebra.properties import is_stateful, sources_of, walk
+from headrace.algebra.tunings.bloom import granule_of
 from headrace.elements import LIMB, Batch, BoolArray, decode_rows
 from headrace.lowering.graph import Graph, Merge
 from headrace.lowering.node import Node
@@ -156,6 +158,8 @@ def reach_of(plan: Plan) -> int:
             return below + 2 * gap.length
         case ApproximateAggregate(size=size):
             return below + size.length
+        case BloomFilter(size=size):
+            return below + size.length + granule_of(plan)
         case Granularity(longest=granule):
             return below + granule.length
         case RelationIndex():

@@ -1,0 +1,53 @@
+"""Bloom filters of queries within a limit of memory: their cells, their blocks and their granules."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headrace.algebra.nodes import BloomFilter, column
+from headrace.expressions.functions.functions import literal, resolve
+from headrace.expressions.tree import Column, Expression
+from headrace.time import INFINITY
+
+PROBES: Final = 4
+"""So many cells of a block say of a value whether it is there; some of them may be the same."""
+BLOCK_BYTES: Final = 256
+"""The cells of a block: bytes, or bits where no value leaves."""
+GRANULES: Final = 250
+"""So many multiples of the granule are in the size at most, so that with those begun they fit into a byte."""
+_ROW_BYTES: Final = BLOCK_BYTES + 28
+"""A block in state, with its number, its hash and its time (bytes)."""
+_REST: Final = 7 / 8
+"""The part of the memory that is for blocks; they are written again before runs need more than the rest."""
+_RUNS: Final = 4_000
+"""So much the runs of some buckets need beside their rows (bytes)."""
+
+
+def blocks_within(memory: int) -> int:
+    """How many blocks fit.
+
+    Args:
+        memory: so much state may have (bytes).
+    """
+    return max(1, int(_REST * (memory - min(_RUNS, memory // 2))) // _ROW_BYTES)
+
+
+def cells_of(plan: BloomFilter) -> int:
+    """How many cells a block has."""
+    return 8 * BLOCK_BYTES if plan.size.length == INFINITY else BLOCK_BYTES
+
+
+def granule_of(plan: BloomFilter) -> int:
+    """Ends are multiples of it (instants)."""
+    return 1 if plan.size.length == INFINITY else -(-plan.size.length // GRANULES)
+
+
+def values_of(plan: BloomFilter) -> tuple[Column, ...]:
+    """The columns of the input that are compared."""
+    return tuple(column(plan.input, place) for place in range(len(plan.schema)))
+
+
+def block_of(plan: BloomFilter) -> Expression:
+    """The block of a row of the input, from 0."""
+    positive = resolve("+", (resolve("HASH", values_of(plan)), literal(2**31)))
+    return resolve("%", (positive, literal(plan.blocks)))

@@ -1,0 +1,205 @@
+"""DISTINCT and EXCEPT by a Bloom filter whose cells say until when a value is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from headrace.algebra.kinds import BloomKind
+from headrace.algebra.nodes import BloomFilter
+from headrace.algebra.tunings.bloom import PROBES, block_of, cells_of, granule_of
+from headrace.elements import Batch, BoolArray, Float64Array, Int64Array, concat, integers, record_batch
+from headrace.kernels.rows.bloom import AFTER, BEFORE, LASTING, look_up
+from headrace.kernels.rows.sampling import SALT, folded
+from headrace.operators.contract import OperatorProgress, Report, evaluate_all
+from headrace.operators.state.keys import encode_keys, hash_rows, normalise
+from headrace.operators.state.netting import netted
+from headrace.operators.state.runs import HASH, TIME, Area
+from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
+from headrace.operators.windows.kept_rows import RowColumns, WaitingRows
+from headrace.schema import BINARY
+from headrace.time import INFINITY
+
+FILTER: Final = "filter"
+"""The area with the blocks of the filter."""
+_BLOCK: Final = "__block"
+_BASE: Final = "__base"
+_CELLS: Final = "__cells"
+_LIVE: Final = "__live"
+_KINDS: Final = {BloomKind.DISTINCT: LASTING, BloomKind.NEW: BEFORE, BloomKind.EXCEPT: AFTER}
+_LEAST: Final = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """Some blocks of the filter.
+
+    Attributes:
+        numbers, hashes: int64[b].
+        bases: int64[b], the granule from which the cells of each count.
+        cells: uint8[b * width], how many granules behind that a value is there.
+    """
+
+    numbers: Int64Array
+    hashes: Int64Array
+    bases: Int64Array
+    cells: np.ndarray
+
+
+class BloomFilterOperator:
+    """What a Bloom filter tells of DISTINCT or EXCEPT (a family of its own; STREAM, section 5.3).
+
+    Definition:
+        DISTINCT: at t, the values of which a row is there that is live only from t on or before by the rows
+        before it. NEW and EXCEPT: at t, the values of the rows of t that are not live (`BloomFilter`).
+
+    Retractions:
+        Cancel a row that waits above the heartbeat. Below it all rows are known, and answered once.
+
+    State:
+        The rows above the heartbeat, and the blocks of the filter that a row has been in, each once.
+
+    Example:
+        DISTINCT of `[RANGE 8]`, heartbeat 20; c has the cells of a and b:
+
+        ====== ======= ==        ====== ======= ==
+        x      [ts,te)  w        x      [ts,te)  w
+        ====== ======= ==        ====== ======= ==
+        a      [1,2)    +        a      [1,9)    +
+        b      [3,4)    +        b      [3,11)   +
+        a      [5,6)    +        a      [9,13)   +
+        c      [7,8)    +        c      [11,15)  +
+        ====== ======= ==        ====== ======= ==
+
+    Attributes:
+        missed: about how many rows were not yielded, by the cells that are live; after `advance`.
+    """
+
+    def __init__(self, node: BloomFilter, report: Report) -> None:
+        self._node, self._report = node, report
+        self._waiting = WaitingRows(RowColumns(node.input.schema, ()))
+        self._blocks = SweepArea(Layout((_BLOCK,), ints=(_LIVE,), netting=Netting.REPLACE))
+        self._inputs: list[Batch] = []
+        self._is_of_bits = node.size.length == INFINITY
+        self.missed = 0.0
+
+    @property
+    def areas(self) -> dict[str, Area]:
+        """The rows above the heartbeat, and the filter."""
+        return {"waiting": self._waiting.area, FILTER: self._blocks}
+
+    def process(self, port: int, batch: Batch) -> None:
+        """Take in rows."""
+        self._inputs.append(batch)
+
+    def advance(self, progress: OperatorProgress) -> Batch:
+        """The rows below the new heartbeat that the filter does not know."""
+        rows = netted(self._waiting.due(self._inputs, progress.window))
+        rows = rows.filter(rows.w > 0)
+        rows, (blocks,) = evaluate_all([block_of(self._node)], rows, self._report)
+        if not len(rows):
+            return concat(self._node.schema, [])
+        return self._answer(rows, integers(blocks))
+
+    def _answer(self, rows: Batch, blocks: Int64Array) -> Batch:
+        order = np.lexsort((rows.ts, blocks))
+        rows, node = rows.take(order), self._node
+        width = len(node.schema)
+        values = [normalise(column) for column in rows.payload.columns[:width]]
+        looks, enters = self._sides(rows)
+        codes = encode_keys([pa.array(blocks[order])], blocks[order])
+        known = self._of(blocks[order][codes.first])
+        now, ends = self._granules(rows.ts)
+        cells = cells_of(node)
+        granules, missed = look_up(
+            *(codes.codes, rows.ts, now, ends, enters.view(np.uint8), _probes(values, len(rows), cells)),
+            *(cells, _KINDS[node.kind], known.bases, known.cells),
+        )
+        self._keep(known)
+        until = np.where(granules > now, self._instants(granules), rows.ts)
+        te = self._instants(ends) if node.kind is BloomKind.DISTINCT else rows.ts + 1
+        ts = np.maximum(until, rows.ts)
+        said = looks & (ts < te)
+        self.missed = _missed(missed[looks], int(np.count_nonzero(said)))
+        ones = np.ones(len(rows), dtype=np.int64)
+        return Batch(record_batch(values, node.schema, len(rows)), ts, te, ones).filter(said)
+
+    def _sides(self, rows: Batch) -> tuple[BoolArray, BoolArray]:
+        """Which rows are looked up, and which enter; bool[n] each."""
+        if self._node.kind is not BloomKind.EXCEPT:
+            every = np.ones(len(rows), dtype=np.bool_)
+            return every, every
+        enters = integers(rows.payload.columns[-1]) == 1
+        return ~enters, enters
+
+    def _granules(self, instants: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """The granules of instants, and those up to which rows of these are there; int64[n] each."""
+        size, granule = self._node.size.length, granule_of(self._node)
+        if self._is_of_bits:
+            return np.zeros_like(instants), np.ones_like(instants)
+        ends = instants + np.minimum(size, INFINITY - np.maximum(instants, 0))
+        up = self._node.kind is not BloomKind.DISTINCT
+        return instants // granule, -(-ends // granule) if up else ends // granule
+
+    def _instants(self, granules: Int64Array) -> Int64Array:
+        """The instants at which granules begin; INFINITY where nothing leaves."""
+        granule = granule_of(self._node)
+        never = granules > (0 if self._is_of_bits else INFINITY // granule)
+        whole: Int64Array = np.where(never, INFINITY, np.where(never, 0, granules) * granule)
+        return whole
+
+    def _of(self, numbers: Int64Array) -> _Blocks:
+        """Some blocks as they are in state, empty where they are not."""
+        keys = [pa.array(numbers)]
+        hashes, width = hash_rows(keys, len(numbers)), cells_of(self._node)
+        bases = np.zeros(len(numbers), dtype=np.int64)
+        cells = np.zeros((len(numbers), width), dtype=np.uint8)
+        places, rows = self._blocks.gather(hashes, keys)
+        if rows is not None:
+            # Older runs come first: of a block the newest row counts.
+            last = np.full(len(numbers), -1, dtype=np.int64)
+            last[places] = np.arange(len(places))
+            there = np.flatnonzero(last >= 0)
+            kept = rows.take(pa.array(last[there]))
+            bases[there] = integers(kept.column(_BASE))
+            packed = np.frombuffer(b"".join(kept.column(_CELLS).to_pylist()), dtype=np.uint8)
+            packed = packed.reshape(len(there), -1)
+            cells[there] = np.unpackbits(packed, axis=1) if self._is_of_bits else packed
+        return _Blocks(numbers, hashes, bases, cells.reshape(-1))
+
+    def _keep(self, blocks: _Blocks) -> None:
+        count, width = len(blocks.numbers), cells_of(self._node)
+        cells = blocks.cells.reshape(count, width)
+        packed = np.packbits(cells, axis=1) if self._is_of_bits else cells
+        offsets = pa.py_buffer((np.arange(count + 1) * packed.shape[1]).astype(np.int32))
+        binary = pa.Array.from_buffers(BINARY, count, [None, offsets, pa.py_buffer(packed.tobytes())])
+        columns = {HASH: pa.array(blocks.hashes), TIME: pa.array(np.zeros(count, dtype=np.int64))}
+        columns |= {_BLOCK: pa.array(blocks.numbers), _BASE: pa.array(blocks.bases), _CELLS: binary}
+        live = np.count_nonzero(cells, axis=1).astype(np.int64)
+        self._blocks.insert(columns | {_LIVE: pa.array(live)})
+        # Rows of a block that was written again are few, so that the filter fits into its memory.
+        self._blocks.expire(0, dead=sum(run.rows for run in self._blocks.runs[1:]))
+
+
+def _probes(values: list[pa.Array], count: int, width: int) -> Int64Array:
+    """int64[n * k]: the cells of the values of rows in their blocks."""
+    hashes = folded(hash_rows(values, count), np.full(count, SALT, dtype=np.int64))
+    found = np.empty((count, PROBES), dtype=np.int64)
+    for number in range(PROBES):
+        drawn = folded(hashes, np.full(count, number, dtype=np.int64))
+        found[:, number] = (drawn.view(np.uint64) % np.uint64(width)).astype(np.int64)
+    return found.reshape(-1)
+
+
+def _missed(odds: Float64Array, given: int) -> float:
+    """About how many rows were not yielded, beside so many that were.
+
+    Args:
+        odds: float64[n], the part of a new value that is expected to be missed, where rows were looked up.
+        given: the rows that were yielded.
+    """
+    rate = float(odds.mean()) if len(odds) else 0.0
+    return rate / max(1 - rate, _LEAST) * max(given, 1)

@@ -203,6 +203,9 @@ class _Limiting:
                 return below._replace(plan=with_inputs(plan, (below.plan,)))
             case Project():
                 return _projected(plan, self.rows(plan.input))
+            case Istream():
+                why = "its rows are known when the window is over, and are not remembered one by one"
+                raise _refused("a join with windows that are read at their ends", why, self.loss)
             case _:
                 raise self._refused_node(plan)
 
@@ -243,9 +246,6 @@ class _Limiting:
         if name in _GROUPED:
             why = "an aggregate of the pairs that are found is not the answer, and nothing tells how far off"
             return _refused("aggregates", why, self.loss, _AGGREGATES)
-        if name == "Istream":
-            why = "its rows are known when the window is over, and are not remembered one by one"
-            return _refused("a join with windows that are read at their ends", why, self.loss)
         why = "it keeps other rows than those of joins"
         if _is_outer(plan):
             why = "a row that is forgotten would change more of the answer than its own pairs"

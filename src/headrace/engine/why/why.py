@@ -36,6 +36,7 @@ from headrace.engine.why.finding import Finding
 from headrace.engine.why.sizes import other_sizes
 from headrace.engine.why.unused import unused_by
 from headrace.engine.why.ways import ways_on, ways_without
+from headrace.language.names import quoted_name
 from headrace.lowering.graph import Graph
 from headrace.lowering.node import Node
 from headrace.runtime.driver.facts.status import (
@@ -100,6 +101,7 @@ def why(status: Status, name: str, plan: Plan | None = None, letters: pa.Table |
         *other_sizes(status, query),
         *_shed(status, plan),
         *_forgotten(query),
+        *_left_out(query),
         *_ended(status),
         *_attempt(status),
         *_inputs(streams),
@@ -162,6 +164,14 @@ def _forgotten(query: QueryStatus) -> Iterator[Finding]:
             query.memory.text,
             f"CREATE OR REPLACE QUERY {query.name} WITHIN MEMORY '...' AS ... gives it more memory",
         )
+
+
+def _left_out(query: QueryStatus) -> Iterator[Finding]:
+    """The rows that a query leaves out by their values: which, since when, and why."""
+    values = query.values
+    if values is not None and values.threshold > 0:
+        way = f"ALTER QUERY {quoted_name(query.name)} SET (KEEP UTILITY 0) keeps all"
+        yield Finding(f"{values.text}; {values.why or 'somebody has asked for it'}", way)
 
 
 def _paused(query: PausedStatus) -> Finding:

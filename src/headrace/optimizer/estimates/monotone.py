@@ -35,6 +35,7 @@ NODES: Final[Mapping[str, str | None]] = {
         ("Shed", "LargestWeight"), "it bears loss itself, and estimates of estimates have no bounds"
     ),
     **dict.fromkeys(("Draw", "LimitedJoin"), "its joins remember a share of their rows themselves"),
+    "SemanticDrop": "it leaves out rows by their values itself",
     "RowWindow": _ROWS,
     **dict.fromkeys(("SessionWindow", "SessionAggregate"), _SESSIONS),
     "Over": _ORDER,
@@ -120,7 +121,9 @@ _NAMES: Final = {
     "Istream": "ISTREAM",
     "Dstream": "DSTREAM",
     "RefreshedRelation": "a relation that is refreshed",
-    **dict.fromkeys(("Shed", "LargestWeight", "Draw", "LimitedJoin"), "a query that it reads"),
+    **dict.fromkeys(
+        ("Shed", "SemanticDrop", "LargestWeight", "Draw", "LimitedJoin"), "a query that it reads"
+    ),
     "ApproximateAggregate": "aggregates WITHIN some percent",
 }
 """The names of nodes in messages."""

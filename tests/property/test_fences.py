@@ -53,6 +53,7 @@ QUERIES: Final = {
     "lifetimes": "SELECT v FROM g WINDOW(LIFETIME (ts, 3))",
     "nested": "SELECT MAX(n) AS m FROM (SELECT k, COUNT(*) AS n FROM g [RANGE 5] WHERE v > 1 GROUP BY k)",
     "early": "CONSISTENCY MIDDLE AS SELECT k, SUM(v) AS n FROM g [RANGE 5] WHERE v < 8 GROUP BY k",
+    "values": "LOSS TOLERANT BY v (0: 0.1, 9: 1) AS SELECT k, v FROM g [RANGE 5] WHERE v < 8",
     "shares": "LOSS TOLERANT AS SELECT k, SUM(v) AS n, COUNT(*) AS c FROM g [RANGE 5] WHERE v < 8 GROUP BY k",
 }
 """A query of every kind of operator."""

@@ -36,7 +36,6 @@ from headrace.engine.why.finding import Finding
 from headrace.engine.why.sizes import other_sizes
 from headrace.engine.why.unused import unused_by
 from headrace.engine.why.ways import ways_on, ways_without
-from headrace.language.names import quoted_name
 from headrace.lowering.graph import Graph
 from headrace.lowering.node import Node
 from headrace.runtime.driver.facts.status import (
@@ -170,7 +169,7 @@ def _left_out(query: QueryStatus) -> Iterator[Finding]:
     """The rows that a query leaves out by their values: which, since when, and why."""
     values = query.values
     if values is not None and values.threshold > 0:
-        way = f"ALTER QUERY {quoted_name(query.name)} SET (KEEP UTILITY 0) keeps all"
+        way = "SET (KEEP UTILITY 0) keeps all, for the query that says LOSS TOLERANT BY"
         yield Finding(f"{values.text}; {values.why or 'somebody has asked for it'}", way)
 
 

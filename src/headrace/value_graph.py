@@ -25,15 +25,11 @@ class ValuesBetween(NamedTuple):
     @property
     def text(self) -> str:
         """Where they lie, as in `below 100`."""
-        match self:
-            case (None, None):
-                return "of any value"
-            case (None, high):
-                return f"below {_number(high)}"
-            case (low, None):
-                return f"above {_number(low)}"
-            case (low, high):
-                return f"between {_number(low)} and {_number(high)}"
+        if self.low is None:
+            return "of any value" if self.high is None else f"below {_number(self.high)}"
+        if self.high is None:
+            return f"above {_number(self.low)}"
+        return f"between {_number(self.low)} and {_number(self.high)}"
 
 
 @dataclass(frozen=True)

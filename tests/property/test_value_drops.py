@@ -140,8 +140,9 @@ class Life:
         found, newest = [], self._newest(stream)
         for _ in range(self.data.draw(st.integers(1, 5))):
             ts = max(0, newest + self.data.draw(st.integers(-DISORDER[stream], 3)))
-            drawn = (self.data.draw(st.sampled_from(values)) for values in (VALUES, DOUBLES, DECIMALS))
-            found.append(Row(self.data.draw(st.integers(0, 1)), *drawn, ts))  # type: ignore[arg-type]
+            k, v = self.data.draw(st.integers(0, 1)), self.data.draw(st.sampled_from(VALUES))
+            d, m = self.data.draw(st.sampled_from(DOUBLES)), self.data.draw(st.sampled_from(DECIMALS))
+            found.append(Row(k, v, d, m, ts))
             newest = max(newest, ts)
         self._pushed(stream, found)
 

@@ -66,6 +66,8 @@ def test_what_is_left_out_is_told_everywhere() -> None:
         assert "SET (KEEP UTILITY 0) keeps all" in told(db, "WHY q")
         assert "left out" not in told(db, "WHY other")
         assert "all rows are kept" in told(db, "DESCRIBE other")
+        (shed,) = [row for row in told(db, "SHOW SHEDDING").splitlines() if BELOW in row]
+        assert shed.split(" BY ")[0] == "least utility of rows of s LOSS TOLERANT"
         assert "now 0.5 since 50" in told(db, "EXPLAIN ANALYZE q")
         (row,) = [row for row in told(db, "SHOW TUNINGS").splitlines() if "(0: 0.1, 10: 0.5" in row]
         assert row.split()[-6:] == ["1", "0.5", "50", "q,", "also,", "reader"]

@@ -19,6 +19,7 @@ class ValuesLeftOut:
 
     Attributes:
         streams: the streams whose rows they are.
+        loss: what the query says of its values.
         threshold: the least utility of a row that is kept (millionths).
         since: the first instant of rows for which it holds; BEGINNING if it has been no other.
         text: which rows are left out, and from when on, as a sentence.
@@ -26,6 +27,7 @@ class ValuesLeftOut:
     """
 
     streams: tuple[str, ...]
+    loss: str
     threshold: int
     since: int
     text: str
@@ -47,7 +49,8 @@ def values_left_out(plan: Plan, tunings: Tunings) -> ValuesLeftOut | None:
         when = "" if since == BEGINNING else f" from {format_instant(since, plan.domain)} on"
         least = f": they are worth less than {share_text(threshold)}" if graph.left_out(threshold) else ""
         text = f"{graph.told(threshold)}{when}{least}"
-        return ValuesLeftOut(tuning.streams, threshold, since, text, "" if known is None else known.why)
+        why = "" if known is None else known.why
+        return ValuesLeftOut(tuning.streams, tuning.loss, threshold, since, text, why)
     return None
 
 

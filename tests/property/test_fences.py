@@ -54,10 +54,11 @@ QUERIES: Final = {
     "nested": "SELECT MAX(n) AS m FROM (SELECT k, COUNT(*) AS n FROM g [RANGE 5] WHERE v > 1 GROUP BY k)",
     "early": "CONSISTENCY MIDDLE AS SELECT k, SUM(v) AS n FROM g [RANGE 5] WHERE v < 8 GROUP BY k",
     "values": "LOSS TOLERANT BY v (0: 0.1, 9: 1) AS SELECT k, v FROM g [RANGE 5] WHERE v < 8",
+    "draws": "WITHIN MEMORY '1 GB' AS SELECT a.k, b.v FROM g [RANGE 5] a JOIN g [RANGE 5] b ON a.k = b.k",
     "shares": "LOSS TOLERANT AS SELECT k, SUM(v) AS n, COUNT(*) AS c FROM g [RANGE 5] WHERE v < 8 GROUP BY k",
 }
 """A query of every kind of operator."""
-CLAUSES: Final = ("CONSISTENCY", "LOSS")
+CLAUSES: Final = ("CONSISTENCY", "LOSS", "WITHIN")
 """With what a text begins that is not a query alone."""
 
 OTHERS: Final = {

@@ -57,6 +57,8 @@ QUERIES: Final = {
     "SELECT g.k, h.w FROM g [RANGE 4] JOIN h [RANGE 4] ON g.k = h.k AND g.v < h.w + 3",
     "differences within a limit of memory": "WITHIN MEMORY '50 kB' AS "
     "SELECT k FROM g [NOW] WHERE v > 1 EXCEPT SELECT k + 1 FROM h [RANGE 4]",
+    "values": "LOSS TOLERANT BY v (0: 0.1, 9: 1) AS SELECT k, v FROM g [RANGE 5] WHERE v < 8",
+    "draws": "WITHIN MEMORY '1 GB' AS SELECT a.k, b.v FROM g [RANGE 5] a JOIN g [RANGE 5] b ON a.k = b.k",
     "shares": "LOSS TOLERANT AS SELECT k, SUM(v) AS n, COUNT(*) AS c FROM g [RANGE 5] WHERE v < 8 GROUP BY k",
 }
 """A query of every kind of operator."""

@@ -35,6 +35,7 @@ from headrace.algebra.nodes import (
     OuterJoin,
     Plan,
     Remember,
+    SemanticDrop,
     SemiJoin,
     SessionAggregate,
     SetOperation,
@@ -56,7 +57,9 @@ from headrace.optimizer.cost.machine import MACHINE
 from headrace.optimizer.cost.work import NodeCounts, reading, work_of
 from headrace.reference.contents import Stream
 from headrace.reference.operators import evaluate
+from headrace.steps import Step
 from headrace.time import ALWAYS, INFINITY, Duration
+from headrace.value_graph import ValueGraph
 from worked.tables import equivalent
 
 TEXTS = {
@@ -92,14 +95,18 @@ TEXTS = {
 """A query for each node that has a syntax, or that the binder puts where the syntax asks for it."""
 
 LOSS = ("tick",), "LOSS TOLERANT"
+GRAPH = ValueGraph("id", ((Decimal(0), Decimal(0)), (Decimal(10), Decimal(1))))
+HALF = (Step(3, 500_000),)
+BY_VALUE = ("tick",), f"LOSS TOLERANT BY id {GRAPH.text}"
 
 WITHOUT_TEXT: dict[str, Callable[[Plan], Plan]] = {
     "Coalesce": Coalesce,
     "Clip": lambda below: Clip(below, 2, 6),
     "Early": lambda below: Early(below, Horizon(("tick",), 0)),
-    "Shed": lambda below: Shed(next(part for part in walk(below) if part.is_chronon), *LOSS),
-    "Draw": lambda below: Draw(next(part for part in walk(below) if part.is_chronon), *LOSS),
-    "BloomFilter": lambda below: _known(next(part for part in walk(below) if part.is_chronon)),
+    "Shed": lambda below: Shed(_chronons(below), *LOSS),
+    "Draw": lambda below: Draw(_chronons(below), *LOSS),
+    "BloomFilter": lambda below: _known(_chronons(below)),
+    "SemanticDrop": lambda below: SemanticDrop(_chronons(below), *BY_VALUE, HALF, place=0, graph=GRAPH),
     "LargestWeight": lambda below: LargestWeight(below, *LOSS, size=Duration(3)),
     "Remember": lambda below: remembering(below, [Memory("tick", 2)]),
     "Match": lambda below: Match(below, ((0, _over(below, 1)), (1, _over(below, 2))), "query"),
@@ -114,16 +121,32 @@ Coalesce changes no content; neither do the Clips of a migration, together. Nest
 and Match print as what they are short for.
 """
 
-UNWRITTEN = {BloomFilter, Clip, Draw, Early, LargestWeight, Match, NestedAggregate, Remember, Shed}
+UNWRITTEN = {
+    BloomFilter,
+    Clip,
+    Draw,
+    Early,
+    LargestWeight,
+    Match,
+    NestedAggregate,
+    Remember,
+    SemanticDrop,
+    Shed,
+}
 """Nodes that no plan has as written, and so no golden file.
 
 `test_migrations.py` has Clip, `test_early_answers.py` Early, `test_selected_rows.py` Match,
 `test_shared_operators.py` NestedAggregate, `test_remember.py` Remember, `test_shedding.py` Shed and
-LargestWeight, `test_limited_joins.py` Draw, and `test_bloom_filters.py` BloomFilter.
+LargestWeight, `test_limited_joins.py` Draw, `test_bloom_filters.py` BloomFilter, and
+`test_value_drops.py` SemanticDrop.
 """
 
 REWRITTEN = (OuterJoin, SemiJoin)
 """Nodes that have no operator: lowering writes them with others (`headrace.lowering.outer_joins`)."""
+
+
+def _chronons(below: Plan) -> Plan:
+    return next(part for part in walk(below) if part.is_chronon)
 
 
 def _over(below: Plan, least: int) -> Expression:

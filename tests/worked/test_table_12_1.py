@@ -53,6 +53,7 @@ from headrace.algebra.nodes import (
     RowWindow,
     Rstream,
     Sample,
+    SemanticDrop,
     SemiJoin,
     SessionAggregate,
     SessionWindow,
@@ -76,6 +77,7 @@ from headrace.operators.aggregates.live_values import Envelope, create_live_valu
 from headrace.reference.contents import Element, Stream
 from headrace.schema import STRING, Field, Schema
 from headrace.time import Duration, TimeDomain
+from headrace.value_graph import ValueGraph
 from worked.tables import LOGICAL, emitted
 
 ONE, TWO = (Source(name, Schema((Field("e", STRING),)), "t", TimeDomain.INTEGER) for name in ("S1", "S2"))
@@ -136,6 +138,13 @@ class Line:
     insert_only: Condition
 
 
+GRAPH = ValueGraph("v", ((Decimal(0), Decimal(1)),))
+
+
+def _numbered(rows: Plan) -> Plan:
+    return Project(rows, (("e", column(rows, 0)), ("n", literal(1))))
+
+
 TABLE: dict[str, Line] = {
     "filter": Line(lambda one, two: Filter(one, literal(True)), first, Ends.RETAINED, always),
     "map": Line(lambda one, two: Project(one, (("e", column(one, 0)),)), first, Ends.RETAINED, always),
@@ -190,6 +199,12 @@ TABLE: dict[str, Line] = {
     "draws": Line(lambda one, two: Draw(Split(one), ("S1",), "LOSS"), always, Ends.ENFORCED, always),
     "Bloom filter": Line(
         lambda one, two: BloomFilter(Split(one), Duration(3), BloomKind.NEW, 9, "LOSS"),
+        always,
+        Ends.ENFORCED,
+        always,
+    ),
+    "values": Line(
+        lambda one, two: SemanticDrop(_numbered(Split(one)), ("S1",), "LOSS", place=1, graph=GRAPH),
         always,
         Ends.ENFORCED,
         always,

@@ -44,6 +44,7 @@ from headrace.algebra.nodes import (
     RowWindow,
     Rstream,
     Sample,
+    SemanticDrop,
     SemiJoin,
     SessionAggregate,
     SessionWindow,
@@ -149,6 +150,8 @@ def _share(plan: Weighing) -> str:
         now = f", now {share_text(share)}{since}"
     if isinstance(plan, Draw):
         return f"Draw of {_streams_of(plan)}"
+    if isinstance(plan, SemanticDrop):
+        return f"SemanticDrop of {', '.join(plan.streams)} {plan.loss}{now}"
     what = "Shed" if isinstance(plan, Shed) else "LargestWeight of"
     return f"{what} {', '.join(plan.streams)} {plan.loss}{now}"
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Final, assert_never
+from typing import ClassVar, Final, assert_never
 
 import pyarrow as pa
 
@@ -32,6 +32,7 @@ from headrace.algebra.memory import Memory
 from headrace.errors import PlanError
 from headrace.expressions.aggregates.functions import function_of
 from headrace.expressions.aggregates.within import is_sampled
+from headrace.expressions.coercion import is_numeric
 from headrace.expressions.tree import (
     AggregateCall,
     Column,
@@ -45,6 +46,7 @@ from headrace.nested import is_sequence, part_types
 from headrace.schema import BIGINT, DOUBLE, TIMESTAMP, Field, Schema, sql_type, unique_names
 from headrace.steps import WHOLE, Scale, StepFunction
 from headrace.time import BEGINNING, INFINITY, MAX_INSTANT, Duration, TimeDomain
+from headrace.value_graph import ValueGraph
 
 EVERY_INSTANT: Final = Duration(1)
 """The slide of a window that moves at every instant."""
@@ -314,9 +316,12 @@ class Weighing(Unary):
     loss: str
     steps: StepFunction = ()
 
+    least: ClassVar[int] = 1
+    """The smallest number that there is (millionths)."""
+
     def __post_init__(self) -> None:
-        if any(not 1 <= step.value <= WHOLE for step in self.steps):
-            raise PlanError("a share is above 0 and up to 1")
+        if any(not self.least <= step.value <= WHOLE for step in self.steps):
+            raise PlanError(f"a share is from {self.least} to {WHOLE} millionths")
 
 
 @dataclass(frozen=True)
@@ -404,6 +409,35 @@ class Draw(Weighing):
         names = unique_names([*self.input.schema.names, "draw", "instant"])
         types = (*(field.type for field in self.input.schema), BIGINT, BIGINT)
         return Schema(tuple(map(Field, names, types)))
+
+
+@dataclass(frozen=True)
+class SemanticDrop(Weighing):
+    """Of `M(t)` the payloads whose value in a column is worth enough at t.
+
+    A payload is there as often as in `M(t)` if the utility of its value by the graph is at least u(t), or if
+    it has no value there, NULL or NaN (Aurora's semantic drop; Tatbul and others, VLDB 2003, section 4). What
+    is kept stands for itself alone. The steps are those of u, which begins with 0, so that all are kept.
+
+    Attributes:
+        place: the column of the input.
+        graph: what its values are worth.
+    """
+
+    place: int = field(kw_only=True)
+    graph: ValueGraph = field(kw_only=True)
+    least: ClassVar[int] = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_chronon(self.input, "leaving out rows by their values")
+        if not is_numeric(self.input.schema.fields[self.place].type):
+            raise PlanError("a value is a number")
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's schema."""
+        return self.input.schema
 
 
 @dataclass(frozen=True)
@@ -1541,6 +1575,7 @@ Stateless = (
     | Remember
     | Shed
     | Draw
+    | SemanticDrop
     | LargestWeight
 )
 """Nodes whose operators handle each element alone and keep nothing."""

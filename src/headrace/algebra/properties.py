@@ -36,6 +36,7 @@ from headrace.algebra.nodes import (
     RowWindow,
     Rstream,
     Sample,
+    SemanticDrop,
     SemiJoin,
     SessionAggregate,
     SessionWindow,
@@ -212,7 +213,17 @@ def is_monotonic(plan: Plan) -> bool:
             return plan.fixed == INFINITY
         case Relation():
             return plan.is_constant
-        case Filter() | Match() | Project() | Sample() | Shed() | Draw() | Unnest() | Granularity():
+        case (
+            Filter()
+            | Match()
+            | Project()
+            | Sample()
+            | Shed()
+            | Draw()
+            | SemanticDrop()
+            | Unnest()
+            | Granularity()
+        ):
             return is_monotonic(plan.input)
         case Coalesce() | Distinct() | Union() | Join():
             return all(map(is_monotonic, inputs_of(plan)))

@@ -16,6 +16,7 @@ from headrace.algebra.nodes import (
     Match,
     Plan,
     Remember,
+    SemanticDrop,
     SessionWindow,
     Shed,
     TimeWindow,
@@ -133,6 +134,8 @@ def _named_by_share(plan: Weighing | LimitedJoin) -> tuple[object, ...]:
             return (size, slide, offset, streams, loss, *((sizes,) if sizes else ()))
         case Shed(streams=streams, loss=loss, number=number, sizes=sizes, keys=keys):
             return (streams, loss, number, *((sizes, keys) if sizes or keys else ()))
+        case SemanticDrop(streams=streams, loss=loss, place=place):
+            return streams, loss, place
         case Draw(streams=streams, loss=loss, number=number, of=of):
             return streams, loss, number, of
     assert isinstance(plan, LimitedJoin)

@@ -17,6 +17,7 @@ from headrace.algebra.nodes import (
     Project,
     Remember,
     Rstream,
+    SemanticDrop,
     Shed,
     Split,
     Stateless,
@@ -31,6 +32,7 @@ from headrace.elements import Batch, Int64Array, integers, record_batch, take_ro
 from headrace.kernels.instants.windows import cut_by_window
 from headrace.operators.contract import Report, evaluate_all, evaluate_predicate
 from headrace.operators.match import matched
+from headrace.operators.semantic_drop import dropped
 from headrace.operators.shed import shed, with_draws, with_largest_weight
 from headrace.operators.unnest import unnested
 from headrace.steps import value_or_values
@@ -84,6 +86,8 @@ def _weighed(node: Weighing, batch: Batch) -> Batch:
             return shed(node, batch)
         case Draw():
             return with_draws(node, batch)
+        case SemanticDrop():
+            return dropped(node, batch)
         case LargestWeight():
             return with_largest_weight(node, batch)
         case _:

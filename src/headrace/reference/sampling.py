@@ -23,10 +23,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
 
 import pyarrow as pa
 
-from headrace.algebra.nodes import Draw, LargestWeight, LimitedJoin, RememberedRows, Sample, Shed, Weighing
+from headrace.algebra.nodes import (
+    Draw,
+    LargestWeight,
+    LimitedJoin,
+    RememberedRows,
+    Sample,
+    SemanticDrop,
+    Shed,
+    Weighing,
+)
 from headrace.nested import part_types
 from headrace.reference.casts import EXACT
 from headrace.reference.contents import Content, Payload
@@ -59,6 +70,8 @@ def shares_kept(plan: Weighing, instant: int, below: Content) -> Content:
         types = [field.type for field in plan.input.schema]
         draws = {row: _signed(drawn(row, types, instant, plan.number)) for row in below}
         return Counter({(*row, draws[row], instant): count for row, count in below.items()})
+    if isinstance(plan, SemanticDrop):
+        return Counter({row: count for row, count in below.items() if is_worth(plan, row, instant)})
     assert isinstance(plan, Shed)
     kept: Content = Counter()
     for row, count in below.items():
@@ -69,6 +82,22 @@ def shares_kept(plan: Weighing, instant: int, below: Content) -> Content:
         if is_kept:
             kept[(*row, _signed(draw), weight)] = count
     return kept
+
+
+def is_worth(plan: SemanticDrop, row: Payload, instant: int) -> bool:
+    """Whether a row is kept by its value: by the line on which that lies, as the graph is drawn."""
+    value, points = row[plan.place], plan.graph.points
+    if value is None or value != value:
+        return True
+    assert isinstance(value, int | float | Decimal)
+    least = Fraction(value_at(0, plan.steps, instant), WHOLE)
+    if value <= points[0][0]:
+        return Fraction(points[0][1]) >= least
+    for (begin, low), (end, high) in pairwise(points):
+        if value <= end:
+            part = (Fraction(value) - Fraction(begin)) / (Fraction(end) - Fraction(begin))
+            return Fraction(low) + part * (Fraction(high) - Fraction(low)) >= least
+    return Fraction(points[-1][1]) >= least
 
 
 def draw_of(plan: Shed, row: Payload, instant: int) -> int:

@@ -113,7 +113,7 @@ def shown_query(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         return dict(status)
     held = status["held_by"] if status["held_by"] in reads else None
     windows = [window for window in status["windows"] if {*window["streams"]} <= {*reads}]
-    hidden: dict[str, Any] = {"chain": [], "exchanged": None, "memory": None}
+    hidden: dict[str, Any] = {"chain": [], "exchanged": None, "memory": None, "values": None}
     return {**_without_text(status), "reads": reads, "held_by": held, "windows": windows, **hidden}
 
 

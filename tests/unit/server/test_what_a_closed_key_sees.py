@@ -150,7 +150,7 @@ STATEMENTS: Final = (
     "ALTER QUERY theirs PAUSE", "ALTER QUERY paused RESUME", "ALTER QUERY theirs RENAME TO other",
     "ALTER QUERY theirs SET CONSISTENCY MIDDLE", "ALTER QUERY theirs REOPTIMIZE",
     "ALTER QUERY theirs SET (WINDOW 5)",
-    "ALTER QUERY theirs SET (KEEP 0.5)",
+    "ALTER QUERY theirs SET (KEEP 0.5)", "ALTER QUERY theirs SET (KEEP UTILITY 0.5)",
     "EXPLAIN ALTER QUERY theirs PAUSE", "EXPLAIN ALTER QUERY theirs SET (KEEP 0.5)",
     "COMMENT ON QUERY theirs IS 'x'",
     "REFRESH RELATION theirs", "REPLAY DEAD LETTERS OF r", "SET dialect = 'cql'", "SET epoch_rows = 5",

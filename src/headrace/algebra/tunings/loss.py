@@ -10,7 +10,9 @@ from typing import Final
 
 from headrace.byte_sizes import exact_bytes
 from headrace.errors import Position
+from headrace.schema import quote
 from headrace.steps import WHOLE, share_text
+from headrace.value_graph import ValueGraph
 
 CONFIDENCE: Final = Decimal(95)
 """In so many windows of a hundred bounds hold if nothing else is said."""
@@ -23,8 +25,8 @@ LEAST_MEMORY: Final = 10_000
 class Loss:
     """A clause of a query by which rows of its streams may be left out.
 
-    That is `LOSS TOLERANT [(share: utility, ...)] [CONFIDENCE p]`, `WITHIN p PERCENT [CONFIDENCE p]`, or
-    `WITHIN MEMORY 'size'`.
+    That is `LOSS TOLERANT [(share: utility, ...)] [CONFIDENCE p]`, `LOSS TOLERANT BY column (value: utility,
+    ...)`, `WITHIN p PERCENT [CONFIDENCE p]`, or `WITHIN MEMORY 'size'`.
 
     Attributes:
         graph: shares of the rows that are kept, rising (millionths), each with what an answer of them is
@@ -35,6 +37,8 @@ class Loss:
             as long as they are not further; None for any loss.
         memory: so much its joins may keep, which remember no more rows than that (bytes); None where it is
             not limited.
+        values: what rows are worth by their values, of which those of least utility are left out; None where
+            it is not by values.
         position: of the clause.
     """
 
@@ -42,6 +46,7 @@ class Loss:
     confidence: Decimal = CONFIDENCE
     tolerance: Decimal | None = None
     memory: int | None = None
+    values: ValueGraph | None = None
     position: Position | None = field(default=None, compare=False)
 
     @property
@@ -49,6 +54,8 @@ class Loss:
         """The clause from which the parser makes it again."""
         points = ", ".join(f"{share_text(share)}: {utility.normalize():f}" for share, utility in self.graph)
         sure = "" if self.confidence == CONFIDENCE else f" CONFIDENCE {self.confidence.normalize():f}"
+        if self.values is not None:
+            return f"LOSS TOLERANT BY {quote(self.values.column)} {self.values.text}"
         if self.memory is not None:
             return f"WITHIN MEMORY '{exact_bytes(self.memory)}'"
         if self.tolerance is not None:

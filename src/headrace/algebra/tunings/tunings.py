@@ -18,6 +18,7 @@ from headrace.algebra.nodes import (
     LimitedJoin,
     Plan,
     RowWindow,
+    SemanticDrop,
     Shed,
     TimeWindow,
     Weighing,
@@ -43,6 +44,8 @@ class TuningKind(StrEnum):
     """The share of rows that are kept (millionths)."""
     REMEMBERED = "remembered"
     """The share of rows that joins remember (millionths)."""
+    UTILITY = "utility"
+    """The least utility of the values of rows that are kept (millionths)."""
 
     @property
     def noun(self) -> str:
@@ -65,7 +68,7 @@ class TuningKind(StrEnum):
         Args:
             smallest, largest: its bounds.
         """
-        return smallest if self is TuningKind.GRANULE else largest
+        return smallest if self in _RISING else largest
 
     def text(self, value: int, domain: TimeDomain) -> str:
         """One of its values, as it is written.
@@ -75,7 +78,7 @@ class TuningKind(StrEnum):
             domain: what instants count.
         """
         match self:
-            case TuningKind.SHARE | TuningKind.REMEMBERED:
+            case TuningKind.SHARE | TuningKind.REMEMBERED | TuningKind.UTILITY:
                 return share_text(value)
             case TuningKind.ROWS:
                 return f"{value} ROWS"
@@ -83,12 +86,17 @@ class TuningKind(StrEnum):
                 return format_length(value, domain)
 
 
+_RISING: Final = (TuningKind.GRANULE, TuningKind.UTILITY)
+"""With the smallest of these an answer says the most."""
+
+
 class Tuning(NamedTuple):
     """Windows that have one size: all those of the same streams with the same bounds.
 
     Or granularities that have one granule, of the same streams with the same bounds. Or queries of which one
     share of the rows is kept: those of the same streams that bear the same loss; or remembered, with the same
-        plan and the same limit of memory. It is a number of millionths, from 1 on.
+    plan and the same limit of memory. It is a number of millionths, from 1 on. Or queries that leave out rows
+    whose values are worth less than a number of millionths, from 0 on.
 
     It does not depend on what is done to the rows below a window, which the optimizer and queries that are
     there besides may change.
@@ -121,7 +129,7 @@ class Tuning(NamedTuple):
     @property
     def least(self) -> int:
         """The number with which the least is kept."""
-        return self.largest if self.kind is TuningKind.GRANULE else self.smallest
+        return self.largest if self.kind in _RISING else self.smallest
 
 
 @dataclass(frozen=True)
@@ -155,6 +163,10 @@ TunedNode = TimeWindow | BoundedRowWindow | Granularity | Weighing
 """The nodes of which a number may change."""
 
 
+MILLIONTHS: Final = (TuningKind.SHARE, TuningKind.REMEMBERED, TuningKind.UTILITY)
+"""What is from 0 to 1, and is no size."""
+
+
 def remembering(node: Draw | LimitedJoin, number: int) -> Tuning:
     """The tuning of rows of which joins remember a share.
 
@@ -170,6 +182,8 @@ def tuning_of(node: TunedNode) -> Tuning | None:
     match node:
         case Draw(number=number):
             return remembering(node, number)
+        case SemanticDrop(streams=streams, loss=loss):
+            return Tuning(streams, 0, WHOLE, 1, loss, TuningKind.UTILITY)
         case Weighing(streams=streams, loss=loss):
             return Tuning(streams, 1, WHOLE, 1, loss, TuningKind.SHARE)
         case TimeWindow(smallest=None) | Granularity(coarsest=None):
@@ -193,13 +207,17 @@ def tunings_in(plan: Plan) -> tuple[Tuning, ...]:
 
 def sizes_in(plan: Plan) -> tuple[Tuning, ...]:
     """Those of its windows, of time or of rows, and of its granules."""
-    shares = (TuningKind.SHARE, TuningKind.REMEMBERED)
-    return tuple(tuning for tuning in tunings_in(plan) if tuning.kind not in shares)
+    return tuple(tuning for tuning in tunings_in(plan) if tuning.kind not in MILLIONTHS)
 
 
 def shares_in(plan: Plan) -> tuple[Tuning, ...]:
     """That of the share of its rows which is kept, if it bears loss."""
     return tuple(tuning for tuning in tunings_in(plan) if tuning.kind is TuningKind.SHARE)
+
+
+def thresholds_in(plan: Plan) -> tuple[Tuning, ...]:
+    """That of the least utility of its rows, if it leaves out rows by their values."""
+    return tuple(tuning for tuning in tunings_in(plan) if tuning.kind is TuningKind.UTILITY)
 
 
 def remembered_in(plan: Plan) -> tuple[Tuning, ...]:

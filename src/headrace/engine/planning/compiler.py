@@ -24,6 +24,7 @@ from headrace.language.syntax import QuerySyntax
 from headrace.lowering.identity import digest_of
 from headrace.optimizer import optimize, optimize_by
 from headrace.optimizer.decisions import Decisions
+from headrace.optimizer.estimates.by_value import by_value
 from headrace.optimizer.estimates.estimated import estimated
 from headrace.optimizer.estimates.remembering import limited
 
@@ -231,6 +232,9 @@ def _estimating(query: QuerySyntax, catalog: Catalog, loss: Loss) -> Compiled:
     found = _compiled(query, catalog)
     if loss.memory is not None:
         plan = limited(found.optimized, loss, digest_of(found.optimized, {})[:_DIGITS])
+        return replace(found, plan=plan, optimized=plan)
+    if loss.values is not None:
+        plan = by_value(found.optimized, loss)
         return replace(found, plan=plan, optimized=plan)
     plan = estimated(found.plan, found.optimized, loss)
     return replace(found, plan=plan, optimized=optimize(plan))

@@ -14,6 +14,7 @@ from headrace.engine.shown.display import PlanText
 from headrace.engine.shown.status import instant_text
 from headrace.engine.statements.describe import found, schema_of
 from headrace.engine.statements.keep import explain_kept, kept
+from headrace.engine.statements.keep_values import explain_values_kept, values_kept
 from headrace.engine.statements.reoptimize import explain_reoptimized
 from headrace.engine.statements.replace import memory_lines, rows_text
 from headrace.engine.statements.resize import explain_resized, resized
@@ -88,7 +89,7 @@ def alter(
             return PlanText(resized(core, statement))
         case SetKeep():
             policy.check_change("ALTER QUERY", statement.position)
-            return PlanText(kept(core, statement))
+            return PlanText(values_kept(core, statement) if statement.is_utility else kept(core, statement))
         case SetOption():
             set_option(core, statement, policy)
             return None
@@ -119,7 +120,7 @@ def alteration_text(core: Core, statement: ExplainAlter, policy: Policy) -> str:
             case ResumeQuery() as change:
                 return _explain_resume(core, change)
             case SetKeep() as change:
-                return explain_kept(core, change)
+                return explain_values_kept(core, change) if change.is_utility else explain_kept(core, change)
             case SetWindow() as change:
                 return explain_resized(core, change)
             case RenameQuery(query=name, to=to):

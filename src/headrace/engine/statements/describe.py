@@ -196,6 +196,9 @@ def _shares(
     memory = next((one.memory for one in status.queries if one.id == identity), None)
     if memory is not None:
         yield memory.text
+    values = next((one.values for one in status.queries if one.id == identity), None)
+    if values is not None:
+        yield f"{values.text}{f'; {values.why}' if values.why else ''}"
     for tuning in shares_in(known.plan):
         steps = status.tunings[tuning].steps if tuning in status.tunings else ()
         since = steps[-1].begin if steps else BEGINNING

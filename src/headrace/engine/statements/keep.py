@@ -130,6 +130,12 @@ def _change(core: Core, statement: SetKeep) -> _KeepChange:
             position=statement.position,
             hint=f"give it another one: CREATE OR REPLACE QUERY {query.name} WITHIN MEMORY '...' AS ...",
         )
+    if said is not None and said.values is not None:
+        raise LanguageError(
+            f"{query.name} leaves out rows by their values, and no share of them",
+            position=statement.position,
+            hint=f"write ALTER QUERY {query.name} SET (KEEP UTILITY 0.5)",
+        )
     if not shares:
         raise LanguageError(
             f"{query.name} does not say that rows may be left out",

@@ -7,6 +7,7 @@ from typing import Final
 
 from headrace.engine.shown.status import Status
 from headrace.language.statements.catalog import Option
+from headrace.runtime.driver.facts.left_out import ValuesLeftOut
 from headrace.runtime.driver.settings import Managing
 from headrace.runtime.driver.shedder.findings import TIMES, ShedShare
 from headrace.steps import share_text
@@ -28,11 +29,12 @@ def shedding_rows(status: Status | None, settings: Sequence[tuple[str, ...]]) ->
     if status is None:
         return []
     found, others = status.shedding, ("",) * (len(SHEDDING) - 3)
+    values = [_values_row(one) for one in dict.fromkeys(query.values for query in status.queries) if one]
     if found is None:
-        return [("time needed", "", *others, _unbounded(settings))]
+        return [("time needed", "", *others, _unbounded(settings)), *values]
     needed = "" if found.needed is None else f"{100 * found.needed:.0f} %"
     behind = "" if found.behind is None else f"; rows wait for {found.behind:.2g} s"
-    return [("time needed", needed, *others, f"{found.text}{behind}"), *map(_row, found.shares)]
+    return [("time needed", needed, *others, f"{found.text}{behind}"), *map(_row, found.shares), *values]
 
 
 def _row(one: ShedShare) -> tuple[str, ...]:
@@ -44,6 +46,12 @@ def _row(one: ShedShare) -> tuple[str, ...]:
         f"{100 * one.saves:.2g} % for 0.1",
         one.why,
     )
+
+
+def _values_row(one: ValuesLeftOut) -> tuple[str, ...]:
+    """The least utility of rows that are kept by their values, which somebody sets."""
+    what = f"least utility of rows of {', '.join(one.streams)} {one.loss}"
+    return (what, share_text(one.threshold), *("",) * (len(SHEDDING) - 3), one.text)
 
 
 def _unbounded(settings: Sequence[tuple[str, ...]]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.tunings.in_force import known_steps
-from headrace.algebra.tunings.tunings import Tuning, TuningKind, Tunings, size_of, tunings_in
+from headrace.algebra.tunings.tunings import MILLIONTHS, Tuning, TuningKind, Tunings, size_of, tunings_in
 from headrace.byte_sizes import format_bytes
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.query.choices import stored_tunings
@@ -94,7 +94,7 @@ def _bounds(tuning: Tuning, domain: TimeDomain, rows: str) -> tuple[str, str, st
         rows: the streams of the rows that are remembered; empty for all else.
     """
     least, most = (tuning.kind.text(length, domain) for length in (tuning.smallest, tuning.largest))
-    if tuning.kind in (TuningKind.SHARE, TuningKind.REMEMBERED):
+    if tuning.kind in MILLIONTHS:
         least = "0"
     what = "GRANULARITY" if tuning.kind is TuningKind.GRANULE else tuning.loss
     of = f"of {rows}" if rows else ""

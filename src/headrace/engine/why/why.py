@@ -100,6 +100,7 @@ def why(status: Status, name: str, plan: Plan | None = None, letters: pa.Table |
         *other_sizes(status, query),
         *_shed(status, plan),
         *_forgotten(query),
+        *_left_out(query),
         *_ended(status),
         *_attempt(status),
         *_inputs(streams),
@@ -162,6 +163,14 @@ def _forgotten(query: QueryStatus) -> Iterator[Finding]:
             query.memory.text,
             f"CREATE OR REPLACE QUERY {query.name} WITHIN MEMORY '...' AS ... gives it more memory",
         )
+
+
+def _left_out(query: QueryStatus) -> Iterator[Finding]:
+    """The rows that a query leaves out by their values: which, since when, and why."""
+    values = query.values
+    if values is not None and values.threshold > 0:
+        way = "SET (KEEP UTILITY 0) keeps all, for the query that says LOSS TOLERANT BY"
+        yield Finding(f"{values.text}; {values.why or 'somebody has asked for it'}", way)
 
 
 def _paused(query: PausedStatus) -> Finding:

@@ -241,6 +241,9 @@ def _check_beside(cursor: Cursor, loss: Loss) -> None:
     clause = "LOSS TOLERANT" if loss.tolerance is None else "WITHIN"
     why = "which share of the rows is kept is known below the heartbeat alone"
     others = ["CONSISTENCY", "HEARTBEATS", "WARM"]
+    if loss.values is not None:
+        clause, why = "LOSS TOLERANT BY", "which rows are left out is known for those that come"
+        others.remove("CONSISTENCY")
     if loss.memory is not None:
         clause, why = "WITHIN MEMORY", "what it has remembered is its own"
         others.remove("CONSISTENCY")

@@ -173,15 +173,19 @@ class SetWindow:
 class SetKeep:
     """`ALTER QUERY name SET (KEEP 0.3)`: of the rows from now on this share is kept.
 
+    Or `ALTER QUERY name SET (KEEP UTILITY 0.3)`: those whose values are worth as much, or more.
+
     Attributes:
         query: the query's name.
-        share: the share (millionths).
+        share: the share, or the least utility (millionths).
         position: where the statement starts.
+        is_utility: whether it is the least utility.
     """
 
     query: Name
     share: int
     position: Position
+    is_utility: bool = False
 
 
 @dataclass(frozen=True)

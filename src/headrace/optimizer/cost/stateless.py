@@ -18,6 +18,7 @@ from headrace.algebra.nodes import (
     Project,
     Remember,
     Rstream,
+    SemanticDrop,
     Shed,
     Split,
     Stateless,
@@ -93,6 +94,8 @@ def _weighed(plan: Weighing, below: Flow) -> Flow:
 
     So each has the weight 1.
     """
+    if isinstance(plan, SemanticDrop):
+        return below
     width = len(plan.input.schema)
     kept = tuple((name, column(plan.input, place)) for place, name in enumerate(plan.input.schema.names))
     added = tuple(

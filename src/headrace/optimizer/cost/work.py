@@ -42,6 +42,7 @@ from headrace.algebra.nodes import (
     RowWindow,
     Rstream,
     Sample,
+    SemanticDrop,
     SemiJoin,
     SessionAggregate,
     SessionWindow,
@@ -190,7 +191,7 @@ def work_of(plan: Plan, counts: NodeCounts) -> tuple[Work, ...]:
 def _kind_of(plan: Plan) -> WorkKind:
     """What an operator does that does one thing with all of its rows."""
     match plan:
-        case TimeWindow() | Union() | Clip() | Rstream() | Remember() | Shed() | Draw():
+        case TimeWindow() | Union() | Clip() | Rstream() | Remember() | Shed() | Draw() | SemanticDrop():
             return WorkKind.PASS
         case Early(corrects=False):
             return WorkKind.PASS

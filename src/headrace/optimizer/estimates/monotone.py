@@ -35,6 +35,7 @@ NODES: Final[Mapping[str, str | None]] = {
         ("Shed", "LargestWeight"), "it bears loss itself, and estimates of estimates have no bounds"
     ),
     **dict.fromkeys(("Draw", "LimitedJoin", "BloomFilter"), "its operators forget rows themselves"),
+    "SemanticDrop": "it leaves out rows by their values itself",
     "RowWindow": _ROWS,
     **dict.fromkeys(("SessionWindow", "SessionAggregate"), _SESSIONS),
     "Over": _ORDER,
@@ -120,7 +121,10 @@ _NAMES: Final = {
     "Istream": "ISTREAM",
     "Dstream": "DSTREAM",
     "RefreshedRelation": "a relation that is refreshed",
-    **dict.fromkeys(("Shed", "LargestWeight", "Draw", "LimitedJoin", "BloomFilter"), "a query that it reads"),
+    **dict.fromkeys(
+        ("Shed", "SemanticDrop", "LargestWeight", "Draw", "LimitedJoin", "BloomFilter"),
+        "a query that it reads",
+    ),
     "ApproximateAggregate": "aggregates WITHIN some percent",
 }
 """The names of nodes in messages."""

@@ -41,6 +41,7 @@ from headrace.algebra.nodes import (
     RowWindow,
     Rstream,
     Sample,
+    SemanticDrop,
     SemiJoin,
     SessionAggregate,
     SessionWindow,
@@ -97,8 +98,8 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
         case Filter(input=below, predicate=predicate):
             pruned, places = _prune(below, needed | columns_of(predicate))
             return plan if pruned is below else Filter(pruned, _moved(predicate, places)), places
-        case Project() | Unnest():
-            return _project(plan, needed) if isinstance(plan, Project) else _unnest(plan, needed)
+        case Project() | Unnest() | SemanticDrop():
+            return _of_each_row(plan, needed)
         case (
             RelationIndex()
             | Sample()
@@ -132,6 +133,19 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
             return with_inputs(plan, sides), _places(width)
         case TopK() | Over():
             return _top_k(plan, needed) if isinstance(plan, TopK) else _over(plan, needed)
+        case _:
+            assert_never(plan)
+
+
+def _of_each_row(plan: Project | Unnest | SemanticDrop, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
+    match plan:
+        case Project():
+            return _project(plan, needed)
+        case Unnest():
+            return _unnest(plan, needed)
+        case SemanticDrop(place=place):
+            pruned, left = _prune(plan.input, needed | {place})
+            return _unless_same(plan, replace(plan, input=pruned, place=left[place])), left
         case _:
             assert_never(plan)
 

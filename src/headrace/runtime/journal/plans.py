@@ -20,6 +20,7 @@ from headrace.expressions import tree
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.schema import Field, Schema, sql_type, type_named
 from headrace.time import Duration, TimeDomain
+from headrace.value_graph import ValueGraph
 
 Packed = Mapping[str, Any]
 """Plans of queries: `nodes` is a list of all their nodes, each once, `queries` has places in it by name."""
@@ -34,6 +35,8 @@ _CLASSES: Final[dict[str, type[Any]]] = {
             nodes.Shed,
             nodes.LargestWeight,
             nodes.Draw,
+            nodes.SemanticDrop,
+            ValueGraph,
             nodes.LimitedJoin,
             nodes.RememberedRows,
             nodes.BoundedRowWindow,

@@ -11,7 +11,7 @@ from headrace.errors import Position
 from headrace.language.names import quoted_name
 from headrace.language.parsing.clauses.window_clauses import parse_count, parse_duration_at
 from headrace.language.parsing.statements.consistency import parse_consistency
-from headrace.language.parsing.statements.losses import parse_share
+from headrace.language.parsing.statements.losses import parse_share, parse_utility
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.statements.catalog import (
     CatalogKind,
@@ -121,7 +121,9 @@ def _query_setting(cursor: Cursor, name: Name, position: Position) -> SetConsist
     opened = cursor.accept("(")
     found: SetConsistency | SetKeep | SetWindow
     if cursor.accept("KEEP"):
-        found = SetKeep(name, parse_share(cursor), position)
+        is_utility = cursor.accept("UTILITY")
+        kept = parse_utility(cursor) if is_utility else parse_share(cursor)
+        found = SetKeep(name, kept, position, is_utility)
         if opened:
             cursor.expect(")", "to close SET")
         return found

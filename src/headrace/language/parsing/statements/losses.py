@@ -13,15 +13,19 @@ from headrace.byte_sizes import bytes_of, format_bytes
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.text import SourceText
 from headrace.steps import WHOLE
+from headrace.value_graph import ValueGraph
 
 _GRAPH: Final = "write LOSS TOLERANT (0.2: 0.5, 0.5: 0.8): the share that is kept, and its utility"
+_BY_VALUE: Final = "write LOSS TOLERANT BY price (0: 0.1, 100: 0.5): a value of the column, and its utility"
+
+_DIGITS: Final = 400
 
 
 def parse_loss(cursor: Cursor) -> Loss | None:
     """Read what a query says of loss, or None where that does not come next.
 
-    That is `LOSS TOLERANT [(share: utility, ...)] [CONFIDENCE percent]`, `WITHIN percent PERCENT
-    [CONFIDENCE percent]`, or `WITHIN MEMORY 'size'`.
+    That is `LOSS TOLERANT [(share: utility, ...)] [CONFIDENCE percent]`, `LOSS TOLERANT BY column (value:
+    utility, ...)`, `WITHIN percent PERCENT [CONFIDENCE percent]`, or `WITHIN MEMORY 'size'`.
 
     Raises:
         LanguageError: a share, a utility or a percentage is none, or utility falls where more is kept.
@@ -35,6 +39,8 @@ def parse_loss(cursor: Cursor) -> Loss | None:
         tolerance = _tolerance(cursor)
     elif cursor.accept("LOSS"):
         cursor.expect("TOLERANT", "after LOSS")
+        if cursor.accept("BY"):
+            return _once(cursor, Loss(values=_values(cursor), position=position))
         graph = _graph(cursor) if cursor.accept("(") else ()
     else:
         return None
@@ -140,6 +146,56 @@ def _graph(cursor: Cursor) -> tuple[tuple[int, Decimal], ...]:
         points.append((share, utility))
     cursor.expect(")", "to close LOSS TOLERANT")
     return tuple(points)
+
+
+def _values(cursor: Cursor) -> ValueGraph:
+    """Read what follows LOSS TOLERANT BY: a column, and what its values are worth."""
+    name = cursor.name("the column whose values say what rows are worth")
+    if not cursor.accept("("):
+        raise cursor.error(f"what values are worth is missing, before {cursor.shown()}", _BY_VALUE)
+    points: list[tuple[Decimal, Decimal]] = []
+    while not points or cursor.accept(","):
+        place = cursor.index
+        is_negative = cursor.accept("-")
+        value = _number(cursor, "a value", _BY_VALUE)
+        value = value.copy_negate() if is_negative and value else value
+        cursor.expect(":", "between a value and its utility")
+        worth_at = cursor.index
+        utility = _number(cursor, "a utility", _BY_VALUE)
+        wrong = ""
+        if value and abs(value.adjusted()) > _DIGITS:
+            wrong = f"a value of a value graph has at most {_DIGITS} digits before and behind the point"
+        elif points and value <= points[-1][0]:
+            wrong = f"the values of a value graph rise: {value:f} comes after {points[-1][0]:f}"
+        if wrong:
+            cursor.index = place
+            raise cursor.error(wrong, _BY_VALUE)
+        if not 0 <= utility <= 1 or utility * WHOLE != int(utility * WHOLE):
+            cursor.index = worth_at
+            raise cursor.error(
+                f"a utility is from 0 to 1, with at most six digits behind the point, not {utility:f}",
+                _BY_VALUE,
+            )
+        points.append((value, utility))
+    cursor.expect(")", "to close LOSS TOLERANT BY")
+    return ValueGraph(name.text, tuple(points))
+
+
+def parse_utility(cursor: Cursor) -> int:
+    """Read the least utility of rows that are kept, from 0 to 1; in millionths.
+
+    Raises:
+        LanguageError: there is none.
+    """
+    hint = (
+        "write a number from 0 to 1, with at most six digits behind the point, such as 0.5; 0 keeps all rows"
+    )
+    number = _number(cursor, "the least utility of rows that are kept", hint)
+    least = number * WHOLE
+    if not 0 <= least <= WHOLE or least != int(least):
+        cursor.index -= 1
+        raise cursor.error(f"the least utility of rows that are kept cannot be {number:f}", hint)
+    return int(least)
 
 
 def _number(cursor: Cursor, what: str, hint: str) -> Decimal:

@@ -14,6 +14,7 @@ from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.estimated import DisorderChange
 from headrace.lowering.graph import Graph
 from headrace.operators.hold import WAITING
+from headrace.runtime.driver.facts.left_out import ValuesLeftOut, values_left_out
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.remembered import MemoryOfQuery, memories_of
 from headrace.runtime.driver.facts.sizes import WindowStatus, window_statuses
@@ -182,6 +183,7 @@ class QueryStatus:
         gaps: the instants about which it says nothing, since it was paused or replaced.
         windows: those of its windows whose size may change.
         memory: what its joins keep and miss, where that is limited.
+        values: the rows that it leaves out by their values, where it says what these are worth.
     """
 
     name: str
@@ -204,6 +206,7 @@ class QueryStatus:
     gaps: tuple[Gap, ...] = ()
     windows: tuple[WindowStatus, ...] = ()
     memory: MemoryOfQuery | None = None
+    values: ValuesLeftOut | None = None
 
     @property
     def advice(self) -> str:
@@ -355,6 +358,7 @@ def query_statuses(reading: PublishedRun, results: Sequence[EpochResults]) -> It
             gaps=tuple(queries.gaps.get(query, ())),
             windows=window_statuses(plan, queries.tunings),
             memory=memories.get(query),
+            values=values_left_out(plan, queries.tunings),
         )
 
 

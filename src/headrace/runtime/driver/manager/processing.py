@@ -30,8 +30,9 @@ from headrace.runtime.driver.manager.room import ExpectedOperator
 
 FIRST_COMMITS: Final = 2
 """So many commits of a process are not looked at: they load and compile what later ones use."""
-LOOKED_BACK: Final = 5.0
-"""For so long a run is looked at before its rates are known (seconds of wall-clock time)."""
+LOOKED_BACK: Final = 15.0
+"""For so long a run is looked at before its rates are known, and at most for four times as long (seconds of
+wall-clock time): rows may be pushed every few seconds."""
 
 NOT_EXPECTED: Final[Mapping[str, ExpectedOperator]] = {}
 _SECONDS, _MODELLED, _TAKEN, _GIVEN, _KEPT, _EPOCHS, _WEIGHTED = range(1, 8)

@@ -25,8 +25,8 @@ from headrace.runtime.tasks.runner import Runner
 from headrace.time import INFINITY, MICROSECONDS, Clock, SystemClock, parse_duration
 
 _OTHERS: Final = (
-    "reoptimize_every", "epoch_timeout", "memory_limit", "processing_limit", "manager", "latency_bound",
-    "shedder",
+    "reoptimize_every", "epoch_timeout", "memory_limit", "manager", "latency_bound", "shedder",
+    "processing_limit",
 )  # fmt: skip
 """Arguments beside numbers that SET can change."""
 
@@ -116,13 +116,13 @@ def connect(
     inline = runner == "inline"
     _check_seconds("reoptimize_every", reoptimize_every, "never")
     _check_seconds("epoch_timeout", epoch_timeout, "600")
+    others = (reoptimize_every, epoch_timeout, memory_limit, manager, latency_bound, shedder)
     make = partial(_inline_runner, threads) if inline else partial(_spark_runner, spark, master)
-    folder = None if storage is None else Path(storage).absolute()
-    size = epoch_bytes or DEFAULT_EPOCH_BYTES
     machine = machine_memory() if inline or (master or "local").startswith("local") else None
     cores = _cores(threads, inline, master)
     run = RunSettings(
-        *(epoch_rows, size, buckets, keep_results, retain_epochs, clock or SystemClock()),
+        *(epoch_rows, epoch_bytes or DEFAULT_EPOCH_BYTES, buckets, keep_results, retain_epochs),
+        clock=clock or SystemClock(),
         reoptimize_every=reoptimize_every,
         epoch_timeout=epoch_timeout,
         memory_limit=_limit(memory_limit, machine),
@@ -132,11 +132,14 @@ def connect(
         latency_bound=_latency(latency_bound),
         shedder=_managing("shedder", shedder),
     )
-    limits = (memory_limit, processing_limit, manager, latency_bound, shedder)
-    others = (reoptimize_every, epoch_timeout, *limits)
-    given = _given({**dict(zip(_OTHERS, others, strict=True)), **numbers})
-    settings = Settings(folder, run, max_dead_letters, given, Defaults(dialect or INITIAL), machine)
+    given = _given({**dict(zip(_OTHERS, (*others, processing_limit), strict=True)), **numbers})
+    settings = Settings(_folder(storage), run, max_dead_letters, given, Defaults(dialect or INITIAL), machine)
     return Database(make, settings, policy or Policy.open())
+
+
+def _folder(storage: str | Path | None) -> Path | None:
+    """The folder of a durable store."""
+    return None if storage is None else Path(storage).absolute()
 
 
 def _given(arguments: Mapping[str, object]) -> frozenset[str]:

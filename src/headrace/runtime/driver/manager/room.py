@@ -74,7 +74,7 @@ class Share:
             last = "at most" if self.most >= max(self.least, self.now) else "with the largest"
             least, now, most = amounts
             found = (
-                f"about {least} of {what} are expected with the smallest windows, {now} now, {last} {most}"
+                f"about {least} of {what} are expected with the smallest windows, {now} now, {most} {last}"
             )
         if self.limit is None:
             return found

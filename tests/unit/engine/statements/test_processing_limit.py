@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import headrace as hr
+from headrace.cli.seen import seen_in_status
 from headrace.core_counts import format_cores
 from headrace.errors import UserError
 from headrace.runtime.driver.facts.published import PublishedRun
@@ -100,6 +101,7 @@ def life() -> Iterator[Life]:
         yield made
 
 
+@pytest.mark.slow("a whole run of some hundred epochs")
 def test_what_is_needed_is_what_was_taken_with_these_sizes(life: Life) -> None:
     life.db.execute(MANY)
     life.live(600)
@@ -113,6 +115,7 @@ def test_what_is_needed_is_what_was_taken_with_these_sizes(life: Life) -> None:
     assert life.time.most == pytest.approx(full.expected, rel=0.2)
 
 
+@pytest.mark.slow("a whole run of some hundred epochs")
 def test_windows_are_shorter_while_more_rows_come_and_long_again(life: Life) -> None:
     life.db.execute(MANY)
     life.live(600)
@@ -134,6 +137,7 @@ def test_windows_are_shorter_while_more_rows_come_and_long_again(life: Life) -> 
     assert life.sizes() == [100]
 
 
+@pytest.mark.slow("a whole run of some hundred epochs")
 def test_on_a_constant_load_sizes_settle(life: Life) -> None:
     life.db.execute(MANY)
     life.live(600)
@@ -146,6 +150,7 @@ def test_on_a_constant_load_sizes_settle(life: Life) -> None:
     assert life.time.used < TOO_MUCH * life.time.limit
 
 
+@pytest.mark.slow("a whole run of some hundred epochs")
 def test_the_tighter_limit_decides(life: Life) -> None:
     life.db.execute(f"{MANY}; SET memory_limit = '1 GB'")
     life.live(600)
@@ -221,8 +226,12 @@ def test_it_is_in_the_status_and_its_json(life: Life) -> None:
     life.db.execute("SET processing_limit = 1.5")
     assert "processing_limit is 1.5 cores, and nothing has been measured yet" in life.told("SHOW MANAGER")
     life.live(600)
-    plain = json.loads(json.dumps(life.db.status.to_dict()))["managed"]
+    status = {**life.db.status.to_dict(), "problems": {}}
+    plain = json.loads(json.dumps(status))["managed"]
     time = life.time
+    seen = seen_in_status("here", status).memory
+    assert seen is not None
+    assert time.text in seen.title
     assert plain["limit"] is None
     assert plain["tightest"] == "processing_limit"
     assert (plain["time"]["limit"], plain["time"]["text"]) == (1.5, time.text)
@@ -232,6 +241,7 @@ def test_it_is_in_the_status_and_its_json(life: Life) -> None:
     assert format_cores(time.expected) in row
 
 
+@pytest.mark.slow("a whole run of some hundred epochs")
 def test_a_restart_goes_on_with_the_limit_and_the_sizes(tmp_path: Path) -> None:
     first = Life(tmp_path / "store")
     with first.db as db:

@@ -129,6 +129,7 @@ def _tell(
 ) -> None:
     found = db.status.managed
     assert found is not None
+    assert found.limit is not None
     longer = sum(window.window.why.startswith("enlarged") for window in found.windows)
     shorter = sum(window.window.why.startswith("shrunk") for window in found.windows)
     print(

@@ -25,7 +25,7 @@ import pyarrow as pa
 import headrace as hr
 from headrace.algebra.tunings.loss import Loss
 from headrace.language.parsing.statements.losses import loss_from
-from headrace.runtime.driver.shedder.capacity import HEADROOM
+from headrace.runtime.driver.facts.capacity import HEADROOM
 from headrace.runtime.driver.shedder.policy import LEAST, Pressure, ShareKnob, shares_wanted
 from headrace.steps import WHOLE
 

@@ -152,7 +152,7 @@ def measure(queries: int, limit: str, slow: int) -> list[Minute]:
             defined = time.process_time()
             rows = _push(db, minute, rates, chance)
             now, managed = time.process_time(), db.status.managed
-            if managed is None:
+            if managed is None or managed.limit is None:
                 continue
             found.append(
                 Minute(

@@ -10,6 +10,7 @@ from typing import Any
 from headrace.algebra.system_streams import system_stream
 from headrace.algebra.tunings.tunings import TuningKind
 from headrace.byte_sizes import format_bytes
+from headrace.core_counts import format_cores
 from headrace.engine.shown.status import instant_text
 from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.journal.inspect import Glance
@@ -116,7 +117,7 @@ class WindowSeen:
 
 @dataclass(frozen=True)
 class MemorySeen:
-    """The state of a run beside its limit.
+    """The state and the processor time of a run beside their limits.
 
     Attributes:
         title: what there is, what is expected, and the limit.
@@ -174,13 +175,16 @@ def seen_in_status(place: str, status: Mapping[str, Any]) -> Seen:
 
 
 def _memory(managed: Mapping[str, Any] | None) -> MemorySeen | None:
-    """The findings of the manager of memory; None without one, and where an earlier Headrace tells less."""
+    """The findings of the manager; None without one, and where an earlier Headrace tells less."""
     if managed is None or "text" not in managed:
         return None
     used, expected = format_bytes(managed["used"]), format_bytes(managed["expected"])
     windows = sorted(managed["windows"], key=lambda window: window["place"])
     working = f"; an epoch works with {format_bytes(managed['working'])}" if managed.get("working") else ""
     title = f"state: {used}, {expected} expected with full windows{working}; {managed['text']}"
+    if (time := managed.get("time")) is not None:
+        used, expected = format_cores(time["used"]), format_cores(time["expected"])
+        title += f"\nprocessor time: {used}, {expected} expected with full windows; {time['text']}"
     return MemorySeen(title, tuple(map(_window, windows)))
 
 

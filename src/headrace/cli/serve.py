@@ -73,6 +73,10 @@ def serve(
         str | None,
         typer.Option(metavar="SIZE", help="How much state there may be, such as '2 GB'."),
     ] = None,
+    processing_limit: Annotated[
+        float | None,
+        typer.Option(metavar="CORES", help="How much processor time queries may need, such as 1.5 cores."),
+    ] = None,
 ) -> None:
     """Serve streams and queries over HTTP until SIGTERM or Ctrl-C."""
     script = None if file is None else script_of(file, None)
@@ -103,6 +107,7 @@ def serve(
                 retain_epochs=retain_epochs,
                 epoch_timeout=epoch_timeout,
                 memory_limit=memory_limit,
+                processing_limit=processing_limit,
             ) as db,
         ):
             db.served.limit_epochs(SERVED_EPOCH_TIMEOUT)

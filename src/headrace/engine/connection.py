@@ -16,7 +16,7 @@ from headrace.byte_sizes import bytes_of
 from headrace.engine.access.policy import Policy
 from headrace.engine.database import Database
 from headrace.engine.run.execution import Settings
-from headrace.engine.run.machine import check_machine, machine_cores, machine_memory
+from headrace.engine.run.machine import check_cores, check_machine, machine_cores, machine_memory
 from headrace.errors import UserError
 from headrace.language.defaults import INITIAL, Defaults
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, Managing, RunSettings
@@ -26,6 +26,7 @@ from headrace.time import INFINITY, MICROSECONDS, Clock, SystemClock, parse_dura
 
 _OTHERS: Final = (
     "reoptimize_every", "epoch_timeout", "memory_limit", "manager", "latency_bound", "shedder",
+    "processing_limit",
 )  # fmt: skip
 """Arguments beside numbers that SET can change."""
 
@@ -55,6 +56,7 @@ def connect(
     reoptimize_every: float | None = None,
     epoch_timeout: float | None = None,
     memory_limit: str | int | None = None,
+    processing_limit: float | None = None,
     manager: WayName | None = None,
     latency_bound: str | float | None = None,
     shedder: WayName | None = None,
@@ -89,8 +91,11 @@ def connect(
         memory_limit: how many bytes of state there may be while a run is endless, as a number or as a text
             such as `2 GB`. Windows within bounds become shorter where there would be more. Any number if
             None.
-        manager: `act` does what keeps to the limit, `advise` only says what it would do, `off` does nothing.
-            If None, it acts where there is a limit.
+        processing_limit: how much processor time queries may need while a run is endless, at the rates that
+            come, in cores (1.5). Windows within bounds become shorter where they would need more. Any number
+            if None.
+        manager: `act` does what keeps to the limits, `advise` only says what it would do, `off` does nothing.
+            If None, it acts where there is one.
         latency_bound: for how long rows may wait while a run is endless, in seconds or as a text such as
             `2 seconds`. Where they would wait longer, rows of queries that bear loss are left out. For any
             time if None.
@@ -111,23 +116,30 @@ def connect(
     inline = runner == "inline"
     _check_seconds("reoptimize_every", reoptimize_every, "never")
     _check_seconds("epoch_timeout", epoch_timeout, "600")
+    others = (reoptimize_every, epoch_timeout, memory_limit, manager, latency_bound, shedder)
     make = partial(_inline_runner, threads) if inline else partial(_spark_runner, spark, master)
-    folder = None if storage is None else Path(storage).absolute()
-    size = epoch_bytes or DEFAULT_EPOCH_BYTES
     machine = machine_memory() if inline or (master or "local").startswith("local") else None
+    cores = _cores(threads, inline, master)
     run = RunSettings(
-        *(epoch_rows, size, buckets, keep_results, retain_epochs, clock or SystemClock()),
+        *(epoch_rows, epoch_bytes or DEFAULT_EPOCH_BYTES, buckets, keep_results, retain_epochs),
+        clock=clock or SystemClock(),
         reoptimize_every=reoptimize_every,
         epoch_timeout=epoch_timeout,
         memory_limit=_limit(memory_limit, machine),
+        processing_limit=_time_limit(processing_limit, cores),
+        cores=cores,
         manager=_managing("manager", manager),
         latency_bound=_latency(latency_bound),
         shedder=_managing("shedder", shedder),
     )
-    others = (reoptimize_every, epoch_timeout, memory_limit, manager, latency_bound, shedder)
-    given = _given({**dict(zip(_OTHERS, others, strict=True)), **numbers})
-    settings = Settings(folder, run, max_dead_letters, given, Defaults(dialect or INITIAL), machine)
+    given = _given({**dict(zip(_OTHERS, (*others, processing_limit), strict=True)), **numbers})
+    settings = Settings(_folder(storage), run, max_dead_letters, given, Defaults(dialect or INITIAL), machine)
     return Database(make, settings, policy or Policy.open())
+
+
+def _folder(storage: str | Path | None) -> Path | None:
+    """The folder of a durable store."""
+    return None if storage is None else Path(storage).absolute()
 
 
 def _given(arguments: Mapping[str, object]) -> frozenset[str]:
@@ -150,6 +162,26 @@ def _limit(given: str | int | None, machine: int | None) -> int | None:
         )
     check_machine(size, machine)
     return size
+
+
+def _cores(threads: int | None, inline: bool, master: str | None) -> int | None:
+    """On how many cores runs work; None where that is not this machine's affair."""
+    if inline:
+        return min(threads or machine_cores(), machine_cores())
+    return machine_cores() if (master or "local").startswith("local") else None
+
+
+def _time_limit(given: float | None, cores: int | None) -> float | None:
+    """A limit of processor time in cores."""
+    if given is None:
+        return None
+    is_number = isinstance(given, Real) and not isinstance(given, bool) and math.isfinite(given)
+    if not is_number or given <= 0:
+        raise UserError(
+            f"processing_limit is not a number of cores above 0: {given!r}", hint="give a number such as 1.5"
+        )
+    check_cores(given, cores)
+    return float(given)
 
 
 def _latency(given: str | float | None) -> int | None:

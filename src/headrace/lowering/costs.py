@@ -169,6 +169,27 @@ def seconds(
     return tuple(taking)
 
 
+def unit_seconds(graph: Graph, node: Node) -> tuple[float, float, float, float]:
+    """The processor time that a node is expected to take for a row that it takes, for one that it yields, for
+    one that it keeps through an epoch, and for an epoch (seconds).
+
+    Args:
+        graph: the query graph.
+        node: the node.
+    """
+
+    def at(taken: float, given: float, kept: float, epochs: float) -> float:
+        counts = NodeCounts(taken, given, kept, epochs)
+        if not node.inputs:
+            return MACHINE.seconds(reading(node.plan.schema, counts))
+        rows = {edge.producer: taken / len(node.inputs) for edge in node.inputs}
+        works = (*work_of(node.plan, counts), *sent(graph, node, rows, epochs), *stored(node, counts))
+        return MACHINE.seconds(works)
+
+    epoch = at(0, 0, 0, 1)
+    return at(1, 0, 0, 0), at(0, 1, 0, 0), at(0, 0, 1, 1) - epoch, epoch
+
+
 def _mean_state(node: Node, found: Sequence[Expectation], elapsed: float) -> float:
     """The rows that a node keeps on average: ever more until as much time has passed as rows are valid."""
     flows = [found[number].flow for number in (node.number, *(edge.producer for edge in node.inputs))]

@@ -154,7 +154,7 @@ STATEMENTS: Final = (
     "EXPLAIN ALTER QUERY theirs PAUSE", "EXPLAIN ALTER QUERY theirs SET (KEEP 0.5)",
     "COMMENT ON QUERY theirs IS 'x'",
     "REFRESH RELATION theirs", "REPLAY DEAD LETTERS OF r", "SET dialect = 'cql'", "SET epoch_rows = 5",
-    "SET latency_bound = '2 SECONDS'",
+    "SET latency_bound = '2 SECONDS'", "SET processing_limit = 1.5",
 )  # fmt: skip
 
 

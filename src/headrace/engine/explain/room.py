@@ -21,8 +21,8 @@ from headrace.lowering.lower import lower
 from headrace.lowering.node import Node
 from headrace.optimizer.cost.machine import MACHINE
 from headrace.optimizer.cost.work import NodeCounts, storing, work_of
+from headrace.runtime.driver.facts.capacity import HEADROOM, Box, Headroom, above, needs, room
 from headrace.runtime.driver.facts.published import PublishedRun
-from headrace.runtime.driver.shedder.capacity import HEADROOM, Box, Headroom, above, needs, room
 from headrace.runtime.driver.shedder.findings import Shedding, ShedShare
 from headrace.runtime.driver.shedder.policy import LATE, LEAST, ShareKnob, shares_at
 from headrace.runtime.driver.shedder.recent import boxes_of

@@ -422,10 +422,10 @@ class Execution:
                 found.setdefault(tuning, []).append(name)
         return found
 
-    def check_limit(self, limit: int) -> None:
-        """Refuse a limit of memory below what the run needs; see `LiveRun.check_limit`."""
+    def check_limits(self, how: RunSettings) -> None:
+        """Refuse limits below what the run needs; see `LiveRun.check_limits`."""
         if self._live is not None and self.running:
-            self._live.check_limit(limit)
+            self._live.check_limits(how)
 
     def rename(self, defined: Definitions, query: Query, name: str) -> None:
         """Give a query another name; returns when that is committed.

@@ -207,15 +207,16 @@ def _room_lines(
 
 
 def memory_lines(core: Core, defined: Definitions) -> Iterator[str]:
-    """The memory that a run would need for queries that it does not have yet, where it has a limit.
+    """The memory and time that a run would need for queries that it does not have yet, where it has limits.
 
     Args:
         core: the database, of which an endless run is going on.
         defined: all queries with them.
     """
     room = core.started.room(defined)
-    if room is not None and room.limit is not None:
-        yield room.text
+    for share in () if room is None else room.shares:
+        if share.limit is not None:
+            yield share.text
 
 
 def _lossy(core: Core, made: CreateQuery, policy: Policy) -> Plan | str | None:

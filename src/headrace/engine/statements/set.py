@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from headrace.byte_sizes import format_bytes
+from headrace.core_counts import format_cores
 from headrace.engine.access.policy import Policy
 from headrace.engine.run.core import Core
 from headrace.engine.run.execution import Settings
-from headrace.engine.run.machine import check_machine
+from headrace.engine.run.machine import check_cores, check_machine
 from headrace.errors import LanguageError, UserError
 from headrace.language.statements.catalog import Option, SetOption
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, DEFAULT_EPOCH_TIMEOUT, Managing
@@ -24,13 +25,16 @@ _UNSAID: Final = {
     Option.REOPTIMIZE_EVERY: "never",
     Option.EPOCH_TIMEOUT: f"{DEFAULT_EPOCH_TIMEOUT:g}",
     Option.MEMORY_LIMIT: "none",
-    Option.MANAGER: "act with a memory_limit",
+    Option.PROCESSING_LIMIT: "none",
+    Option.MANAGER: "act with a limit",
     Option.LATENCY_BOUND: "none",
     Option.SHEDDER: "act with a latency_bound",
 }
 """What holds where nothing is said."""
 _QUOTED: Final = (Option.MANAGER, Option.LATENCY_BOUND, Option.SHEDDER)
 """Options whose values are texts."""
+_LIMITS: Final = (Option.MEMORY_LIMIT, Option.PROCESSING_LIMIT)
+"""What a manager keeps to."""
 
 
 def set_option(core: Core, statement: SetOption, policy: Policy) -> None:
@@ -45,15 +49,15 @@ def set_option(core: Core, statement: SetOption, policy: Policy) -> None:
 
     Raises:
         PolicyError: the policy does not allow it.
-        LanguageError: there are more dead letters already, or the machine has not so much memory, or the
-            queries need more.
+        LanguageError: there are more dead letters already, or the machine has not so much memory or so many
+            cores, or the queries need more.
         StoreError: it cannot be written; nothing has changed then.
     """
     option, value = statement.option, statement.value
     policy.check_change(f"SET {option.value}", statement.position)
     with core.lock:
         _check_dead_letters(core, statement)
-        _check_memory(core, statement)
+        _check_limits(core, statement)
         shown = f"'{_shown(option, value)}'" if option in _QUOTED else f"{value}"
         text = f"SET {option.value} = {shown}"
         key = key_of(SETTING, option.value)
@@ -77,27 +81,32 @@ def _check_dead_letters(core: Core, statement: SetOption) -> None:
         )
 
 
-def _check_memory(core: Core, statement: SetOption) -> None:
-    """See that the machine has what a limit allows, and that one that is kept is enough for the queries."""
+def _check_limits(core: Core, statement: SetOption) -> None:
+    """See that the machine has what a limit allows, and that those that are kept do for the queries."""
     option, value = statement.option, statement.value
-    if option not in (Option.MEMORY_LIMIT, Option.MANAGER):
+    if option not in (*_LIMITS, Option.MANAGER):
         return
     known, wanted = core.settings.run, with_option(core.settings, option, value).run
-    limit = wanted.memory_limit
-    if limit is None or wanted.managing is not Managing.ACT:
-        keeps = False
-    else:
-        keeps = option is Option.MEMORY_LIMIT or known.managing is not Managing.ACT
+    begins = wanted.managing is Managing.ACT and known.managing is not Managing.ACT
+    # One that is kept already is not looked at again.
+    looked_at = wanted
+    if not begins and option is not Option.MEMORY_LIMIT:
+        looked_at = replace(looked_at, memory_limit=None)
+    if not begins and option is not Option.PROCESSING_LIMIT:
+        looked_at = replace(looked_at, processing_limit=None)
     try:
-        if option is Option.MEMORY_LIMIT and limit is not None and not core.is_making:
-            check_machine(limit, core.settings.machine)
-        if keeps and limit is not None and core.execution is not None:
-            core.execution.check_limit(limit)
+        if not core.is_making:
+            if option is Option.MEMORY_LIMIT and wanted.memory_limit is not None:
+                check_machine(wanted.memory_limit, core.settings.machine)
+            if option is Option.PROCESSING_LIMIT and wanted.processing_limit is not None:
+                check_cores(wanted.processing_limit, wanted.cores)
+        if looked_at.has_limits and wanted.managing is Managing.ACT and core.execution is not None:
+            core.execution.check_limits(looked_at)
     except UserError as error:
         raise LanguageError(error.message, position=statement.position, hint=error.hint) from None
 
 
-def with_option(settings: Settings, option: Option, value: int | str | None) -> Settings:
+def with_option(settings: Settings, option: Option, value: float | str | None) -> Settings:
     """Settings in which one of them is another.
 
     Args:
@@ -110,7 +119,10 @@ def with_option(settings: Settings, option: Option, value: int | str | None) -> 
         return replace(settings, run=replace(run, manager=None if value is None else Managing(value)))
     if option is Option.SHEDDER:
         return replace(settings, run=replace(run, shedder=None if value is None else Managing(value)))
-    assert not isinstance(value, str)
+    if option is Option.PROCESSING_LIMIT:
+        assert not isinstance(value, str)
+        return replace(settings, run=replace(run, processing_limit=value))
+    assert not isinstance(value, str | float)
     match option:
         case Option.EPOCH_ROWS:
             return replace(settings, run=replace(run, epoch_rows=value))
@@ -151,6 +163,8 @@ def _shown(option: Option, value: float | str | None) -> str:
     """A value as people read it."""
     if isinstance(value, int) and option is Option.MEMORY_LIMIT:
         return format_bytes(float(value))
+    if isinstance(value, int | float) and option is Option.PROCESSING_LIMIT:
+        return format_cores(value)
     if isinstance(value, int) and option is Option.LATENCY_BOUND:
         return format_length(value, TimeDomain.TIMESTAMP)
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -172,6 +186,8 @@ def _value(settings: Settings, option: Option) -> float | str | None:
             return settings.run.timeout
         case Option.MEMORY_LIMIT:
             return settings.run.memory_limit
+        case Option.PROCESSING_LIMIT:
+            return settings.run.processing_limit
         case Option.MANAGER:
             return None if settings.run.manager is None else settings.run.manager.value
         case Option.LATENCY_BOUND:

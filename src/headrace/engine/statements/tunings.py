@@ -1,4 +1,4 @@
-"""The windows and granules that may change, the shares of rows kept, and what a limit of memory does."""
+"""Windows and granules that may change, shares of rows kept, and what limits of memory and time do."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.tunings.in_force import known_steps
 from headrace.algebra.tunings.tunings import MILLIONTHS, Tuning, TuningKind, Tunings, size_of, tunings_in
 from headrace.byte_sizes import format_bytes
+from headrace.core_counts import format_cores
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.query.choices import stored_tunings
 from headrace.engine.run.core import Core
@@ -102,7 +103,7 @@ def _bounds(tuning: Tuning, domain: TimeDomain, rows: str) -> tuple[str, str, st
 
 
 def manager_rows(status: Status | None, settings: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """The findings of the manager of memory: first the state, then each of the windows that it may change.
+    """The findings of the manager: the state, the processor time, and each window that it may change.
 
     Args:
         status: of a run that goes on or is over; None if nothing has been run.
@@ -118,6 +119,9 @@ def manager_rows(status: Status | None, settings: Sequence[tuple[str, ...]]) -> 
     rows = [("state", *map(format_bytes, sizes), managed.text)]
     most = "" if managed.epoch_rows is None else f"an epoch takes {managed.epoch_rows:,} rows at most"
     rows.append(("working set", "", "", format_bytes(managed.working), "", most))
+    if (time := managed.time) is not None:
+        cores = map(format_cores, (time.least, time.most, time.used, time.expected))
+        rows.append(("processor time", *cores, time.text))
     for one in managed.windows:
         window = one.window
         what = f"{window.kind.noun} of {', '.join(window.streams)}"
@@ -126,14 +130,11 @@ def manager_rows(status: Status | None, settings: Sequence[tuple[str, ...]]) -> 
 
 
 def _unmanaged(settings: Sequence[tuple[str, ...]]) -> str:
-    """Why the manager of memory has found nothing."""
-    said = {
-        name: value for name, value, who in settings if (name, who) != (Option.MEMORY_LIMIT.value, "default")
-    }
-    limit = said.get(Option.MEMORY_LIMIT.value)
-    if limit is None:
-        return "there is no memory_limit"
+    """Why the manager has found nothing."""
+    said = {name: value for name, value, who in settings if who != "default"}
+    limits = (Option.MEMORY_LIMIT.value, Option.PROCESSING_LIMIT.value)
+    found = [f"{name} is {said[name]}" for name in limits if name in said]
+    if not found:
+        return "there is no memory_limit and no processing_limit"
     off = said.get(Option.MANAGER.value) == Managing.OFF.value
-    return f"memory_limit is {limit}, and " + (
-        "the manager is off" if off else "nothing has been measured yet"
-    )
+    return ", ".join(found) + ", and " + ("the manager is off" if off else "nothing has been measured yet")

@@ -42,7 +42,8 @@ def _way_back(status: Status, query: QueryStatus, window: WindowStatus) -> str |
         return None
     managed = status.managed
     if window.why and status.running and managed is not None and managed.managing is Managing.ACT:
-        return "with more memory_limit, or fewer queries or rows, the manager makes it longer again"
+        more = managed.tightest.value
+        return f"with more {more}, or fewer queries or rows, the manager makes it longer again"
     clause = _clause(query, window)
     name = quoted_name(query.name)
     if clause is None:

@@ -28,6 +28,8 @@ class Option(Enum):
     """So long an operator of a query may work in an epoch (seconds)."""
     MEMORY_LIMIT = "memory_limit"
     """The bytes of state that there may be."""
+    PROCESSING_LIMIT = "processing_limit"
+    """How much processor time queries may need (cores)."""
     MANAGER = "manager"
     """The deed that follows from that: `advise`, `act` or `off`."""
     LATENCY_BOUND = "latency_bound"
@@ -199,5 +201,5 @@ class SetOption:
     """
 
     option: Option
-    value: int | str | None
+    value: float | str | None
     position: Position

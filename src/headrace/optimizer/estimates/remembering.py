@@ -193,6 +193,9 @@ class _Limiting:
             case _ if not sources_of(plan):
                 self._check_constant(plan)
                 return _Rows(plan, ())
+            case _ if any(isinstance(node, Istream) for node in walk(plan)):
+                why = "its rows are known when the window is over, and are not remembered one by one"
+                raise _refused("a join with windows that are read at their ends", why, self.loss)
             case _ if plan.is_chronon and not _has_join(plan):
                 return self._drawn(plan)
             case TimeWindow():
@@ -203,9 +206,6 @@ class _Limiting:
                 return below._replace(plan=with_inputs(plan, (below.plan,)))
             case Project():
                 return _projected(plan, self.rows(plan.input))
-            case Istream():
-                why = "its rows are known when the window is over, and are not remembered one by one"
-                raise _refused("a join with windows that are read at their ends", why, self.loss)
             case _:
                 raise self._refused_node(plan)
 

@@ -19,12 +19,12 @@ SERVED_EPOCH_TIMEOUT: Final = 30.0
 
 
 class Managing(Enum):
-    """The deed that follows from a limit of memory, or from a bound of latency."""
+    """The deed that follows from a limit of memory or processor time, or from a bound of latency."""
 
     ADVISE = "advise"
     """The change that would be made is said."""
     ACT = "act"
-    """The change is made; and queries for which there is no memory are refused."""
+    """The change is made; and queries for which there is no room are refused."""
     OFF = "off"
     """Nothing."""
 
@@ -46,7 +46,10 @@ class RunSettings:
         reoptimize_every: how often plans are looked at that others may be better than (seconds of wall-clock
             time, at least); never if None.
         memory_limit: how many bytes of state there may be in an endless run; any number if None.
-        manager: what is done about that; `managing` if None.
+        processing_limit: how much processor time an endless run may need (cores, which is seconds for each
+            second); any number if None.
+        cores: on how many cores the run works, where that is known.
+        manager: what is done about these two limits; `managing` if None.
         latency_bound: for how long rows may wait in an endless run that have come (microseconds); for any
             time if None.
         shedder: what is done about that; `shedding` if None.
@@ -63,6 +66,8 @@ class RunSettings:
     epoch_timeout: float | None = None
     usual_timeout: float = DEFAULT_EPOCH_TIMEOUT
     memory_limit: int | None = None
+    processing_limit: float | None = None
+    cores: int | None = None
     manager: Managing | None = None
     latency_bound: int | None = None
     shedder: Managing | None = None
@@ -74,10 +79,15 @@ class RunSettings:
 
     @property
     def managing(self) -> Managing:
-        """The deed that follows from the limit: it is kept unless somebody has said otherwise."""
+        """The deed that follows from the limits: they are kept unless somebody has said otherwise."""
         if self.manager is not None:
             return self.manager
-        return Managing.ADVISE if self.memory_limit is None else Managing.ACT
+        return Managing.ACT if self.has_limits else Managing.ADVISE
+
+    @property
+    def has_limits(self) -> bool:
+        """Whether there is a limit of memory, or of processor time."""
+        return self.memory_limit is not None or self.processing_limit is not None
 
     @property
     def shedding(self) -> Managing:

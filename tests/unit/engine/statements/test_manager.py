@@ -127,6 +127,7 @@ def test_on_a_constant_load_sizes_settle(db: hr.Database) -> None:
     push(db, 6000, 12_000)
     assert {tuning: known.steps for tuning, known in db.status.tunings.items()} == settled
     found = managed(db)
+    assert found.limit is not None
     assert found.used <= found.limit
     assert found.expected <= TOO_MUCH * found.limit
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from sqlglot.tokens import TokenType
@@ -39,6 +40,7 @@ _SYNONYMS: Final = {
     **dict.fromkeys(("reoptimize", "adaptive"), Option.REOPTIMIZE_EVERY),
     **dict.fromkeys(("timeout", "statement_timeout", "query_timeout"), Option.EPOCH_TIMEOUT),
     **dict.fromkeys(("max_memory", "memory", "memory_budget"), Option.MEMORY_LIMIT),
+    **dict.fromkeys(("cpu_limit", "max_cpu", "cores", "cpu", "max_cores"), Option.PROCESSING_LIMIT),
     **dict.fromkeys(("max_latency", "latency", "max_lag", "lag_bound"), Option.LATENCY_BOUND),
     **dict.fromkeys(("shedding", "load_shedding"), Option.SHEDDER),
 }
@@ -79,6 +81,8 @@ def parse_set(cursor: Cursor, position: Position) -> SetDialect | SetOption:
             return _dialect(cursor, position)
         case Option.MEMORY_LIMIT:
             return _size(cursor, position)
+        case Option.PROCESSING_LIMIT:
+            return _cores(cursor, position)
         case Option.MANAGER | Option.SHEDDER:
             return _deed(cursor, option, position)
         case Option.LATENCY_BOUND:
@@ -118,8 +122,24 @@ def _size(cursor: Cursor, position: Position) -> SetOption:
     return SetOption(Option.MEMORY_LIMIT, size, position)
 
 
+def _cores(cursor: Cursor, position: Position) -> SetOption:
+    """Read a number of cores: `1.5`."""
+    if cursor.accept("DEFAULT"):
+        return SetOption(Option.PROCESSING_LIMIT, None, position)
+    token = cursor.peek()
+    is_number = token is not None and token.token_type == TokenType.NUMBER
+    number = float(token.text) if token is not None and is_number else 0.0
+    if not 0 < number < math.inf:
+        raise cursor.error(
+            f"processing_limit is a number of cores above 0, not {cursor.shown()}",
+            "write SET processing_limit = 1.5, or = DEFAULT",
+        )
+    cursor.index += 1
+    return SetOption(Option.PROCESSING_LIMIT, number, position)
+
+
 def _deed(cursor: Cursor, option: Option, position: Position) -> SetOption:
-    """Read what is done about a limit of memory, or about a bound of latency."""
+    """Read what is done about limits of memory and time, or about a bound of latency."""
     if cursor.accept("DEFAULT"):
         return SetOption(option, None, position)
     cursor.offer(*(f"'{way}'" for way in WAYS))

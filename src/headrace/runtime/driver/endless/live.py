@@ -248,13 +248,13 @@ class LiveRun:
         """The findings of the manager of memory after the last commit; None where there is no limit."""
         return self._manager.found
 
-    def check_limit(self, limit: int) -> None:
-        """Refuse a limit of memory below what the run needs with the smallest windows.
+    def check_limits(self, how: RunSettings) -> None:
+        """Refuse limits of memory and time below what the run needs with the smallest windows.
 
         Raises:
             UserError: it is, or the run has ended.
         """
-        self._between_epochs(lambda: self._manager.check_limit(self._run.reading, limit))
+        self._between_epochs(lambda: self._manager.check_limits(self._run.reading, how))
 
     def seen(self, wanted: WantedColumns, rows: int, patience: float | None = None) -> SeenRun:
         """The findings of the run about streams; see `seen_rows`.
@@ -297,7 +297,8 @@ class LiveRun:
         def settled() -> None:
             known = self._run.present.settings
             self._run.change(Settle(settings, max_dead_letters))
-            if (settings.memory_limit, settings.manager) != (known.memory_limit, known.manager):
+            limits = [(how.memory_limit, how.processing_limit, how.manager) for how in (settings, known)]
+            if limits[0] != limits[1]:
                 self._manage()
             if (settings.latency_bound, settings.shedder) != (known.latency_bound, known.shedder):
                 self._shed()
@@ -506,8 +507,9 @@ class LiveRun:
     def _manage(self) -> None:
         """Give windows the sizes that are to be in force by the manager."""
         settings = self._run.present.settings
+        waiting = {} if settings.processing_limit is None else self._feeds.waiting()
         try:
-            change = self._manager.after(self._run.reading, settings)
+            change = self._manager.after(self._run.reading, settings, waiting)
             if change is not None:
                 self._run.change(change)
                 self._manager.after(self._run.reading, settings)
@@ -709,9 +711,9 @@ class LiveRun:
         return changed
 
     def _check_room(self, asked: Asked) -> None:
-        """Refuse queries for which there is no memory even with the smallest windows."""
+        """Refuse queries for which there is no memory or time even with the smallest windows."""
         settings = self._run.present.settings
-        if settings.memory_limit is None or settings.managing is not Managing.ACT:
+        if not settings.has_limits or settings.managing is not Managing.ACT:
             return
         room = self._room(asked)
         if room is not None:
@@ -721,14 +723,13 @@ class LiveRun:
         """The state that is expected of queries that are asked for and not there; None if nothing is."""
         present, wanted = self._run.present, asked.wanted
         settings, known = present.settings, present.known.queries
-        limit = settings.memory_limit if settings.managing is Managing.ACT else None
         new = [name for name in wanted.plans if name not in known.plans or name == asked.another]
         if not new:
             return None
         other = known.changed(wanted.plans, present.epoch, present.settings.look, holds=wanted.holds)
         named = other.called(wanted.names or known.names)
         return self._manager.room(
-            self._run.reading, named, new, lambda read: self._seen(read, LOOKED_AT), limit
+            self._run.reading, named, new, lambda read: self._seen(read, LOOKED_AT), settings
         )
 
     def _seen(self, wanted: WantedColumns, rows: int) -> SeenRun:

@@ -263,9 +263,9 @@ def rows_under(graph: Graph) -> RowsUnder:
 def windows_below(graph: Graph) -> WindowsBelow:
     """The operators of a graph that keep what is in windows of a finite size."""
     under = rows_under(graph)
-    kept = [node for node in graph.nodes if is_stateful(node.plan) and _below(node, under)]
+    kept = [node for node in graph.nodes if is_stateful(node.plan) and rows_below(node, under)]
     degrees = [1.0 + max(under.joins[edge.producer] for edge in node.inputs) for node in kept]
-    return windows_of(graph, kept, [_below(node, under) for node in kept], degrees, under.tunings)
+    return windows_of(graph, kept, [rows_below(node, under) for node in kept], degrees, under.tunings)
 
 
 def windows_of(
@@ -303,7 +303,7 @@ def windows_of(
     )
 
 
-def _below(node: Node, under: RowsUnder) -> frozenset[WindowBelow]:
+def rows_below(node: Node, under: RowsUnder) -> frozenset[WindowBelow]:
     """The windows whose rows an operator keeps: of a window of rows its own."""
     if isinstance(node.plan, BoundedRowWindow):
         return under.windows[node.number]

@@ -47,7 +47,7 @@ class Forecast:
         self._born: dict[str, Mapping[str, int]] = {}
         self._graph: Graph | None = None
         self._known = Graph((), ()), windows_below(Graph((), ()))
-        self._sized: tuple[WindowsBelow, Tunings, dict[str, SizedRows]] | None = None
+        self._sized: list[tuple[WindowsBelow, Tunings, dict[str, SizedRows]]] = []
 
     def follow(self, run: PublishedRun) -> None:
         """Take in what a commit has brought."""
@@ -139,7 +139,17 @@ class Forecast:
         """
         below = self.below if other is None else windows_below(other)
         self._expect(run, below, expected)
-        load, (smallest, largest) = self._load(run, below, other), below.bounds
+        return self.at_bounds(run, self._load(run, below, other), below)
+
+    def at_bounds(self, run: PublishedRun, load: Load, below: WindowsBelow) -> tuple[float, float, float]:
+        """A load with the smallest windows, those of now, and the largest.
+
+        Args:
+            run: the run, as it was followed last.
+            load: it.
+            below: what says its sizes.
+        """
+        smallest, largest = below.bounds
         now = [size_of(tuning, run.queries.tunings) for tuning, _ in below.tunings]
         sizes = smallest, np.array(now, dtype=np.int64), largest
         least, present, most = map(load.at, sizes)
@@ -178,20 +188,35 @@ class Forecast:
         per_row = self._bytes_per_row(below, sizes, present)
         # What has not been measured is known for full windows.
         present = np.where(present < ENOUGH_ROWS, np.maximum(_full(below, now, groups), present), present)
-        return Load(
-            fixed=max(0.0, total - float(sizes.sum())),
-            per_row=per_row,
-            rows=np.maximum(present, 1.0),
-            degrees=below.degrees,
-            groups=groups,
-            owners=below.owners,
-            rates=now.rates[below.below],
-            lags=now.lags[below.below],
-            knobs=below.knobs,
-            lengths=below.lengths,
-            granule_knobs=below.granule_knobs,
-            granules=below.granules,
-        )
+        fixed = max(0.0, total - float(sizes.sum()))
+        return _load_of(below, now, groups, fixed, per_row, np.maximum(present, 1.0))
+
+    def stored(self, run: PublishedRun) -> Mapping[str, int]:
+        """How many rows of state the operators have, by their identities."""
+        return self._state.look(run.state).stored
+
+    def present(self, run: PublishedRun, below: WindowsBelow) -> Float64Array:
+        """float64[n]: the rows in the windows below some operators that they have seen, of a cell one."""
+        kept = self._state.look(run.state)
+        return self._seen(below, self._now(below, run.queries.tunings, kept), kept)
+
+    def load_by(
+        self, run: PublishedRun, below: WindowsBelow, fixed: float, needed: Float64Array, rows: Float64Array
+    ) -> Load:
+        """The needs of some operators, of anything, as a function of the sizes of windows.
+
+        Args:
+            run: the run, as it was followed last.
+            below: the operators.
+            fixed: what is needed besides, whatever the sizes.
+            needed: float64[n], what each needs now.
+            rows: float64[n], the rows in the windows below it for that; NaN where these are full, and
+                largest.
+        """
+        kept = self._state.look(run.state)
+        now, groups = self._now(below, run.queries.tunings, kept), _groups(below, kept.groups)
+        rows = np.maximum(np.where(np.isnan(rows), _full(below, now, groups), rows), 1.0)
+        return _load_of(below, now, groups, fixed, needed / rows, rows)
 
     def has_taken_effect(self, tuning: Tuning, tunings: Tunings) -> bool:
         """Whether the last change of a window of rows is to be seen in its state."""
@@ -199,11 +224,14 @@ class Forecast:
 
     def _now(self, below: WindowsBelow, tunings: Tunings, kept: OperatorsKept) -> RowsNow:
         """The rows in the windows below operators, and how they come."""
-        if self._sized is None or self._sized[0] is not below or self._sized[1] is not tunings:
-            self._sized = below, tunings, sized_rows(below, tunings)
+        known = (one[2] for one in self._sized if one[0] is below and one[1] is tunings)
+        if (sized_of := next(known, None)) is None:
+            # What state depends on is looked at in turns with what processor time does.
+            sized_of = sized_rows(below, tunings)
+            self._sized = [*self._sized[-1:], (below, tunings, sized_of)]
         rates, lags = np.zeros((2, len(below.windows)))
         parts = []
-        for stream, sized in self._sized[2].items():
+        for stream, sized in sized_of.items():
             numbers, arrived = below.of_stream[stream], self._arrived[stream]
             lags[numbers] = arrived.lag
             share = np.ones(len(below.windows))
@@ -294,6 +322,30 @@ class RowsNow:
         parts = np.arange(len(entries)) - np.repeat(np.cumsum(count) - count, count) + first[entries]
         each = occupied(self.rows[parts], groups[below.owners[entries]], self.steps[parts])
         return np.bincount(entries, each, len(first)).astype(np.float64)
+
+
+def _load_of(
+    below: WindowsBelow,
+    now: RowsNow,
+    groups: Float64Array,
+    fixed: float,
+    per_row: Float64Array,
+    rows: Float64Array,
+) -> Load:
+    return Load(
+        fixed=fixed,
+        per_row=per_row,
+        rows=rows,
+        degrees=below.degrees,
+        groups=groups,
+        owners=below.owners,
+        rates=now.rates[below.below],
+        lags=now.lags[below.below],
+        knobs=below.knobs,
+        lengths=below.lengths,
+        granule_knobs=below.granule_knobs,
+        granules=below.granules,
+    )
 
 
 def _part_of(length: int) -> int:

@@ -1,17 +1,22 @@
-"""The findings of the manager of a run's memory, for whoever looks at the run."""
+"""The findings of the manager of a run's memory and time, for whoever looks at the run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from headrace.byte_sizes import format_bytes
+from headrace.core_counts import format_cores
 from headrace.runtime.driver.facts.sizes import WindowStatus
 from headrace.runtime.driver.manager.policy import PARTS, USED
+from headrace.runtime.driver.manager.resources import Resource
 from headrace.runtime.driver.settings import Managing
 from headrace.time import BEGINNING, TimeDomain
+
+_KEPT_FREE: Final = round(100 * (1 - USED))
+"""So many parts in a hundred of a limit are not given out."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,42 @@ class ManagedWindow:
         return smallest, largest, size, wanted
 
 
+@dataclass(frozen=True)
+class ManagedTime:
+    """The findings about the processor time of a run.
+
+    Attributes:
+        limit: how much may be needed (cores).
+        used: how much epochs took lately (cores).
+        expected: how much is needed with the sizes in force, when all windows are full and rows come as they
+            come now (cores).
+        least, most: the same with the smallest, and with the largest sizes (cores).
+        missing: by how much the limit, without its reserve, is too small for the smallest sizes; 0 if it is
+            not (cores).
+    """
+
+    limit: float
+    used: float
+    expected: float
+    least: float
+    most: float
+    missing: float
+
+    @property
+    def text(self) -> str:
+        """The state of things, in a few words."""
+        found = f"processing_limit is {format_cores(self.limit)}, of which {_KEPT_FREE} % are kept free"
+        if self.missing:
+            return f"{found}: {format_cores(self.missing)} too few for the smallest windows"
+        return f"{found}: {format_cores(self.expected)} are needed with full windows"
+
+
 @dataclass(frozen=True, eq=False)
 class Managed:
     """The findings of the manager after a commit.
 
     Attributes:
-        limit: how many bytes of state there may be.
+        limit: how many bytes of state there may be; any number if None.
         managing: what is done about it.
         used: the bytes of state that there are.
         working: about how many bytes the largest of the last epochs has worked with.
@@ -60,10 +95,12 @@ class Managed:
         least, most: what is expected with the smallest, and with the largest sizes (bytes).
         missing: by how many bytes the limit, without its reserve, is too small for the smallest sizes; 0 if
             it is not.
+        time: the same of processor time; None where it has no limit, and before enough was seen.
+        tightest: what there is the least of for what is needed.
         find_windows: says what `windows` says, when somebody asks.
     """
 
-    limit: int
+    limit: int | None
     managing: Managing
     used: int
     working: float
@@ -73,6 +110,8 @@ class Managed:
     least: float
     most: float
     missing: float
+    time: ManagedTime | None
+    tightest: Resource
     find_windows: Callable[[], tuple[ManagedWindow, ...]] = field(repr=False)
 
     @cached_property
@@ -94,23 +133,34 @@ class Managed:
             "most": round(self.most),
             "missing": round(self.missing),
             "text": self.text,
+            "time": None if self.time is None else {**asdict(self.time), "text": self.time.text},
+            "tightest": self.tightest.value,
             "windows": [_plain(window) for window in self.windows],
         }
 
     @property
     def text(self) -> str:
         """The state of things, in a few words."""
-        reserve = f"of which {round(100 * (1 - USED))} % are kept free"
+        can_be = f"windows can be {round(PARTS * self.fraction)} % of the way from MIN to MAX"
+        if self.limit is None:
+            return f"there is no memory_limit: {can_be}"
+        reserve = f"of which {_KEPT_FREE} % are kept free"
         if self.working:
             reserve = f"of which {format_bytes(self.working)} are for what an epoch works with"
-            reserve += f", and {round(100 * (1 - USED))} % of the rest are kept free"
+            reserve += f", and {_KEPT_FREE} % of the rest are kept free"
         found = f"memory_limit is {format_bytes(self.limit)}, {reserve}"
         if self.working > self.limit:
             lacks = format_bytes(self.working - self.limit)
             return f"{found}: {lacks} too few for the largest epoch alone"
         if self.missing:
             return f"{found}: {format_bytes(self.missing)} too few for the smallest windows"
-        return f"{found}: windows can be {round(PARTS * self.fraction)} % of the way from MIN to MAX"
+        return f"{found}: {can_be}"
+
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """What there is too little of even with the smallest windows, in a few words."""
+        time = () if self.time is None or not self.time.missing else (self.time.text,)
+        return (*((self.text,) if self.missing else ()), *time)
 
 
 def _plain(managed: ManagedWindow) -> Mapping[str, Any]:

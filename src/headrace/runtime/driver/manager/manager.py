@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from headrace.algebra.by_object import REMEMBERED, ByObject
 from headrace.algebra.tunings.tunings import Tuning, TuningKind, Tunings, sizes_in
-from headrace.byte_sizes import format_bytes
 from headrace.errors import UserError
+from headrace.lowering.graph import Graph
 from headrace.runtime.driver.change.wanted import Tune
+from headrace.runtime.driver.facts.looks import RowsWaiting
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import LOG
 from headrace.runtime.driver.facts.seen_rows import SeenRun, WantedColumns
 from headrace.runtime.driver.facts.sizes import window_status
 from headrace.runtime.driver.facts.working_set import fitting_rows
 from headrace.runtime.driver.manager.forecast import FEW_COMMITS, Forecast
-from headrace.runtime.driver.manager.managed import Managed, ManagedWindow
+from headrace.runtime.driver.manager.managed import Managed, ManagedTime, ManagedWindow
 from headrace.runtime.driver.manager.policy import PARTS, Budget, Decision, Knobs, decided, given_out
-from headrace.runtime.driver.manager.room import Room, columns_of, expected_bytes, ways_on
+from headrace.runtime.driver.manager.processing import NOT_EXPECTED, Processing
+from headrace.runtime.driver.manager.resources import Resource
+from headrace.runtime.driver.manager.room import ExpectedOperator, Room, Share, columns_of, expected_operators
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.settings import Managing, RunSettings
 from headrace.runtime.journal.held_state import held
@@ -33,36 +38,39 @@ LookAtColumns = Callable[[WantedColumns], SeenRun]
 """Says what a run has seen of streams."""
 
 NOBODY: Final[Mapping[Tuning, Sequence[str]]] = {}
+NOTHING_WAITS: Final[RowsWaiting] = {}
 
 
 _sizes_in: Final = ByObject(sizes_in, REMEMBERED)
 
 
 class Manager:
-    """Keeps the state of a run within its limit, by the sizes of windows within bounds.
+    """Keeps the state and the processor time of a run within limits, by the sizes of windows within bounds.
 
     Args:
         users: says who has such windows.
 
     Attributes:
-        found: what was found after the last commit; None without a limit, before the first commit, and until
+        found: what was found after the last commit; None without limits, before the first commit, and until
             enough rows were counted after a restart.
     """
 
     def __init__(self, users: Users = lambda: NOBODY) -> None:
         self._users = users
         self._forecast = Forecast()
+        self._processing = Processing(self._forecast)
         self._lacks = False
         self._commits = 0
         self._epochs = 0
         self.found: Managed | None = None
 
-    def after(self, run: PublishedRun, how: RunSettings) -> Tune | None:
+    def after(self, run: PublishedRun, how: RunSettings, waiting: RowsWaiting = NOTHING_WAITS) -> Tune | None:
         """Look at a run after a commit.
 
         Args:
             run: what is to be seen of it.
             how: its settings.
+            waiting: the rows that wait for the next epoch, by live stream.
 
         Returns:
             The change of sizes that is to follow; None where there is none.
@@ -70,26 +78,46 @@ class Manager:
         self._forecast.follow(run)
         is_new, self._epochs = run.totals.epochs != self._epochs, run.totals.epochs
         self._commits += is_new
-        limit, managing = how.memory_limit, how.managing
-        if limit is None or managing is Managing.OFF:
+        managing = how.managing
+        if not how.has_limits or managing is Managing.OFF:
             self.found = None
             self._forecast.forget()
+            self._processing.forget()
             return None
+        if how.processing_limit is None:
+            self._processing.forget()
+        elif is_new:
+            self._processing.measure(run, waiting)
         if not self._forecast.is_ready():
             self.found = None
             return None
         if is_new:
             self._forecast.measure(run)
+        budgets = self._budgets(run, how)
+        if how.memory_limit is None and Resource.TIME not in budgets:
+            self.found = None
+            return None
         knobs = self._knobs(run)
-        decision = decided((Budget(self._forecast.load(run), limit, run.totals.working),), knobs)
-        self.found = self._managed(run, decision, limit, how)
+        if how.processing_limit is not None and Resource.TIME not in budgets:
+            # Nothing is enlarged while it is not known whether there is time for that.
+            knobs = replace(knobs, settled=np.zeros_like(knobs.settled))
+        decision = decided(tuple(budgets.values()), knobs)
+        self.found = self._managed(run, decision, how, tuple(budgets))
         self._tell(self.found)
         if managing is not Managing.ACT or (decision.values == knobs.values).all():
             return None
         if self._commits < FEW_COMMITS:
             # After a restart the first measurements alone are no reason to change what was found good.
             return None
-        return self._change(run, knobs, decision, limit)
+        return self._change(run, knobs, decision, how)
+
+    def _budgets(self, run: PublishedRun, how: RunSettings) -> dict[Resource, Budget]:
+        """The limits: that of memory first, which lets anything be where there is none."""
+        limit = math.inf if how.memory_limit is None else how.memory_limit
+        found = {Resource.MEMORY: Budget(self._forecast.load(run), limit, run.totals.working)}
+        if how.processing_limit is not None and self._processing.is_ready():
+            found[Resource.TIME] = Budget(self._processing.load(run), how.processing_limit)
+        return found
 
     def begin(self, run: PublishedRun) -> None:
         """Look at a run before its first commit in this process: nobody counted what has come by then."""
@@ -105,26 +133,32 @@ class Manager:
         self._forecast.follow(run)
         return self._commits >= FEW_COMMITS and self._forecast.is_ready()
 
-    def check_limit(self, run: PublishedRun, limit: int) -> None:
-        """Refuse a limit below what a run needs with the smallest windows.
+    def check_limits(self, run: PublishedRun, how: RunSettings) -> None:
+        """Refuse limits below what a run needs with the smallest windows.
 
         Args:
             run: what is to be seen of it.
-            limit: how many bytes of state there may be.
+            how: settings that have the limits.
 
         Raises:
-            UserError: it is, with the numbers.
+            UserError: one is, with the numbers.
         """
         if not self._knows(run):
             return
-        (least, _, _), working = self._forecast.uses(run), run.totals.working
-        part = given_out(limit, working)
-        if least > part:
-            raise UserError(
-                f"the queries that run need about {format_bytes(least)} with their smallest windows, and of "
-                f"{format_bytes(limit)} only {format_bytes(part)} are for state",
-                hint=ways_on(least, working),
-            )
+        for resource in Resource:
+            limit, uses = resource.limit_of(how), self._uses(resource, run)
+            if limit is None or uses is None:
+                continue
+            least, working = uses[0], self._working(resource, run)
+            part = given_out(limit, working)
+            if least > part:
+                needed, whole, rest = map(resource.text, (least, limit, part))
+                use = "are for state" if resource is Resource.MEMORY else "are given out"
+                raise UserError(
+                    f"the queries that run need about {needed} with their smallest windows, and of "
+                    f"{whole} only {rest} {use}",
+                    hint=resource.ways_on(least, working, how.cores),
+                )
 
     def room(
         self,
@@ -132,16 +166,16 @@ class Manager:
         other: QuerySet,
         queries: Sequence[str],
         look: LookAtColumns,
-        limit: int | None,
+        how: RunSettings,
     ) -> Room | None:
-        """The state that is expected of queries that are not there yet.
+        """The state and the time that are expected of queries that are not there yet.
 
         Args:
             run: the run before them.
             other: all queries with them.
             queries: the identities of those that are new.
             look: says what the run has seen of streams.
-            limit: how many bytes of state there may be; any number if None.
+            how: the run's settings.
 
         Returns:
             None where too little was seen yet of how rows come.
@@ -150,11 +184,36 @@ class Manager:
             return None
         plans = [other.plans[name] for name in queries]
         sizes = {name: seen.rows for name, seen in run.totals.arrivals.items()}
-        expected = expected_bytes(plans, look(columns_of(plans)), sizes)
-        before, after = self._forecast.uses(run), self._forecast.uses(run, other.graph, expected)
-        least, now, most = (more - less for more, less in zip(after, before, strict=True))
-        names = tuple(map(other.name_of, queries))
-        return Room(names, least, now, most, before[0], limit, run.totals.working)
+        expected = expected_operators(plans, look(columns_of(plans)), sizes)
+        shares = []
+        for resource in Resource:
+            before, after = self._uses(resource, run), self._uses(resource, run, other.graph, expected)
+            if before is None or after is None:
+                continue
+            least, now, most = (more - less for more, less in zip(after, before, strict=True))
+            limit = resource.limit_of(how) if how.managing is Managing.ACT else None
+            if resource is Resource.MEMORY or limit is not None:
+                working = self._working(resource, run)
+                shares.append(Share(resource, least, now, most, before[0], limit, working, how.cores))
+        return Room(tuple(map(other.name_of, queries)), tuple(shares))
+
+    def _uses(
+        self,
+        resource: Resource,
+        run: PublishedRun,
+        other: Graph | None = None,
+        expected: Mapping[str, ExpectedOperator] = NOT_EXPECTED,
+    ) -> tuple[float, float, float] | None:
+        """How much is needed with the smallest windows, those of now, and the largest; None if not known."""
+        if resource is Resource.MEMORY:
+            sizes = {shape: one.size for shape, one in expected.items() if one.size}
+            return self._forecast.uses(run, other, sizes)
+        if not self._processing.is_ready():
+            return None
+        return self._processing.uses(run, other, expected)
+
+    def _working(self, resource: Resource, run: PublishedRun) -> float:
+        return run.totals.working if resource is Resource.MEMORY else 0.0
 
     def _knobs(self, run: PublishedRun) -> Knobs:
         below, known = self._forecast.below, run.queries.tunings
@@ -181,43 +240,53 @@ class Manager:
         gone = max(step.begin + size for step, size in zip(steps, before, strict=False))
         return heartbeat >= max(gone, last + steps[-1].value)
 
-    def _change(self, run: PublishedRun, knobs: Knobs, decision: Decision, limit: int) -> Tune:
+    def _change(self, run: PublishedRun, knobs: Knobs, decision: Decision, how: RunSettings) -> Tune:
         tunings, asked = self._forecast.below.tunings, self._users()
         here: dict[Tuning, list[str]] = {}
         for name, plan in run.queries.plans.items():
             for tuning in _sizes_in(plan):
                 here.setdefault(tuning, []).append(name)
+        reason = _reason(decision, how)
         sizes, queries, why = {}, {}, {}
         for number in np.flatnonzero(decision.values != knobs.values).tolist():
             (tuning, domain), size = tunings[number], int(decision.values[number])
             before = int(knobs.values[number])
-            sizes[tuning], why[tuning] = size, _why(before, size, tuning.kind, domain, decision, limit)
+            sizes[tuning], why[tuning] = size, _why(before, size, tuning.kind, domain, reason)
             paused = [name for name in asked.get(tuning, ()) if name in run.queries.paused]
             queries[tuning] = list(dict.fromkeys((*here.get(tuning, ()), *paused)))
             LOG.info("the %s of %s is %s", tuning.kind.noun, " and ".join(tuning.streams), why[tuning])
         return Tune(sizes, queries, why)
 
-    def _managed(self, run: PublishedRun, decision: Decision, limit: int, how: RunSettings) -> Managed:
-        tunings, needs = self._forecast.below.tunings, decision.needs[0]
+    def _managed(
+        self, run: PublishedRun, decision: Decision, how: RunSettings, resources: Sequence[Resource]
+    ) -> Managed:
+        tunings, needs = self._forecast.below.tunings, dict(zip(resources, decision.needs, strict=True))
+        memory, time = needs[Resource.MEMORY], needs.get(Resource.TIME)
+        found = None
+        if time is not None and how.processing_limit is not None:
+            used = self._processing.used
+            found = ManagedTime(how.processing_limit, used, time.now, time.least, time.most, time.missing)
         return Managed(
-            limit,
+            how.memory_limit,
             how.managing,
             held(run.state).sizes.size,
             run.totals.working,
             fitting_rows(run.totals, how),
-            needs.now,
+            memory.now,
             decision.point.part / PARTS,
-            needs.least,
-            needs.most,
-            needs.missing,
+            memory.least,
+            memory.most,
+            memory.missing,
+            found,
+            resources[decision.tightest],
             lambda: _windows(tunings, run.queries.tunings, decision),
         )
 
     def _tell(self, found: Managed) -> None:
-        """Log that there is too little memory, once until there is enough."""
-        if found.missing and not self._lacks:
-            LOG.warning("%s", found.text)
-        self._lacks = bool(found.missing)
+        """Log that there is too little of something, once until there is enough."""
+        if found.lacking and not self._lacks:
+            LOG.warning("%s", "; ".join(found.lacking))
+        self._lacks = bool(found.lacking)
 
 
 def _windows(
@@ -229,13 +298,21 @@ def _windows(
     )
 
 
-def _why(before: int, size: int, kind: TuningKind, domain: TimeDomain, decision: Decision, limit: int) -> str:
+def _why(before: int, size: int, kind: TuningKind, domain: TimeDomain, reason: str) -> str:
     """Why windows get another size, or granules another length, as people are told."""
     what = "shrunk" if size < before else "enlarged"
     if kind is TuningKind.GRANULE:
         what = "made finer" if size < before else "made coarser"
     return (
-        f"{what} from {kind.text(before, domain)} to {kind.text(size, domain)} by the manager, since "
-        f"{format_bytes(decision.needs[0].now)} of state were expected, and memory_limit is "
-        f"{format_bytes(limit)}"
+        f"{what} from {kind.text(before, domain)} to {kind.text(size, domain)} by the manager, since {reason}"
     )
+
+
+def _reason(decision: Decision, how: RunSettings) -> str:
+    """Why numbers change: what was expected, and the limit of it that decides."""
+    resource = list(Resource)[decision.tightest]
+    limit = resource.limit_of(how)
+    expected = resource.text(decision.needs[decision.tightest].now)
+    what = "of state were expected" if resource is Resource.MEMORY else "were expected to be needed"
+    limited = "" if limit is None else f", and {resource.value} is {resource.text(limit)}"
+    return f"{expected} {what}{limited}"

@@ -135,11 +135,13 @@ class Decision:
             for that is within the limits, without the reserve.
         values: int64[k], the numbers that are to be in force.
         needs: what is expected, for each budget.
+        tightest: the number of the budget of which the largest part is needed with the numbers so far.
     """
 
     point: Point
     values: Int64Array
     needs: tuple[Needs, ...]
+    tightest: int
 
 
 def decided(budgets: Sequence[Budget], knobs: Knobs) -> Decision:
@@ -155,7 +157,11 @@ def decided(budgets: Sequence[Budget], knobs: Knobs) -> Decision:
     """
     point = _furthest(lambda point: _fits(budgets, knobs.at(point), USED))
     values = _changed(budgets, knobs, None if _fits(budgets, knobs.values, TOO_MUCH) else point)
-    return Decision(point, values, tuple(_needs(budget, knobs, values) for budget in budgets))
+    needs = tuple(_needs(budget, knobs, values) for budget in budgets)
+    parts = [
+        need.now / budget.free if budget.free else np.inf for need, budget in zip(needs, budgets, strict=True)
+    ]
+    return Decision(point, values, needs, int(np.argmax(parts)))
 
 
 def _needs(budget: Budget, knobs: Knobs, values: Int64Array) -> Needs:

@@ -1,48 +1,50 @@
-"""The state that queries would have that are not there yet, and whether there is room for it."""
+"""The state and time that queries would need that are not there yet, and whether there is room for them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 
 from headrace.algebra.nodes import Plan, Relation, Source
-from headrace.byte_sizes import format_bytes
 from headrace.errors import UserError
 from headrace.limits import checked
-from headrace.lowering.costs import calls_user, expectations, full_after, row_bytes
+from headrace.lowering.costs import calls_user, expectations, full_after, row_bytes, selectivities
 from headrace.lowering.lower import lower
 from headrace.optimizer.cost.flow import FlowCounts, FlowSample
 from headrace.runtime.driver.facts.seen_rows import SeenRun
-from headrace.runtime.driver.manager.policy import USED, given_out
+from headrace.runtime.driver.manager.policy import given_out
+from headrace.runtime.driver.manager.resources import Resource
 
 LOOKED_AT: Final = 5_000
 """So many rows of each stream are looked at for what a new query will keep."""
 
 
 @dataclass(frozen=True)
-class Room:
-    """The state that is expected of queries that are not there yet, when their windows are full.
+class Share:
+    """The part of one resource that is expected of queries that are not there yet.
 
     Attributes:
-        names: what they are called.
-        least, now, most: how many bytes more there would be than without them, with the smallest windows,
-            with the sizes in force, and with the largest.
-        needed: how many bytes what is there needs with the smallest windows.
-        limit: how many bytes there may be; any number if None.
-        working: how many of them an epoch works with.
+        resource: which.
+        least, now, most: how much more would be needed than without them, with the smallest windows, with the
+            sizes in force, and with the largest.
+        needed: how much what is there needs with the smallest windows.
+        limit: how much there may be; any amount if None.
+        working: how much of it an epoch works with.
+        cores: on how many cores the run works, where that is known.
     """
 
-    names: tuple[str, ...]
+    resource: Resource
     least: float
     now: float
     most: float
     needed: float
-    limit: int | None
+    limit: float | None
     working: float = 0.0
+    cores: int | None = None
 
     @property
     def lacks(self) -> bool:
@@ -53,57 +55,75 @@ class Room:
             and self.needed + self.least > given_out(self.limit, self.working)
         )
 
+    @property
+    def ways_on(self) -> str:
+        """The ways on where they do not fit."""
+        return self.resource.ways_on(self.needed + self.least, self.working, self.cores)
+
+    @property
+    def text(self) -> str:
+        """The same for who asks before."""
+        what = "state" if self.resource is Resource.MEMORY else "processor time"
+        amounts = [self.resource.text(max(0.0, amount)) for amount in (self.least, self.now, self.most)]
+        if max(self.least, self.now, self.most) < 0:
+            found = f"less {what} is expected than there is"
+        elif len({*amounts}) == 1:
+            found = f"about {amounts[0]} of {what} are expected"
+        else:
+            # One that has windows within bounds is replaced: with the largest it may save the most.
+            last = "at most" if self.most >= max(self.least, self.now) else "with the largest"
+            least, now, most = amounts
+            found = (
+                f"about {least} of {what} are expected with the smallest windows, {now} now, {most} {last}"
+            )
+        if self.limit is None:
+            return found
+        end = ": it would be refused" if self.lacks else ""
+        return f"{found}; {self.taken}{end}"
+
+    @property
+    def taken(self) -> str:
+        """How much there is, and how much of it is taken."""
+        assert self.limit is not None
+        limit, part, needed = map(
+            self.resource.text, (self.limit, given_out(self.limit, self.working), self.needed)
+        )
+        use = "are for state" if self.resource is Resource.MEMORY else "are given out"
+        return f"{needed} are needed already: of {self.resource.value}, {limit}, only {part} {use}"
+
+
+@dataclass(frozen=True)
+class Room:
+    """The state, and the processor time, that is expected of queries that are not there yet.
+
+    Attributes:
+        names: what they are called.
+        shares: what is expected of each resource, when their windows are full; of processor time only where
+            it is limited.
+    """
+
+    names: tuple[str, ...]
+    shares: tuple[Share, ...]
+
     def check(self) -> None:
         """Refuse the queries if there is no room for them.
 
         Raises:
             UserError: there is none, with the numbers.
         """
-        if self.lacks:
-            assert self.limit is not None
-            raise UserError(
-                f"{', '.join(self.names)} would need about {format_bytes(self.least)} of memory with the "
-                f"smallest windows, and {self._taken}",
-                hint=ways_on(self.needed + self.least, self.working),
-            )
+        for share in self.shares:
+            if share.lacks:
+                what = " of memory" if share.resource is Resource.MEMORY else ""
+                raise UserError(
+                    f"{', '.join(self.names)} would need about {share.resource.text(share.least)}{what} with "
+                    f"the smallest windows, and {share.taken}",
+                    hint=share.ways_on,
+                )
 
     @property
     def text(self) -> str:
-        """The same for who asks before."""
-        sizes = [format_bytes(max(0.0, size)) for size in (self.least, self.now, self.most)]
-        if max(self.least, self.now, self.most) < 0:
-            found = "less state is expected than there is"
-        elif len({*sizes}) == 1:
-            found = f"about {sizes[0]} of state are expected"
-        else:
-            # One that has windows within bounds is replaced: with the largest it may save the most.
-            last = "at most" if self.most >= max(self.least, self.now) else "with the largest"
-            found = "about {} of state are expected with the smallest windows, {} now, {} {}".format(
-                *sizes, last
-            )
-        if self.limit is None:
-            return found
-        end = ": it would be refused" if self.lacks else ""
-        return f"{found}; {self._taken}{end}"
-
-    @property
-    def _taken(self) -> str:
-        assert self.limit is not None
-        limit, part = format_bytes(self.limit), format_bytes(given_out(self.limit, self.working))
-        needed = format_bytes(self.needed)
-        return f"{needed} are needed already: of memory_limit, {limit}, only {part} are for state"
-
-
-def ways_on(least: float, working: float = 0.0) -> str:
-    """The ways on for somebody who lacks memory: a limit that would do, in whole kilobytes.
-
-    Args:
-        least: the state that there has to be room for (bytes).
-        working: how much an epoch works with (bytes).
-    """
-    enough = -(-(least / USED + working) // 1000)
-    more = f"write SET memory_limit = '{enough:.0f} kB', or more"
-    return f"{more}; or drop queries, or let windows have a smaller MIN"
+        """What is expected, for who asks before."""
+        return "\n".join(share.text for share in self.shares)
 
 
 def columns_of(plans: Sequence[Plan]) -> dict[str, dict[str, pa.DataType]]:
@@ -116,8 +136,24 @@ def columns_of(plans: Sequence[Plan]) -> dict[str, dict[str, pa.DataType]]:
     return wanted
 
 
-def expected_bytes(plans: Sequence[Plan], seen: SeenRun, sizes: Mapping[str, int]) -> dict[str, float]:
-    """The bytes that the operators of some plans are expected to keep with their largest windows, by shape.
+class ExpectedOperator(NamedTuple):
+    """An operator that is not there yet, as it is expected with its largest windows.
+
+    Attributes:
+        size: the bytes that it keeps.
+        rows: the rows that it keeps.
+        selectivity: how many rows it yields for each that it takes.
+    """
+
+    size: float
+    rows: float
+    selectivity: float
+
+
+def expected_operators(
+    plans: Sequence[Plan], seen: SeenRun, sizes: Mapping[str, int]
+) -> dict[str, ExpectedOperator]:
+    """The operators of some plans as they are expected with their largest windows, by shape.
 
     Args:
         plans: the plans.
@@ -127,7 +163,7 @@ def expected_bytes(plans: Sequence[Plan], seen: SeenRun, sizes: Mapping[str, int
     Returns:
         Nothing of a plan that reads something of which nothing was seen, or calls a function of the user's.
     """
-    found: dict[str, float] = {}
+    found: dict[str, ExpectedOperator] = {}
     density = seen.density if math.isfinite(seen.density) else 1.0
     for plan in checked(plans):
         graph = lower({"": plan})
@@ -140,7 +176,11 @@ def expected_bytes(plans: Sequence[Plan], seen: SeenRun, sizes: Mapping[str, int
             continue
         spans = [seen.streams[one.name].elapsed for one in read if one.name in seen.streams]
         elapsed = max([*spans, full_after(node.plan for node in graph.nodes)])
-        for node, expected in zip(graph.nodes, expectations(graph, known, sizes, elapsed), strict=True):
-            if expected.state and math.isfinite(expected.state):
-                found[node.shape] = density * row_bytes(graph, node) * expected.state
+        expected = expectations(graph, known, sizes, elapsed)
+        yields = selectivities(graph, expected)
+        for node, one in zip(graph.nodes, expected, strict=True):
+            each = yields.get(node.number, 1.0)
+            if node.inputs and math.isfinite(one.state) and math.isfinite(each):
+                size = density * row_bytes(graph, node) * one.state
+                found[node.shape] = ExpectedOperator(size, one.state, each)
     return found

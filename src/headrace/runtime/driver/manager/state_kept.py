@@ -17,11 +17,13 @@ class OperatorsKept:
         sizes: what each keeps (bytes).
         groups: of those that keep groups how many each has.
         rows: of windows of rows how many are in each.
+        stored: how many rows of state each has, whatever they are.
     """
 
     sizes: Mapping[str, int]
     groups: Mapping[str, int]
     rows: Mapping[str, int]
+    stored: Mapping[str, int]
 
 
 @dataclass
@@ -29,10 +31,11 @@ class StateKept:
     """Looks at state; what has not changed since the last look is not counted again.
 
     Attributes:
-        known: the manifest of each part of an operator at the last look, its bytes, groups and rows.
+        known: the manifest of each part of an operator at the last look, its bytes, groups, rows in windows
+            of rows, and all rows.
     """
 
-    known: dict[StateKey, tuple[Manifest, int, int, int]] = field(default_factory=dict)
+    known: dict[StateKey, tuple[Manifest, int, int, int, int]] = field(default_factory=dict)
 
     def look(self, state: Mapping[StateKey, Manifest]) -> OperatorsKept:
         """The state that there is.
@@ -41,21 +44,18 @@ class StateKept:
             state: the manifests of all operators.
         """
         found = {}
-        sizes, groups, rows = (
-            defaultdict[str, int](int),
-            defaultdict[str, int](int),
-            defaultdict[str, int](int),
-        )
+        sums = tuple(defaultdict[str, int](int) for _ in range(4))
         for key, manifest in state.items():
             one = self.known.get(key)
             if one is None or one[0] is not manifest:
-                one = manifest, _bytes_of(manifest), _rows_of(manifest, "bases"), _rows_of(manifest, "rows")
+                groups, rows = _rows_of(manifest, "bases"), _rows_of(manifest, "rows")
+                stored = sum(_rows_of(manifest, area) for area in manifest)
+                one = manifest, _bytes_of(manifest), groups, rows, stored
             found[key] = one
-            sizes[key[0]] += one[1]
-            groups[key[0]] += one[2]
-            rows[key[0]] += one[3]
+            for total, number in zip(sums, one[1:], strict=True):
+                total[key[0]] += number
         self.known = found
-        return OperatorsKept(sizes, groups, rows)
+        return OperatorsKept(*sums)
 
 
 def _bytes_of(manifest: Manifest) -> int:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from headrace.algebra.tunings.tunings import Tuning
+from headrace.runtime.driver.facts.capacity import Headroom
 from headrace.runtime.driver.settings import Managing
-from headrace.runtime.driver.shedder.capacity import Headroom
 from headrace.steps import WHOLE, share_text
 from headrace.time import BEGINNING, MICROSECONDS, TimeDomain
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from headrace.runtime.driver.shedder.capacity import HEADROOM
+from headrace.runtime.driver.facts.capacity import HEADROOM
 from headrace.steps import WHOLE
 
 TOO_MUCH: Final = 0.9

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
 from headrace.algebra.nodes import Shed
 from headrace.algebra.tunings.tunings import Tuning, Tunings, size_of, tuning_of
 from headrace.elements import Float64Array
-from headrace.heartbeats.bounded import Arrivals
 from headrace.lowering.graph import Graph
+from headrace.runtime.driver.facts.capacity import Box, above, from_streams, needs
+from headrace.runtime.driver.facts.looks import RecentLooks
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.statistics import Statistics
-from headrace.runtime.driver.shedder.capacity import Box, above, needs
 from headrace.runtime.driver.shedder.policy import LATE
 from headrace.steps import WHOLE
-from headrace.time import MICROSECONDS
 
-_LOOKS: Final = 4
-"""So many bounds are looked back."""
 _FEW: Final = 3
 """So many smaller epochs, and as many larger ones, tell what is the same for each."""
 _SPREAD: Final = 1.2
@@ -30,25 +27,6 @@ _SPREAD: Final = 1.2
 
 _AT_MOST: Final = 0.9
 """An epoch takes no more than this part of its time whatever its rows, if that was not told of itself."""
-
-RowsWaiting = Mapping[str, int | None]
-"""The rows that wait for an epoch, by stream; None where that is not known."""
-
-
-class _Look(NamedTuple):
-    """A run after a commit.
-
-    Attributes:
-        at: when (seconds).
-        busy: the seconds that all epochs took.
-        taken: the rows of each stream that were taken.
-        waiting: those that wait, where that is known.
-    """
-
-    at: float
-    busy: float
-    taken: Mapping[str, int]
-    waiting: RowsWaiting
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,35 +47,14 @@ class MeasuredLoad:
 
 
 @dataclass
-class RecentLoad:
-    """Looks at a run after its commits.
+class RecentLoad(RecentLooks):
+    """Looks at a run after its commits, since shares have changed.
 
     Attributes:
-        looks: those of the last seconds since shares have changed, and one before them.
         epoch_time: what each epoch takes whatever its rows, as was told last (seconds).
     """
 
-    looks: list[_Look] = field(default_factory=list)
     epoch_time: float = 0.0
-
-    def note(self, run: PublishedRun, waiting: RowsWaiting, bound: float) -> None:
-        """Take in what a commit has brought.
-
-        Args:
-            run: what is to be seen of the run.
-            waiting: the rows that wait for the next epoch.
-            bound: for how long rows may wait (seconds).
-        """
-        at = run.statistics.at / MICROSECONDS["SECOND"]
-        arrivals = run.totals.arrivals
-        taken = {name: arrivals.get(name, Arrivals()).everything for name in run.streams}
-        self.looks.append(_Look(at, run.totals.seconds, taken, dict(waiting)))
-        while len(self.looks) > 2 and self.looks[1].at <= at - _LOOKS * bound:
-            del self.looks[0]
-
-    def forget(self) -> None:
-        """Forget all, since the run does something else from now on."""
-        self.looks.clear()
 
     def load(self, run: PublishedRun, bound: float) -> MeasuredLoad | None:
         """The load of a run; None before it was looked at for as long as rows may wait.
@@ -106,22 +63,14 @@ class RecentLoad:
             run: the run, as it was noted last.
             bound: for how long rows may wait (seconds).
         """
-        if not self.looks or self.looks[-1].at - self.looks[0].at < bound:
+        if not self.looks or self.passed < bound:
             return None
-        first, last = self.looks[0], self.looks[-1]
-        passed = last.at - first.at
-        taken = {name: (rows - first.taken.get(name, rows)) / passed for name, rows in last.taken.items()}
+        last, rates = self.looks[-1], self.rates()
         waiting = {name: last.waiting.get(name) for name in last.taken if name in last.waiting}
-        grown = {
-            name: (rows - (first.waiting.get(name) or 0)) / passed
-            for name, rows in waiting.items()
-            if rows is not None
-        }
-        rates = {name: max(0.0, rate + grown.get(name, 0.0)) for name, rate in taken.items()}
         boxes = boxes_of(run.queries.graph, run.statistics, run.queries.tunings)
         graph = run.queries.graph
         known = {name: float(rows or 0) for name, rows in waiting.items()}
-        coming, left = (needs(boxes, _from_streams(graph, rows)) for rows in (rates, known))
+        coming, left = (needs(boxes, from_streams(graph, rows)) for rows in (rates, known))
         work, took = self._epochs(graph, boxes)
         each, factor = 0.0, float(took.sum() / work.sum()) if work.sum() else 0.0
         behind = factor * float(left.sum())
@@ -142,7 +91,7 @@ class RecentLoad:
         work, took = [], []
         for before, then in pairwise(self.looks):
             rows = {name: float(count - before.taken.get(name, count)) for name, count in then.taken.items()}
-            work.append(float(needs(boxes, _from_streams(graph, rows)).sum()))
+            work.append(float(needs(boxes, from_streams(graph, rows)).sum()))
             took.append(then.busy - before.busy)
         return np.array(work), np.array(took)
 
@@ -211,8 +160,3 @@ def scaled_by_shares(graph: Graph, boxes: Sequence[Box]) -> dict[Tuning, list[in
         if isinstance(node.plan, Shed) and (tuning := tuning_of(node.plan)) is not None:
             begun.setdefault(tuning, []).append(node.number)
     return {tuning: list(above(boxes, places)) for tuning, places in begun.items()}
-
-
-def _from_streams(graph: Graph, rates: Mapping[str, float]) -> Float64Array:
-    """float64[n]: the rows that come to each operator from outside."""
-    return np.array([0.0 if node.reads is None else rates.get(node.reads, 0.0) for node in graph.nodes])

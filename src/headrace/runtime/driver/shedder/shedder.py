@@ -11,15 +11,16 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.tunings.tunings import Tuning, shares_in, size_of
 from headrace.language.parsing.statements.losses import loss_from
 from headrace.runtime.driver.change.wanted import Tune
+from headrace.runtime.driver.facts.capacity import room
+from headrace.runtime.driver.facts.looks import RowsWaiting
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import LOG
 from headrace.runtime.driver.manager.manager import NOBODY, Users
 from headrace.runtime.driver.settings import Managing, RunSettings
 from headrace.runtime.driver.shedder.bounds_seen import BoundsSeen, LastSaid, drained_from, heartbeat_of
-from headrace.runtime.driver.shedder.capacity import room
 from headrace.runtime.driver.shedder.findings import TIMES, Shedding, ShedShare, why_changed
 from headrace.runtime.driver.shedder.policy import Pressure, ShareKnob, shares_at, shares_wanted
-from headrace.runtime.driver.shedder.recent import MeasuredLoad, RecentLoad, RowsWaiting
+from headrace.runtime.driver.shedder.recent import MeasuredLoad, RecentLoad
 from headrace.runtime.driver.shedder.usual_sizes import rescaled, usual_sizes
 from headrace.runtime.intake.streams import BoundedStream
 from headrace.steps import WHOLE, share_text

@@ -230,6 +230,23 @@ def test_only_windows_whose_last_change_has_taken_effect_become_longer(
     assert (knobs.lesser(found.values, knobs.values) == found.values)[~knobs.settled].all()
 
 
+@given(st.data())
+def test_two_limits_of_different_things_are_both_kept(data: st.DataObject) -> None:
+    knobs = data.draw(knob_sets())
+    knobs = replace(knobs, values=knobs.most, settled=np.ones_like(knobs.settled))
+    budgets = [Budget(data.draw(loads(knobs)), data.draw(st.floats(1, 2e6))) for _ in range(2)]
+    found, alone = decided(budgets, knobs), [decided([one], knobs) for one in budgets]
+    # The larger reduction wins, and what is told first is what is needed the most of.
+    assert found.point == min(one.point for one in alone)
+    parts = [one.needs[0].now / budget.free for one, budget in zip(alone, budgets, strict=True)]
+    assert parts[found.tightest] == max(parts)
+    assert all(
+        need.expected <= TOO_MUCH * budget.free or (found.values == knobs.at(Point(0, 0))).all()
+        for need, budget in zip(found.needs, budgets, strict=True)
+    )
+    assert decided([budgets[0], replace(budgets[1], limit=math.inf)], knobs).point == alone[0].point
+
+
 def test_what_does_not_depend_on_windows_counts_too() -> None:
     none, nobody = np.zeros(0), np.zeros(0, dtype=np.int64)
     empty = Load(5.0, none, none, none, none, nobody, none, none, nobody, none, nobody, none)

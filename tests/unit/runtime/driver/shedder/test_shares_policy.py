@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.algebra.tunings.loss import Loss
-from headrace.runtime.driver.shedder.capacity import HEADROOM
+from headrace.runtime.driver.facts.capacity import HEADROOM
 from headrace.runtime.driver.shedder.policy import (
     EARLY,
     LEAST,

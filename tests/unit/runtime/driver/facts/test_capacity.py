@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headrace.runtime.driver.shedder.capacity import Box, Headroom, above, needs, rates_in, room
+from headrace.runtime.driver.facts.capacity import Box, Headroom, above, needs, rates_in, room
 
 CHAIN = (Box((), 0.0, 1.0), Box((0,), 0.005, 0.5), Box((1,), 0.004, 1.0))
 """A source, a box that takes 5 ms for a row and lets half of them pass, and one that takes 4 ms."""

@@ -9,7 +9,7 @@ sum is compared.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from headrace.elements import Float64Array
+from headrace.lowering.graph import Graph
 
 HEADROOM: Final = 0.8
 """So much of a capacity is given to what is there: the rest is for bursts, and for queries that come."""
@@ -55,11 +56,12 @@ def rates_in(boxes: Sequence[Box], rates: Float64Array) -> Float64Array:
         boxes: all of them, each behind those that it reads.
         rates: float64[n], how many come to each from outside, per second or in all.
     """
-    found, given = np.array(rates, dtype=np.float64), np.zeros(len(boxes))
+    # Numbers of Python: there may be ten thousands of boxes with an input or two each.
+    found, given = rates.tolist(), [0.0] * len(boxes)
     for place, box in enumerate(boxes):
-        found[place] += given[list(box.inputs)].sum()
+        found[place] += sum(given[one] for one in box.inputs)
         given[place] = found[place] * box.selectivity
-    return found
+    return np.array(found, dtype=np.float64)
 
 
 def needs(boxes: Sequence[Box], rates: Float64Array) -> Float64Array:
@@ -94,3 +96,8 @@ def above(boxes: Sequence[Box], begun: Sequence[int]) -> Iterator[int]:
             known.add(place)
             if place not in begun:
                 yield place
+
+
+def from_streams(graph: Graph, rates: Mapping[str, float]) -> Float64Array:
+    """float64[n]: the rows that come to each operator from outside."""
+    return np.array([0.0 if node.reads is None else rates.get(node.reads, 0.0) for node in graph.nodes])

@@ -17,6 +17,7 @@ from headrace.runtime.driver.facts.reports import LOG
 from headrace.runtime.driver.facts.seen_rows import SeenRun, WantedColumns
 from headrace.runtime.driver.facts.sizes import window_status
 from headrace.runtime.driver.facts.working_set import fitting_rows
+from headrace.runtime.driver.manager.below import windows_below
 from headrace.runtime.driver.manager.forecast import FEW_COMMITS, Forecast
 from headrace.runtime.driver.manager.managed import Managed, ManagedWindow
 from headrace.runtime.driver.manager.policy import PARTS, Budget, Decision, Knobs, decided, given_out
@@ -151,10 +152,17 @@ class Manager:
         plans = [other.plans[name] for name in queries]
         sizes = {name: seen.rows for name, seen in run.totals.arrivals.items()}
         expected = expected_bytes(plans, look(columns_of(plans)), sizes)
-        before, after = self._forecast.uses(run), self._forecast.uses(run, other.graph, expected)
+        graph = other.graph
+        below = windows_below(graph)
+        guesses = self._forecast.guesses(run, below, expected)
+        before, after = self._forecast.uses(run), self._forecast.uses(run, (graph, below), guesses)
         least, now, most = (more - less for more, less in zip(after, before, strict=True))
         names = tuple(map(other.name_of, queries))
-        return Room(names, least, now, most, before[0], limit, run.totals.working)
+        return Room(names, least, now, most, before[0], limit, run.totals.working, guesses)
+
+    def expect(self, room: Room | None) -> None:
+        """Go by what is expected of queries that begin with the next change; of None nothing is."""
+        self._forecast.expect({} if room is None else room.guesses)
 
     def _knobs(self, run: PublishedRun) -> Knobs:
         below, known = self._forecast.below, run.queries.tunings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
@@ -34,6 +34,7 @@ class Room:
         needed: how many bytes what is there needs with the smallest windows.
         limit: how many bytes there may be; any number if None.
         working: how many of them an epoch works with.
+        guesses: what their operators are expected to keep for a row, by their shapes (bytes).
     """
 
     names: tuple[str, ...]
@@ -43,6 +44,7 @@ class Room:
     needed: float
     limit: int | None
     working: float = 0.0
+    guesses: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def lacks(self) -> bool:

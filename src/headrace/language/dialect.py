@@ -61,6 +61,7 @@ _ENDS_PARTITION: Final = (TokenType.R_PAREN, TokenType.ORDER_BY)
 _CALLED: Final = SparkParser.FUNC_TOKENS | {TokenType.SESSION}
 """Words that may be a function's name; SESSION is, for the sake of a hint."""
 _WITHIN_USAGE: Final = ", as in COUNT(*) WITHIN 1 PERCENT"
+_BOUNDS_USAGE: Final = ", as in RANGE MIN 5 MINUTES, MAX 1 HOUR"
 _BEHIND: Final = ("Expected END after CASE",)
 """What sqlglot says of the token before the one that is wrong."""
 _SPECIAL: Final[dict[str, Callable[[Any], Any]]] = {
@@ -343,8 +344,12 @@ class Headrace(Spark):  # type: ignore[misc]
             if not self._match_text_seq("MIN"):
                 self.raise_error("the word MIN is missing, before MAX", self._curr)
             smallest = self._frame_length("the smallest length after MIN")
+            if self._curr and str(self._curr.text).upper() in self.WINDOW_SIDES:
+                found = f"a frame with MIN and MAX has no {str(self._curr.text).upper()}"
+                self.raise_error(f"{found}{_BOUNDS_USAGE}", self._curr)
             if not (self._match(TokenType.COMMA) and self._match_text_seq("MAX")):
-                self.raise_error("', MAX' is missing after the smallest length of a frame", self._prev)
+                found = "', MAX' is missing after the smallest length of a frame"
+                self.raise_error(f"{found}{_BOUNDS_USAGE}", self._prev)
             largest = self._frame_length("the largest length after MAX")
             bounds = self.expression(FrameBounds(this=smallest, expression=largest))
             return {

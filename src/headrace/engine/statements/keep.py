@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from headrace.algebra.tunings.tunings import Tuning, shares_in, size_of
+from headrace.algebra.tunings.tunings import Tuning, shares_in, size_of, tunings_in
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
 from headrace.engine.shown.status import instant_text
@@ -194,6 +194,7 @@ def _width_now(core: Core, tuning: Tuning, share: int) -> float | str:
     if share == WHOLE:
         return "before rows are left out"
     plans = {one: core.definitions.queries[one.id].plan for one in users_of(core, tuning)}
+    plans = {one: plan for one, plan in plans.items() if tuning in tunings_in(plan)}
     drained = drained_from(core.started.run.reading, tuning, plans.values())
     widths = [0.0]
     for query, plan in plans.items():

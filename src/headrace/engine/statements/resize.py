@@ -20,6 +20,7 @@ from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
 from headrace.engine.shown.status import instant_text
 from headrace.engine.statements.running import running_query
+from headrace.engine.statements.tunings import still_answering
 from headrace.errors import LanguageError, Position
 from headrace.language.lengths import check_duration
 from headrace.language.statements.catalog import SetWindow
@@ -206,8 +207,13 @@ def sizes_begun_with(core: Core, plan: Plan) -> Iterator[str]:
 
 
 def users_of(core: Core, tuning: Tuning) -> list[Query]:
-    """The queries that have windows, paused ones included."""
-    return [one.query for one in core.definitions.queries.values() if tuning in tunings_in(one.plan)]
+    """The queries that have windows, paused ones included, and those whose plans of before still answer."""
+    still = still_answering(core)
+    return [
+        one.query
+        for one in core.definitions.queries.values()
+        if any(tuning in tunings_in(plan) for plan in (one.plan, still.get(one.query.id, one.plan)))
+    ]
 
 
 def _of(tuning: Tuning) -> str:

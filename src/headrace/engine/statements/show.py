@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, assert_never
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from headrace.algebra.bounds import bounded_by, has_unbounded_state
 from headrace.algebra.changes import Changes
 from headrace.algebra.events import Events
+from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import names_read
 from headrace.algebra.tunings.tunings import Tunings
 from headrace.engine.catalog.definitions import Definitions
@@ -57,6 +58,7 @@ def show(
     status: Status | None,
     settings: TextRows,
     tunings: Tunings,
+    still: Mapping[str, Plan],
 ) -> str:
     """The answer to a SHOW statement, as text; see `listing`.
 
@@ -64,7 +66,7 @@ def show(
         LanguageError: there is no query of the name that it has.
     """
     if (name := statement.query) is None:
-        table = listing(statement.what, definitions, functions, status, settings, tunings)
+        table = listing(statement.what, definitions, functions, status, settings, tunings, still)
     else:
         query = definitions.query_named(name.text, name.position)
         table = _table(_STEPS, step_rows(query.plan, tunings))
@@ -80,6 +82,7 @@ def listing(
     status: Status | None,
     settings: Sequence[tuple[str, ...]] = (),
     tunings: Tunings = MappingProxyType({}),
+    still: Mapping[str, Plan] = MappingProxyType({}),
 ) -> pa.Table:
     """What a database knows of one kind, in the order in which it was defined; functions by name.
 
@@ -91,6 +94,7 @@ def listing(
             has been run.
         settings: how runs go on, as rows.
         tunings: the sizes of windows within bounds that have changed.
+        still: plans that were replaced and answer until others take over, by the identities of their queries.
     """
     match what:
         case Shown.STREAMS:
@@ -104,7 +108,7 @@ def listing(
         case Shown.SKEWS:
             return _table(_SKEWS, skew_rows(definitions, status))
         case Shown.TUNINGS:
-            return _table(_TUNINGS, tuning_rows(definitions, tunings))
+            return _table(_TUNINGS, tuning_rows(definitions, tunings, still))
         case Shown.MANAGER:
             return _table(_MANAGER, manager_rows(status, settings))
         case Shown.SHEDDING:

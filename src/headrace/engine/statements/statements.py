@@ -36,7 +36,7 @@ from headrace.engine.statements.replay import replayed
 from headrace.engine.statements.set import setting_rows
 from headrace.engine.statements.show import show
 from headrace.engine.statements.sink import create_sink, drop_sink
-from headrace.engine.statements.tunings import known_tunings
+from headrace.engine.statements.tunings import known_tunings, still_answering
 from headrace.errors import LanguageError, Position, UserError
 from headrace.language.binding.binder import derive
 from headrace.language.parsing.pieces import Piece
@@ -397,6 +397,7 @@ def _text(
                 core.known_status,
                 setting_rows(core),
                 known_tunings(core),
+                still_answering(core),
             )
         case _:
             assert_never(statement)

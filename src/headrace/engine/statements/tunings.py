@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from headrace.algebra.nodes import Plan
 from headrace.algebra.tunings.in_force import known_steps
@@ -25,7 +25,17 @@ def known_tunings(core: Core) -> Tunings:
     return stored_tunings(core.settings.storage) if status is None else status.tunings
 
 
-def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, ...]]:
+def still_answering(core: Core) -> dict[str, Plan]:
+    """The plans that were replaced and answer until others take over, by the identities of their queries."""
+    if core.execution is None:
+        return {}
+    migrations = core.execution.run.reading.queries.migrations
+    return {name: one.old for name, one in migrations.items()}
+
+
+def tuning_rows(
+    definitions: Definitions, tunings: Tunings, still: Mapping[str, Plan]
+) -> list[tuple[str, ...]]:
     """The streams of each window, its bounds, its size, since when, and the queries that have it.
 
     A share has 0 and 1 for bounds, and behind its streams what may be lost, or what is remembered of which
@@ -35,15 +45,17 @@ def tuning_rows(definitions: Definitions, tunings: Tunings) -> list[tuple[str, .
     Args:
         definitions: the streams and queries.
         tunings: the sizes that have changed.
+        still: plans that were replaced and still answer; see `still_answering`.
     """
-    users: dict[Tuning, list[str]] = {}
+    users: dict[Tuning, dict[str, None]] = {}
     domains: dict[Tuning, TimeDomain] = {}
     drawn: dict[Tuning, str] = {}
     for known in definitions.queries.values():
-        drawn |= _rows_of_each(known.plan)
-        for tuning in tunings_in(known.plan):
-            users.setdefault(tuning, []).append(known.query.name)
-            domains[tuning] = known.plan.domain
+        for plan in (known.plan, still.get(known.query.id, known.plan)):
+            drawn |= _rows_of_each(plan)
+            for tuning in tunings_in(plan):
+                users.setdefault(tuning, {})[known.query.name] = None
+                domains[tuning] = plan.domain
     rows: list[tuple[str, ...]] = []
     for tuning, names in users.items():
         steps, domain = tunings[tuning].steps if tuning in tunings else (), domains[tuning]

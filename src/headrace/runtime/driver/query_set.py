@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from headrace.algebra.arrival import Past
 from headrace.algebra.bounds import has_unbounded_state
+from headrace.algebra.by_object import REMEMBERED, ByObject
 from headrace.algebra.endings import Endings
 from headrace.algebra.explain import describe
 from headrace.algebra.horizon import Horizon
@@ -45,6 +46,7 @@ from headrace.runtime.tasks.messages import Manifest, StateKey
 from headrace.time import INFINITY
 
 _TITLE_CHARACTERS: Final = 200
+_sized: Final = ByObject(sized_windows, REMEMBERED)
 """So much of what an operator does is stored for people."""
 
 
@@ -241,7 +243,7 @@ class QuerySet:
             case None:
                 return AnswerSizes(since=INFINITY)
             case AnsweredQuery(plan=plan, sized_from=since):
-                return AnswerSizes(self.tunings, sized_windows(plan), since)
+                return AnswerSizes(self.tunings, _sized(plan), since)
             case PausedQuery(paused=paused, sized_from=since):
                 return AnswerSizes(self.tunings, paused.form.sizes, since)
 

@@ -9,7 +9,7 @@ looked at before: whatever is wrong with a file, Spark says it, or makes of it w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,7 +104,9 @@ class FileBatches:
 
     def _is_alike(self, file: pq.ParquetFile) -> bool:
         """Whether our reader and Spark's give the same rows of a file."""
-        return not _is_rebased(file) and all(_has(file, name, kind) for name, kind in self.types.items())
+        return not _is_rebased(file, self.types) and all(
+            _has(file, name, kind) for name, kind in self.types.items()
+        )
 
 
 def file_batches(frame: Any, schema: Schema, columns: Sequence[str], checkpoint: Path) -> FileBatches | None:
@@ -174,11 +176,21 @@ def _is_plain(path: Path) -> bool:
     )
 
 
-def _is_rebased(file: pq.ParquetFile) -> bool:
-    """Whether Spark takes a file's dates for those of the calendar before 1582, as old Sparks wrote them."""
+def _is_rebased(file: pq.ParquetFile, names: Container[str]) -> bool:
+    """Whether Spark takes a file's dates for those of the calendar before 1582, as old Sparks wrote them.
+
+    Those of INT96 were written so for one version longer. Versions are compared as texts, as Spark does it.
+
+    Args:
+        file: the file.
+        names: the columns that are read.
+    """
     notes = file.metadata.metadata or {}
     version = notes.get(b"org.apache.spark.version")
-    return version is not None and (version < b"3.0.0" or not _LEGACY.isdisjoint(notes))
+    leaves = map(file.schema.column, range(len(file.schema)))
+    has_int96 = any(leaf.physical_type == "INT96" and leaf.path in names for leaf in leaves)
+    first = b"3.1.0" if has_int96 else b"3.0.0"
+    return version is not None and (version < first or not _LEGACY.isdisjoint(notes))
 
 
 def _has(file: pq.ParquetFile, name: str, kind: str) -> bool:

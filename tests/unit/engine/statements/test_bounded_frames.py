@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import headrace as hr
+from headrace.errors import LanguageError
 
 FRAMED = "SELECT k, v, SUM(v) OVER (PARTITION BY k ORDER BY ts RANGE MIN 3, MAX 8) AS x FROM s"
 
@@ -71,3 +72,17 @@ def test_several_frames_and_functions(db: hr.Database) -> None:
     last = found[-1]
     assert (last["n"], last["m"], last["first"], last["before"]) == (4, 11, 5, 3)
     assert last["ratio"] == pytest.approx(11 / 12 + 9 / 10)
+
+
+@pytest.mark.parametrize(
+    ("order", "window"), [("v", ""), ("ts DESC", ""), ("ts, v", ""), ("v", "[RANGE 9]"), ("ts", "[RANGE 9]")]
+)
+def test_rows_in_another_order_than_that_of_their_time_have_no_bounds(
+    db: hr.Database, order: str, window: str
+) -> None:
+    """Of a stream without a window all rows so far are put in such an order, of which nobody spoke."""
+    over = f"OVER (PARTITION BY k ORDER BY {order} RANGE MIN 3, MAX 8)"
+    with pytest.raises(LanguageError, match="over the rows of a stream as they come") as found:
+        db.execute(f"CREATE QUERY other AS SELECT v, SUM(v) {over} AS x FROM s {window}")
+    assert "ORDER BY ts RANGE MIN" in (found.value.hint or "")
+    assert found.value.position is not None

@@ -280,6 +280,29 @@ def test_what_a_query_would_add_is_told_before(db: hr.Database) -> None:
     assert added / 2 < float(found[3]) * 1000 < added * 2
 
 
+@pytest.mark.parametrize("new", ["SELECT DISTINCT k FROM s WINDOW(RANGE MIN 30, MAX 100000)", KINDS])
+def test_who_asks_what_a_query_would_add_changes_nothing(new: str) -> None:
+    """Its operators may be those of a query that runs, of which nothing has been measured yet."""
+
+    def life(ask: bool) -> tuple[list[tuple[float, int]], set[str]]:
+        with database(memory_limit="1 MB") as db:
+            db.execute(f"{STREAM}; CREATE QUERY q AS {new}")
+            db.start()
+            found, said = [], set()
+            for begin in range(0, 160, 10):
+                push(db, begin, begin + 10, step=10)
+                if ask and begin == 60:
+                    for way in ("EXPLAIN", "EXPLAIN COST", "EXPLAIN"):
+                        text = told(db, f"{way} CREATE QUERY more AS {new}")
+                        said |= set(re.findall(r"[^\n]* of state [^\n]*", text))
+                found.append((managed(db).expected, size(db)))
+            return found, said
+
+    (asked, said), (silent, _) = life(True), life(False)
+    assert asked == silent
+    assert len(said) == 1, "the same is said of the same"
+
+
 def test_windows_within_bounds_count_with_their_smallest_size(db: hr.Database) -> None:
     push(db, 0, 3000)
     db.execute("SET memory_limit = '60 kB'")

@@ -130,6 +130,34 @@ def test_a_query_with_other_bounds_begins_with_the_largest(db: hr.Database) -> N
     assert "8" not in told(db, "SHOW TUNINGS")
 
 
+def test_the_windows_of_a_plan_that_still_answers_are_told(db: hr.Database) -> None:
+    push(db, *range(10))
+    db.execute("ALTER QUERY q SET (WINDOW 4)")
+    push(db, *range(10, 20))
+    new = f"EXPLAIN CREATE QUERY other AS {COUNTED}"
+    begins = "its window of s begins with 4, as in q"
+    assert begins in told(db, new)
+    db.execute("CREATE OR REPLACE QUERY q AS SELECT COUNT(*) AS n FROM s [RANGE MIN 3, MAX 6]")
+    assert told(db, "SHOW TUNINGS").splitlines()[2:] == [
+        "s           3    6    6            q",
+        "s           3    8    4     10     q",
+        "(2 rows)",
+    ]
+    assert begins in told(db, new)
+    db.execute(f"CREATE QUERY other AS {COUNTED}")
+    assert db.status.query("other").windows[0].size == 4
+    assert told(db, "ALTER QUERY other SET (WINDOW 5)").endswith("; so it is in q, with the same bounds")
+    push(db, *range(20, 60))
+    push(db, 60)
+    assert told(db, "SHOW TUNINGS").splitlines()[2:] == [
+        "s           3    6    6            q",
+        "s           3    8    5     20     other",
+        "(2 rows)",
+    ]
+    db.execute("DROP QUERY other")
+    assert begins[:20] not in told(db, new)
+
+
 def test_a_restart_goes_on_with_the_sizes(tmp_path: Path) -> None:
     with database(tmp_path) as db:
         db.execute(f"{STREAMS}CREATE QUERY q AS {COUNTED}; CREATE QUERY paused AS {JOINED}")

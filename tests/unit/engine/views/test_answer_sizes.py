@@ -119,6 +119,47 @@ def test_a_plan_that_was_replaced_had_other_windows(tmp_path: Path) -> None:
         assert sizes(dropped, 98) is None
 
 
+FAR = "SELECT MAX(n) AS n FROM (SELECT COUNT(*) AS n FROM s WINDOW(RANGE MIN 3, MAX 8)) [RANGE 40] u"
+
+
+def test_a_plan_that_was_replaced_may_have_looked_back_further() -> None:
+    """The windows are the same, yet the rows of before may have sizes that the new plan no longer names."""
+    with started(FAR) as db:
+        push(db, *range(50))
+        db.execute("ALTER QUERY q SET (WINDOW 3)")
+        push(db, *range(50, 85))
+        (far,) = [row for row in db["q"].history().to_pylist() if row["valid_from"] <= 70 < row["valid_to"]]
+        assert far["n"] == 8, "larger than any window of 3"
+        eight, three = ("window", 8, None), ("window", 3, 50)
+        assert sizes(db["q"], 70) == [eight, three]
+        db.execute(f"CREATE OR REPLACE QUERY q AS {COUNTED}")
+        assert sizes(db["q"], 70) is None
+        push(db, *range(85, 150))
+        assert (sizes(db["q"], 70), sizes(db["q"], 148)) == (None, [three])
+        # Further back again: what there was is named at least.
+        db.execute(f"CREATE OR REPLACE QUERY q AS {FAR}")
+        push(db, *range(150, 250))
+        assert (sizes(db["q"], 70), sizes(db["q"], 148), sizes(db["q"], 248)) == (None, [three], [three])
+
+
+def test_sizes_that_a_paused_answer_has_are_kept() -> None:
+    """Another query goes on with the windows, and looks back less far."""
+    with started(FAR) as db:
+        db.execute(f"CREATE QUERY other AS {COUNTED}")
+        push(db, *range(10))
+        db.execute("ALTER QUERY q SET (WINDOW 5)")
+        push(db, *range(10, 30))
+        db.execute("ALTER QUERY q SET (WINDOW 3)")
+        push(db, *range(30, 60))
+        before = sizes(db["q"], 58)
+        assert before == [("window", 5, 10), ("window", 3, 30)]
+        db.execute("SET retain_epochs = 2; ALTER QUERY q PAUSE")
+        for begin in range(60, 200, 20):
+            push(db, *range(begin, begin + 20))
+            db.execute(f"ALTER QUERY other SET (WINDOW {4 + begin // 20 % 2})")
+        assert (sizes(db["q"], 58) or [])[:2] == before
+
+
 def test_sizes_that_answers_no_longer_have_are_forgotten() -> None:
     with started(COUNTED) as db:
         db.execute("SET retain_epochs = 2")

@@ -221,6 +221,34 @@ def test_times_of_other_kinds_are_read_as_microseconds(tmp_path: Path, make: Cal
     assert found in ([1, 2], [1000, 2000], [10, 20])
 
 
+@pytest.mark.parametrize(
+    ("version", "int64", "int96"),
+    [
+        ("2.4.8", False, False),
+        ("3.0.0", True, False),
+        ("3.0.3", True, False),
+        ("3.0.10", True, False),
+        ("3.1.0", True, True),
+        ("3.10.0", True, True),
+        ("4.0.0", True, True),
+    ],
+)
+def test_int96_is_of_the_old_calendar_until_spark_3_1(
+    tmp_path: Path, version: str, int64: bool, int96: bool
+) -> None:
+    """SPARK-33160: with no note in a file of before, Spark takes its INT96 for the old calendar."""
+    table = pa.table(COLUMNS | {"more": COLUMNS["ts"]})
+    table = table.replace_schema_metadata({"org.apache.spark.version": version})
+    path, columns = tmp_path / "f.parquet", {"k": "string", "v": "bigint"}
+    for deprecated, known in ((False, int64), (True, int96)):
+        pq.write_table(table, path, use_deprecated_int96_timestamps=deprecated)
+        assert (batch_of(tmp_path, path) is not None) is known
+    # A column that is not read is no matter.
+    log(tmp_path / "log", {0: [path.as_uri()]}, offsets=[0])
+    schema = Schema(tuple(field for field in SCHEMA.fields if field.name in columns))
+    assert (FileBatches(tmp_path / "log", schema, columns).source(0) is not None) is int64
+
+
 def test_local_times_in_int96_are_left_to_spark_too(tmp_path: Path) -> None:
     """Our reader would take them for microseconds without a zone, and Spark moves them by calendars."""
     path = file_of(

@@ -20,6 +20,9 @@ from headrace.time import INFINITY, Duration, make_duration, parse_duration
 WRITTEN: Final = (
     "write OVER (PARTITION BY k ORDER BY ts RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW)"
 )
+_BOUNDS: Final = (
+    "write RANGE MIN 5 MINUTES, MAX 1 HOUR; or RANGE UNBOUNDED PRECEDING for all rows up to the row's"
+)
 _LATER: Final = "a row's answer depends on what came before it; frames end with CURRENT ROW or n PRECEDING"
 
 
@@ -139,7 +142,7 @@ def _bounded(bounds: Any, plan: Plan, keys: tuple[Expression, ...]) -> Framed | 
             come.
     """
     position = position_of(bounds)
-    smallest, largest = (_length(part, plan) for part in (bounds.this, bounds.expression))
+    smallest, largest = (_length(part, plan, _BOUNDS) for part in (bounds.this, bounds.expression))
     least = smallest_size(smallest, largest, plan, position, "one length: " + WRITTEN.removeprefix("write "))
     return Framed(keys, RangeFrame(largest)) if least is None else BoundedFrame(keys, least, largest)
 
@@ -154,7 +157,12 @@ def bind_ordered(node: Any, keys: tuple[Expression, ...], order: tuple[SortKey, 
     if spec is None:
         return Ordered(keys, order, Ranking.DENSE_RANK, None, 0)
     if isinstance(start := spec.args.get("start"), FrameBounds):
-        raise _lengths(position_of(start))
+        raise LanguageError(
+            "a frame with MIN and MAX is over the rows of a stream as they come, in the order of their time",
+            position=position_of(start),
+            hint="write OVER (PARTITION BY k ORDER BY ts RANGE MIN 5 MINUTES, MAX 1 HOUR), by the stream's "
+            f"timestamp alone, with no window in FROM; or {_OF_ROWS.removeprefix('write ')}",
+        )
     _refuse_half(spec, position)
     kind = str(spec.args["kind"])
     if spec.args.get("exclude") or kind == "GROUPS":
@@ -197,11 +205,17 @@ def _range(start: Any, plan: Plan) -> Duration:
     return Duration(duration.length + 1, None if duration.unit is None else "MICROSECOND")
 
 
-def _length(node: Any, plan: Plan) -> Duration:
-    """A length of time, in a unit that fits the rows."""
+def _length(node: Any, plan: Plan, written: str = WRITTEN) -> Duration:
+    """A length of time, in a unit that fits the rows.
+
+    Args:
+        node: the length.
+        plan: the rows.
+        written: the hint where it is none.
+    """
     position = position_of(node)
     try:
-        duration = _duration(node)
+        duration = _duration(node, written)
     except UserError as error:
         raise LanguageError(error.message, position=position, hint=error.hint) from None
     check_duration(duration, plan.domain, "INTERVAL", position)
@@ -240,7 +254,7 @@ def _rows_frame(start: Any, end: Any, position: Position) -> RowsFrame:
     return RowsFrame(first, last)
 
 
-def _duration(node: Any) -> Duration:
+def _duration(node: Any, written: str) -> Duration:
     match node:
         case exp.Interval(this=exp.Literal() as number):
             unit = node.args.get("unit")
@@ -249,7 +263,7 @@ def _duration(node: Any) -> Duration:
         case exp.Literal() if not node.is_string:
             return make_duration(_digits(str(node.this)), None)
         case _:
-            raise UserError("a length of time is missing", hint=WRITTEN)
+            raise UserError("a length of time is missing", hint=written)
 
 
 def _digits(text: str) -> int:

@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from headrace.algebra.by_object import REMEMBERED, ByObject
-from headrace.algebra.tunings.in_force import sized_windows
 from headrace.algebra.tunings.tunings import Tuned, Tuning, TuningKind, first_instant
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.wanted import Tune
@@ -70,19 +68,16 @@ def _back(present: Present, change: Tune, tuning: Tuning) -> int:
     if tuning.kind is TuningKind.ROWS:
         # Rows leave windows of rows by the sizes of later ones, whenever these come.
         return 0
-    plans = present.known.queries.plans
     backs = (
         window.back
         for query in change.queries[tuning]
-        if query in plans
-        for window in _sized(plans[query])
+        for window in present.known.queries.sizes_of(query).windows
         if window.tuning == tuning and window.back < _NEVER
     )
     return max(backs, default=0) + tuning.largest + tuning.slide
 
 
 _NEVER: Final = INFINITY // 2
-_sized: Final = ByObject(sized_windows, REMEMBERED)
 
 
 def _next_instant(points: Iterable[StreamPoint]) -> int:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import assert_never
 
-from headrace.algebra.tunings.tunings import tunings_in
 from headrace.runtime.driver.change.beginning.boundary import boundary_of
 from headrace.runtime.driver.change.beginning.newcomer import newcomers
 from headrace.runtime.driver.change.beginning.provenance import provenance_of
@@ -65,14 +64,19 @@ def _replaced(present: Present, change: Replace) -> Turn:
 def _sized_from(present: Present, queries: QuerySet, name: str, at: int) -> QuerySet:
     """The queries, with what is known of the instant from which on the windows of one are others.
 
+    They are others also where answers no longer look back as far: by the new plan those of before would
+    name fewer sizes than they may have. Where answers look back further, these name more, which holds.
+
     Args:
         present: the run before the change.
         queries: those after it.
         name: the identity of the query.
         at: the first instant that its new plan answers.
     """
-    before, after = present.known.queries.answered.get(name), queries.answered.get(name)
-    if before is None or after is None or {*tunings_in(before.plan)} == {*tunings_in(after.plan)}:
+    if name not in present.known.queries.answered or name not in queries.answered:
+        return queries
+    before, after = (dict(known.sizes_of(name).windows) for known in (present.known.queries, queries))
+    if before.keys() == after.keys() and all(back <= after[tuning] for tuning, back in before.items()):
         return queries
     return queries.having(name, sized_from=at)
 

@@ -718,6 +718,7 @@ class LiveRun:
         room = self._room(asked)
         if room is not None:
             room.check()
+        self._manager.expect(room)
 
     def _room(self, asked: Asked) -> Room | None:
         """The state that is expected of queries that are asked for and not there; None if nothing is."""

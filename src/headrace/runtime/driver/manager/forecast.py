@@ -44,6 +44,7 @@ class Forecast:
         self._partitions = RowPartitions()
         self._per_row: dict[str, tuple[float, int]] = {}
         self._expected: dict[str, float] = {}
+        self._awaited: Mapping[str, float] = NOTHING
         self._born: dict[str, Mapping[str, int]] = {}
         self._graph: Graph | None = None
         self._known = Graph((), ()), windows_below(Graph((), ()))
@@ -69,9 +70,12 @@ class Forecast:
         self._born = {name: rows for name, rows in self._born.items() if name in names}
         self._born |= dict.fromkeys(new, totals)
         self._per_row = {name: size for name, size in self._per_row.items() if name in names}
-        if self._expected:
-            shapes = {node.shape for node in graph.nodes}
-            self._expected = {name: size for name, size in self._expected.items() if name in shapes}
+        self._expected = {name: size for name, size in self._expected.items() if name in names}
+        if self._awaited:
+            fresh = names.difference(node.identity for node in before.nodes)
+            begun = [node for node in graph.nodes if node.identity in fresh and node.shape in self._awaited]
+            self._expected |= {node.identity: self._awaited[node.shape] for node in begun}
+            self._awaited = NOTHING
 
     @property
     def below(self) -> WindowsBelow:
@@ -126,20 +130,46 @@ class Forecast:
         """The state that the run keeps, as followed last; sizes are in the order of `below.tunings`."""
         return self._load(run, self.below)
 
+    def guesses(
+        self, run: PublishedRun, below: WindowsBelow, expected: Mapping[str, float]
+    ) -> dict[str, float]:
+        """What operators that are new are expected to keep for a row, by their shapes (bytes).
+
+        Args:
+            run: the run, as it was followed last.
+            below: the windows with them.
+            expected: what they keep with the largest windows, by their shapes (bytes).
+        """
+        if not expected:
+            return {}
+        now = self._now(below, run.queries.tunings, self._state.look(run.state))
+        rows = np.maximum(_full(below, now, _groups(below, {})), 1.0).tolist()
+        each = zip(below.shapes, rows, strict=True)
+        return {shape: expected[shape] / full for shape, full in each if shape in expected}
+
+    def expect(self, guesses: Mapping[str, float]) -> None:
+        """Go by guesses for operators that begin with the next change, until they can be measured.
+
+        Args:
+            guesses: what they keep for a row, by their shapes (bytes).
+        """
+        self._awaited = guesses
+
     def uses(
-        self, run: PublishedRun, other: Graph | None = None, expected: Mapping[str, float] = NOTHING
+        self,
+        run: PublishedRun,
+        other: tuple[Graph, WindowsBelow] | None = None,
+        guesses: Mapping[str, float] = NOTHING,
     ) -> tuple[float, float, float]:
         """The bytes of state that are expected with the smallest windows, those of now, and the largest.
 
         Args:
             run: the run, as it was followed last.
-            other: what would answer its queries instead; if None, what does.
-            expected: what operators that are new keep with the largest windows, by their shapes (bytes). It
-                counts until it can be measured.
+            other: what would answer its queries instead, and its windows; if None, what does.
+            guesses: what operators that are new keep for a row, by their shapes (bytes).
         """
-        below = self.below if other is None else windows_below(other)
-        self._expect(run, below, expected)
-        return self.at_bounds(run, self._load(run, below, other), below)
+        graph, below = (None, self.below) if other is None else other
+        return self.at_bounds(run, self._load(run, below, graph, guesses), below)
 
     def at_bounds(self, run: PublishedRun, load: Load, below: WindowsBelow) -> tuple[float, float, float]:
         """A load with the smallest windows, those of now, and the largest.
@@ -155,21 +185,12 @@ class Forecast:
         least, present, most = map(load.at, sizes)
         return least, present, most
 
-    def _expect(self, run: PublishedRun, below: WindowsBelow, expected: Mapping[str, float]) -> None:
-        """Remember what operators are expected to keep for a row; see `uses`."""
-        if not expected:
-            return
-        now = self._now(below, run.queries.tunings, self._state.look(run.state))
-        full = _full(below, now, _groups(below, {}))
-        for number, shape in enumerate(below.shapes):
-            if shape in expected:
-                self._expected[shape] = expected[shape] / max(float(full[number]), 1.0)
-
     def _load(
         self,
         run: PublishedRun,
         below: WindowsBelow,
         other: Graph | None = None,
+        guesses: Mapping[str, float] = NOTHING,
     ) -> Load:
         kept = self._state.look(run.state)
         sizes, groups = _of(below, kept.sizes), _groups(below, kept.groups)
@@ -181,11 +202,15 @@ class Forecast:
             total -= sum(kept.sizes.get(name, 0) for name in gone)
         now = self._now(below, run.queries.tunings, kept)
         present = self._seen(below, now, kept)
+        new: Mapping[str, float] = NOTHING
         if below is not self.below:
             # What is not there yet has seen none.
             known = frozenset(self.below.operators)
             present[[name not in known and name not in kept.sizes for name in below.operators]] = 0.0
-        per_row = self._bytes_per_row(below, sizes, present)
+            # Of what is there nobody who only asks changes a guess.
+            each = zip(below.operators, below.shapes, strict=True)
+            new = {name: guesses[shape] for name, shape in each if name not in known and shape in guesses}
+        per_row = self._bytes_per_row(below, sizes, present, new)
         # What has not been measured is known for full windows.
         present = np.where(present < ENOUGH_ROWS, np.maximum(_full(below, now, groups), present), present)
         fixed = max(0.0, total - float(sizes.sum()))
@@ -266,18 +291,28 @@ class Forecast:
         )
         return _added(below, np.minimum(rows, seen))
 
-    def _bytes_per_row(self, below: WindowsBelow, sizes: Float64Array, rows: Float64Array) -> Float64Array:
+    def _bytes_per_row(
+        self, below: WindowsBelow, sizes: Float64Array, rows: Float64Array, new: Mapping[str, float]
+    ) -> Float64Array:
         """float64[n]: what each operator keeps for a row in the windows below it, as measured last."""
-        means, looks = self._remembered(below)
+        means, looks = self._remembered(below, new)
         missing = np.maximum(ENOUGH_ROWS - rows, 0.0)
         found: Float64Array = (sizes + missing * means) / np.maximum(rows + missing, 1.0)
         return np.where((looks > 0) & (missing == 0), means, found)
 
-    def _remembered(self, below: WindowsBelow) -> tuple[Float64Array, Float64Array]:
-        """Two float64[n]: what was measured of each operator, else a guess, and by how many looks."""
+    def _remembered(
+        self, below: WindowsBelow, new: Mapping[str, float] = NOTHING
+    ) -> tuple[Float64Array, Float64Array]:
+        """Two float64[n]: what was measured of each operator, else a guess, and by how many looks.
+
+        Args:
+            below: the operators.
+            new: guesses for those that are not there yet, by their identities.
+        """
         known = (self._per_row.get(name) for name in below.operators)
         widths = below.guesses.tolist()
-        guesses = map(self._expected.get, below.shapes, widths)
+        expected = {**self._expected, **new}
+        guesses = map(expected.get, below.operators, widths)
         pairs = [(guess, 0) if one is None else one for one, guess in zip(known, guesses, strict=True)]
         means, looks = np.array(pairs, dtype=np.float64).reshape(-1, 2).T
         return means, looks

@@ -20,7 +20,8 @@ from headrace.runtime.driver.facts.reports import LOG
 from headrace.runtime.driver.facts.seen_rows import SeenRun, WantedColumns
 from headrace.runtime.driver.facts.sizes import window_status
 from headrace.runtime.driver.facts.working_set import fitting_rows
-from headrace.runtime.driver.manager.forecast import FEW_COMMITS, Forecast
+from headrace.runtime.driver.manager.below import WindowsBelow, windows_below
+from headrace.runtime.driver.manager.forecast import FEW_COMMITS, NOTHING, Forecast
 from headrace.runtime.driver.manager.managed import Managed, ManagedTime, ManagedWindow
 from headrace.runtime.driver.manager.policy import PARTS, Budget, Decision, Knobs, decided, given_out
 from headrace.runtime.driver.manager.processing import NOT_EXPECTED, Processing
@@ -185,9 +186,13 @@ class Manager:
         plans = [other.plans[name] for name in queries]
         sizes = {name: seen.rows for name, seen in run.totals.arrivals.items()}
         expected = expected_operators(plans, look(columns_of(plans)), sizes)
+        then = other.graph, windows_below(other.graph)
+        kept = {shape: one.size for shape, one in expected.items() if one.size}
+        guesses = self._forecast.guesses(run, then[1], kept)
         shares = []
         for resource in Resource:
-            before, after = self._uses(resource, run), self._uses(resource, run, other.graph, expected)
+            before = self._uses(resource, run)
+            after = self._uses(resource, run, then, expected, guesses)
             if before is None or after is None:
                 continue
             least, now, most = (more - less for more, less in zip(after, before, strict=True))
@@ -195,22 +200,26 @@ class Manager:
             if resource is Resource.MEMORY or limit is not None:
                 working = self._working(resource, run)
                 shares.append(Share(resource, least, now, most, before[0], limit, working, how.cores))
-        return Room(tuple(map(other.name_of, queries)), tuple(shares))
+        return Room(tuple(map(other.name_of, queries)), tuple(shares), guesses)
+
+    def expect(self, room: Room | None) -> None:
+        """Go by what is expected of queries that begin with the next change; of None nothing is."""
+        self._forecast.expect({} if room is None else room.guesses)
 
     def _uses(
         self,
         resource: Resource,
         run: PublishedRun,
-        other: Graph | None = None,
+        other: tuple[Graph, WindowsBelow] | None = None,
         expected: Mapping[str, ExpectedOperator] = NOT_EXPECTED,
+        guesses: Mapping[str, float] = NOTHING,
     ) -> tuple[float, float, float] | None:
         """How much is needed with the smallest windows, those of now, and the largest; None if not known."""
         if resource is Resource.MEMORY:
-            sizes = {shape: one.size for shape, one in expected.items() if one.size}
-            return self._forecast.uses(run, other, sizes)
+            return self._forecast.uses(run, other, guesses)
         if not self._processing.is_ready():
             return None
-        return self._processing.uses(run, other, expected)
+        return self._processing.uses(run, None if other is None else other[0], expected)
 
     def _working(self, resource: Resource, run: PublishedRun) -> float:
         return run.totals.working if resource is Resource.MEMORY else 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -100,10 +100,12 @@ class Room:
         names: what they are called.
         shares: what is expected of each resource, when their windows are full; of processor time only where
             it is limited.
+        guesses: what their operators are expected to keep for a row, by their shapes (bytes).
     """
 
     names: tuple[str, ...]
     shares: tuple[Share, ...]
+    guesses: Mapping[str, float] = field(default_factory=dict)
 
     def check(self) -> None:
         """Refuse the queries if there is no room for them.

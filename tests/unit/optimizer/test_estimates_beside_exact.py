@@ -134,3 +134,30 @@ def test_a_count_is_at_least_that_of_the_rows_that_are_kept() -> None:
     assert 1000 < about["n_low"] < about["n"] < about["n_high"]
     assert about["less_low"] < 0
     assert (about["few"], about["few_low"]) == (9, None)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("v", 2**54), ("v", -(2**54)), ("d", Decimal("1.9e33")), ("d", Decimal("-1.9e33"))]
+)
+def test_an_estimate_that_does_not_fit_is_null_where_the_answer_may_fit(column: str, value: Any) -> None:
+    db = hr.connect(runner="inline")
+    query = f"SELECT SUM({column}) AS s, CAST(SUM({column}) AS DOUBLE) AS x FROM s [RANGE 500]"
+    db.execute(f"{STREAM}; CREATE QUERY about LOSS TOLERANT AS {query}; CREATE QUERY exact AS {query}")
+    db.start()
+    db.execute("ALTER QUERY about SET (KEEP 0.1)")
+    db.push("s", [row(ts, **{column: value}) for ts in range(6000)])
+    limit, missing, bounded = 2**63 if column == "v" else Decimal(10) ** 36, 0, 0
+    near, far = ("s_low", "s_high") if value > 0 else ("s_high", "s_low")
+    for at in range(600, 6000, 100):
+        (exact,), (about,) = (db[name].snapshot(at).to_pylist() for name in ("exact", "about"))
+        assert exact["s"] == 500 * value
+        if about["s"] is None:
+            missing += 1
+            bounded += about[near] is not None
+            assert about[far] is about["x"] is None
+        else:
+            assert abs(about[near]) <= abs(about["s"]) < limit
+    # The bound that is nearer to 0 may fit where the estimate does not.
+    assert 0 < bounded <= missing < 54
+    assert db.dead_letters().num_rows == 0
+    db.close()

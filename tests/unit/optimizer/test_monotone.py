@@ -38,7 +38,14 @@ REFUSED = {
     ),
     "SELECT COUNT(*) AS n FROM s [RANGE 9] a LEFT JOIN r [RANGE 9] b ON a.k = b.k": "an outer join",
     "SELECT COUNT(*) AS n FROM s [RANGE 9] a JOIN r [RANGE 9] b ON a.k < b.k": "nothing is equal in",
-    "SELECT COUNT(*) AS n FROM s [RANGE 9] a JOIN r [NOW] b ON a.k = b.k": "a side of it has no window",
+    "SELECT COUNT(*) AS n FROM s [RANGE 9] a JOIN r [NOW] b ON a.k = b.k": "the rows of each instant alone",
+    "SELECT COUNT(*) AS n FROM (SELECT k FROM s [RANGE 9] UNION ALL SELECT v FROM s [RANGE 9]) a"
+    " JOIN r [RANGE 9] b ON a.k = b.k": "a join of two streams: a side of it is a UNION ALL",
+    "SELECT COUNT(*) AS n FROM (SELECT k FROM s UNION ALL SELECT v FROM s) [RANGE 9] a"
+    " JOIN r [RANGE 9] b ON a.k = b.k": "a join of two streams: a side of it is a UNION ALL",
+    "SELECT COUNT(*) AS n FROM s WINDOW(LIFETIME (ts, v)) a JOIN r [RANGE 9] b ON a.k = b.k": (
+        "a join of two streams: a side of it has a LIFETIME"
+    ),
     "SELECT COUNT(*) AS n FROM s [RANGE 9] a JOIN r [RANGE 9 SLIDE 3] b ON a.k = b.k": "slide differently",
     "SELECT COUNT(*) AS n FROM s [RANGE 9] a JOIN r [RANGE 9] b ON a.k / b.k = 1": "nothing is equal in",
     "SELECT COUNT(*) AS n FROM s [RANGE 9] a JOIN r [RANGE 9] b ON a.k = 9 / b.v": "what is equal may fail",

@@ -14,11 +14,13 @@ from headrace.algebra.failure import can_fail
 from headrace.algebra.nodes import (
     Filter,
     Join,
+    Lifetime,
     Plan,
     Project,
     Shed,
     Source,
     TimeWindow,
+    Union,
     column,
     with_inputs,
 )
@@ -31,6 +33,7 @@ from headrace.optimizer.estimates.weighed_rows import KeptSpan, WeighedRows, pro
 from headrace.time import Duration
 
 _WHAT = "a join of two streams"
+_TWO = "join two streams, each in its window: s [RANGE 1 HOUR] a JOIN r [RANGE 1 HOUR] b ON a.k = b.k"
 PairKeys = tuple[Expression, ...]
 """The keys of one side, over its columns."""
 
@@ -84,11 +87,13 @@ class KeyedSides:
                 below = self._windowed(plan.input, _below(plan, keys))
                 return below.over(projected(plan, below.plan))
             case Source():
-                raise self._refused("a side of it has no window", "write s [RANGE 1 HOUR]")
+                raise self._refused(
+                    "a side of it is the rows of each instant alone", "write RANGE 1 HOUR in the place of NOW"
+                )
             case Join():
-                raise self._refused("a side of it is a join itself", "join two streams, each in its window")
+                raise self._refused("a side of it is a join itself", _TWO)
             case _:
-                raise refused_node(plan, self.loss.position)
+                raise self._other(plan)
 
     def _rows(self, plan: Plan, keys: PairKeys) -> Plan:
         match plan:
@@ -99,7 +104,16 @@ class KeyedSides:
             case Project():
                 return projected(plan, self._rows(plan.input, _below(plan, keys)))
             case _:
-                raise refused_node(plan, self.loss.position)
+                raise self._other(plan)
+
+    def _other(self, plan: Plan) -> LanguageError:
+        match plan:
+            case Union():
+                return self._refused("a side of it is a UNION ALL", _TWO)
+            case Lifetime():
+                return self._refused("a side of it has a LIFETIME", _TWO)
+            case _:
+                return refused_node(plan, self.loss.position)
 
     def _drawn(self, whole: Source, narrow: Source, keys: PairKeys) -> Plan:
         """The rows of a stream whose keys are kept."""

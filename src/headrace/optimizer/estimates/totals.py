@@ -20,6 +20,8 @@ LEAST_ROWS: Final = 10
 """Of so many kept rows that stand for others there are bounds: a sum of fewer is not normally distributed."""
 TINY: Final = 1e-300
 """A divisor in the place of 0."""
+_ROUNDED: Final = 2.0**-50
+"""By no more than this part of it a sum of two numbers is rounded, of which one was rounded before."""
 UNSEEN: Final = 3.0
 """A variance is reckoned with so many rows more, of the largest weight and as large as the larger ones are.
 
@@ -126,15 +128,19 @@ class EstimateSums:
 
     def whole(self, part: Part) -> Dual:
         """The estimated sum over all rows, with itself as its only derivative."""
-        value = plus(make_cast(self.kept(part), DOUBLE), self.missing(part))
-        return Dual(value, {self.number(part): ONE})
+        return Dual(self._estimate(part), {self.number(part): ONE})
+
+    def _estimate(self, part: Part) -> Expression:
+        return plus(make_cast(self.kept(part), DOUBLE), self.missing(part))
 
     def mean(self, parts: tuple[Part, ...]) -> Dual:
         """The quotient of a sum and a count."""
         return quotient(*map(self.whole, parts))
 
     def typed(self, call: AggregateCall, largest: Expression) -> Expression:
-        """An estimated aggregate, of the type that it has without loss.
+        """An estimated aggregate, of the type that it has without loss; NULL where that is too small.
+
+        The exact answer may fit where the estimate does not.
 
         Args:
             call: the aggregate.
@@ -151,7 +157,11 @@ class EstimateSums:
             missing = resolve("ROUND", (missing,))
         kept = self.kept(part)
         total = make_cast(resolve("+", (kept, make_cast(missing, call.type))), call.type)
-        return make_case(((exact, kept),), total)
+        # A COUNT always fits: a row stands for a million at most.
+        if part.value is None or call.type == DOUBLE:
+            return make_case(((exact, kept),), total)
+        fits = _both(_fits(missing, call.type), _fits(self._estimate(part), call.type))
+        return make_case(((exact, kept), (fits, total)), None)
 
     def variance(self, dual: Dual) -> Expression:
         """The estimated variance of what is computed of estimates (a DOUBLE)."""
@@ -256,3 +266,13 @@ class EstimateSums:
     def _column(self, call: AggregateCall) -> Column:
         place = self.calls.setdefault(call, len(self.calls))
         return Column(self.keys + place, f"total{place}", call.type)
+
+
+def _fits(number: Expression, dtype: pa.DataType) -> Expression:
+    """Whether a number (a DOUBLE) fits a type for certain, BIGINT or DECIMAL, rounded as it may be."""
+    most = 2.0**63 if dtype == BIGINT else 10.0 ** (dtype.precision - dtype.scale)
+    return resolve("<", (resolve("ABS", (number,)), literal(most * (1 - _ROUNDED))))
+
+
+def _both(left: Expression, right: Expression) -> Expression:
+    return resolve("AND", (left, right))

@@ -18,6 +18,7 @@ from headrace.heartbeats.estimated_skew import after_epoch
 from headrace.heartbeats.share import Lateness
 from headrace.heartbeats.state import State, StreamState
 from headrace.lowering.graph import Graph
+from headrace.runtime.driver.facts.row_sizes import sizes_after
 from headrace.runtime.driver.facts.working_set import worked_with
 from headrace.runtime.driver.kept.letters import LetterKeeper
 from headrace.runtime.driver.kept.rows import RowKeeper
@@ -109,7 +110,7 @@ def commit_of_epoch(
         retained=oldest,
         results=results,
         failed=queries.failed,
-        totals=counted(before.totals, work, reports, state, time.perf_counter() - started),
+        totals=counted(before, work, reports, state, time.perf_counter() - started),
         plan=described(before.description, before.buckets, queries, points) if checkpoint else None,
     )
     written = segments_of(changed, points) | {
@@ -347,7 +348,7 @@ def described(
 
 
 def counted(
-    totals: Totals,
+    before: RunState,
     work: EpochWork,
     reports: Sequence[TaskReport],
     state: Mapping[StateKey, Manifest],
@@ -356,12 +357,13 @@ def counted(
     """The counters after an epoch.
 
     Args:
-        totals: those before it.
+        before: what the run knew before it.
         work: the epoch.
         reports: of its tasks.
         state: all state after it.
         seconds: the time it took.
     """
+    totals = before.totals
     emitted = dict(totals.emitted)
     yielded = Counter[int]()
     for report in reports:
@@ -391,6 +393,7 @@ def counted(
         departures=dict(Counter(totals.departures) + Counter(_departures(work.graph, reports))),
         working=working,
         working_row=working_row,
+        sizes=sizes_after(totals, work.graph, reports, work.clock - before.clock),
     )
 
 

@@ -166,7 +166,7 @@ def _packed(commit: Commit) -> dict[str, Any]:
         "carried": {name: _packed_carried(carried) for name, carried in results.carried.items()},
         "users": {str(node): list(names) for node, names in results.users.items()},
         "failed": {name: list(reason) for name, reason in commit.failed.items()},
-        "totals": asdict(commit.totals),
+        "totals": _packed_totals(commit.totals),
         "clock": results.clock,
         "plan": None if commit.plan is None else packed(commit.plan),
     } | {name: dict(found) for name in _SELDOM if (found := getattr(results, name))}
@@ -193,8 +193,6 @@ def _unpacked(body: dict[str, Any]) -> Commit:
         (identity, bucket): {name: tuple(map(_unpacked_run, runs)) for name, runs in manifest.items()}
         for identity, bucket, manifest in body["state"]
     }
-    totals = body["totals"]
-    arrivals = {name: Arrivals(**seen) for name, seen in totals["arrivals"].items()}
     return Commit(
         epoch,
         {name: _unpacked_point(*point) for name, point in body["streams"].items()},
@@ -203,9 +201,21 @@ def _unpacked(body: dict[str, Any]) -> Commit:
         body["retained"],
         results,
         {name: (message, hint) for name, (message, hint) in body["failed"].items()},
-        Totals(**(totals | {"arrivals": arrivals})),
+        _unpacked_totals(body["totals"]),
         None if body["plan"] is None else unpacked(body["plan"]),
     )
+
+
+def _packed_totals(totals: Totals) -> dict[str, Any]:
+    found = asdict(totals)
+    sizes = found.pop("sizes")
+    return found | ({"sizes": sizes} if sizes else {})
+
+
+def _unpacked_totals(found: dict[str, Any]) -> Totals:
+    arrivals = {name: Arrivals(**seen) for name, seen in found["arrivals"].items()}
+    sizes = {name: (rows, total) for name, (rows, total) in found.get("sizes", {}).items()}
+    return Totals(**(found | {"arrivals": arrivals, "sizes": sizes}))
 
 
 def _packed_point(point: StreamPoint) -> list[Any]:

@@ -195,6 +195,8 @@ class Totals:
         working: about how many bytes the largest of the last epochs has worked with; see
             `headrace.runtime.driver.facts.working_set`.
         working_row: about how many that were for each row that it took.
+        sizes: by the name of a size of rows that are shed the smoothed sums of rows and of their sizes; see
+            `headrace.runtime.driver.facts.row_sizes`.
     """
 
     epochs: int = 0
@@ -207,6 +209,7 @@ class Totals:
     departures: Mapping[str, int] = field(default_factory=dict)
     working: float = 0.0
     working_row: float = 0.0
+    sizes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,10 @@ from typing import Final
 
 import numpy as np
 
-from headrace.algebra.nodes import Shed
 from headrace.elements import Float64Array, Int64Array
 from headrace.lowering.graph import Graph
 from headrace.runtime.journal.records import Totals
-from headrace.runtime.tasks.counts import Counts, added, together
+from headrace.runtime.tasks.counts import Counts, together
 from headrace.runtime.tasks.messages import TaskReport
 from headrace.runtime.tasks.task import labelled
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS
@@ -84,7 +83,6 @@ class Statistics:
         moved: per stream its heartbeat (instant), and since when it has been there (microseconds since 1970).
         at: when the last epoch was committed (microseconds since 1970).
         graph: the query graph that the operators and queries are those of.
-        sizes: by the name of a size of rows that are shed the smoothed sums of rows and of their sizes.
     """
 
     at: int
@@ -95,16 +93,6 @@ class Statistics:
     queries: KeyedSums = field(default_factory=lambda: KeyedSums.of(1))
     streams: KeyedSums = field(default_factory=lambda: KeyedSums.of(1))
     moved: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    sizes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-
-    def mean_size(self, name: str) -> float | None:
-        """The mean of a size of the rows that came lately; None where none has one.
-
-        Args:
-            name: the size's.
-        """
-        rows, total = self.sizes.get(name, (0.0, 0.0))
-        return total / rows if rows > 0 and 0 < total < np.inf else None
 
     def keyed(self, graph: Graph, streams: Mapping[str, int], at: int) -> Statistics:
         """The same for another plan.
@@ -128,7 +116,6 @@ class Statistics:
             self.queries.keyed(tuple(name for name, _ in graph.outputs)),
             self.streams.keyed(tuple(streams)),
             moved,
-            _still_named(self.sizes, graph),
         )
 
     def after(self, reports: Sequence[TaskReport], before: Totals, then: Totals, at: int) -> Statistics:
@@ -152,7 +139,6 @@ class Statistics:
             self.queries.after(passed, _emitted(self.graph, reports)),
             self.streams.after(passed, np.array(rows, dtype=np.float64).reshape(-1, 1)),
             self.moved,
-            _sizes_after(self.sizes, passed, counts.sizes),
         )
 
 
@@ -165,23 +151,6 @@ def _brought(graph: Graph, counts: Counts, reports: Sequence[TaskReport]) -> Flo
                 seconds[number] += took
     sums = (counts.taken, counts.given, counts.endless, counts.lifetimes, counts.missed)
     return np.column_stack([*sums, seconds])
-
-
-def _sizes_after(
-    known: Mapping[str, tuple[float, float]], passed: float, brought: Mapping[str, tuple[float, float]]
-) -> Mapping[str, tuple[float, float]]:
-    """The smoothed sums of sizes after an epoch; where it brought none, what is known stays."""
-    if not brought:
-        return known
-    part = 0.5 ** (passed / HALF_LIFE)
-    smoothed = {name: (part * rows, part * total) for name, (rows, total) in known.items()}
-    return {**smoothed, **{name: added(smoothed.get(name), found) for name, found in brought.items()}}
-
-
-def _still_named(known: Mapping[str, tuple[float, float]], graph: Graph) -> Mapping[str, tuple[float, float]]:
-    """Those that a graph has yet."""
-    names = {name for node in graph.nodes if isinstance(node.plan, Shed) for name in node.plan.sizes}
-    return {name: sums for name, sums in known.items() if name in names}
 
 
 def _emitted(graph: Graph, reports: Sequence[TaskReport]) -> Float64Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Final
 
@@ -9,17 +10,22 @@ from headrace.algebra.nodes import Shed
 from headrace.algebra.tunings.tunings import Tuning, TuningKind, tuning_of
 from headrace.runtime.driver.change.wanted import Tune
 from headrace.runtime.driver.facts.published import PublishedRun
+from headrace.runtime.driver.facts.row_sizes import mean_size
 from headrace.steps import WHOLE, means_at, value_at
 from headrace.time import INFINITY
 
 _ENOUGH: Final = 1_000
 """So many rows tell anew how large they are."""
 _FAR: Final = 4.0
-"""So many times as large, or as small, rows have to be for that."""
+"""So many times as large, or as small, what is usual has to be for that."""
+_LARGEST_EXPONENT: Final = 1023
+"""No DOUBLE is a larger power of 2."""
 
 
 def usual_sizes(run: PublishedRun, tunings: Iterable[Tuning]) -> dict[Tuning, dict[str, float]]:
-    """The means of the sizes of rows that came lately, by the names of the sizes, of those that are known.
+    """The usual sizes of rows that came lately, by the names of the sizes, of those that are known.
+
+    They are powers of 2.
 
     Args:
         run: what is to be seen of it.
@@ -29,8 +35,8 @@ def usual_sizes(run: PublishedRun, tunings: Iterable[Tuning]) -> dict[Tuning, di
     for node in run.queries.graph.nodes:
         if isinstance(node.plan, Shed) and (tuning := tuning_of(node.plan)) in found:
             for name in node.plan.sizes:
-                if (mean := run.statistics.mean_size(name)) is not None:
-                    found[tuning][name] = mean
+                if (mean := mean_size(run.totals, name)) is not None:
+                    found[tuning][name] = _rounded(mean)
     return found
 
 
@@ -63,5 +69,14 @@ def rescaled(run: PublishedRun) -> Tune | None:
 
 
 def _has_moved(run: PublishedRun, name: str, mean: float, before: float | None) -> bool:
-    rows, _ = run.statistics.sizes[name]
-    return rows >= _ENOUGH and (before is None or not before / _FAR <= mean <= before * _FAR)
+    rows, _ = run.totals.sizes[name]
+    return rows >= _ENOUGH and (before is None or not before / _FAR < mean < before * _FAR)
+
+
+def _rounded(mean: float) -> float:
+    """The power of 2 that is nearest, by its logarithm.
+
+    In its last digits a mean depends on how rows were cut into epochs and on when these were; which power of
+    2 is nearest seldom does.
+    """
+    return 2.0 ** min(_LARGEST_EXPONENT, round(math.log2(mean)))

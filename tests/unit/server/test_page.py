@@ -57,6 +57,13 @@ BARS = """async (rows) => {
     const [label, text] = [drawn.getAttribute("aria-label"), drawn.textContent];
     return { names, starts: read("rect", "x"), widths: read("rect", "width"), text, label };
 }"""
+BAND = """async ([columns, rows]) => {
+    const { drawable, steps } = await import("/page/plots.js");
+    const { measures, labels } = drawable(columns, rows);
+    const drawn = steps("q", rows, labels, measures[0], null);
+    const read = (name) => [...drawn.querySelectorAll(name)].map((one) => one.getAttribute("d"));
+    return { measures, labels, bands: read(".band"), lines: read(".series"), label: drawn.getAttribute("aria-label") };
+}"""
 STREAMS = """
 CREATE STREAM reading (ts BIGINT, room STRING, celsius BIGINT) FROM push TIMESTAMP BY ts DISORDER 1;
 CREATE STREAM door (ts BIGINT, room STRING) FROM push TIMESTAMP BY ts;
@@ -292,6 +299,20 @@ def test_bars_are_as_long_as_their_values(opened: Callable[..., Page], server: s
     many = opened(server).evaluate(BARS, [{"room": f"r{one}", "n": one} for one in range(1, 20)])
     assert len(many["widths"]) == 12
     assert many["text"].endswith("and 7 more")
+
+
+@needs_browser
+def test_bounds_are_a_band_around_the_line(opened: Callable[..., Page], server: str) -> None:
+    columns = [{"name": name, "type": "BIGINT"} for name in ("n", "n_low", "n_high")]
+    rows = [
+        {"n": 10, "n_low": None, "n_high": None, "valid_from": 0, "valid_to": 10},
+        {"n": 12, "n_low": 8, "n_high": 20, "valid_from": 10, "valid_to": 20},
+    ]
+    found = opened(server).evaluate(BAND, [columns, rows])
+    assert (found["measures"], found["labels"]) == (["n"], [])
+    assert (len(found["bands"]), len(found["lines"])) == (1, 1)
+    assert found["bands"][0].count("M") == 1, "where there are bounds"
+    assert found["label"] == "n of q over time, between 0 and 20; now 12, from 8 to 20"
 
 
 @needs_browser

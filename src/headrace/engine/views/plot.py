@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -50,12 +50,13 @@ def specification_of(
     """A history as a Vega-Lite chart: the value over time, as a line of steps per group.
 
     Where a group has no row there is a gap. A row that holds for ever is drawn to the last instant that any
-    row begins or ends at. An answer whose rows are all there for a single instant is drawn as points.
+    row begins or ends at. An answer whose rows are all there for a single instant is drawn as points. An
+    estimate `n` has its bounds `n_low` and `n_high` as a band around the line.
 
     Args:
         history: the payload, `valid_from` and `valid_to`.
-        value: the column that is drawn; the last numeric one if None.
-        by: the columns that make the groups; all others of the payload if None.
+        value: the column that is drawn; the last numeric one that is no bound if None.
+        by: the columns that make the groups; all others of the payload but estimates and bounds if None.
         title: what is written above.
 
     Raises:
@@ -67,17 +68,23 @@ def specification_of(
             hint="let the answer change less often, with a SLIDE or a GRANULARITY after the window",
         )
     payload, (start, end) = history.column_names[:-2], history.column_names[-2:]
-    value = _value_column(history, payload, value)
-    groups = [name for name in payload if name != value] if by is None else list(by)
+    bounds = _bounds_in(payload)
+    value = _value_column(history, payload, value, bounds)
+    estimated = {*bounds, *(name for pair in bounds.values() for name in pair), value}
+    groups = [name for name in payload if name not in estimated] if by is None else list(by)
     for name in groups:
         _check(name, payload)
     events = _are_events(history[start], history[end])
     points = _events if events else _corners
+    drawn = {"value": value} | dict(zip(("low", "high"), bounds.get(value, ()), strict=False))
+    columns = {name: history[column].to_pylist() for name, column in drawn.items()}
     data = [
-        {"at": _time(at), "value": _number(level), "group": label}
-        for at, level, label in points(history, value, _labels(history, groups), (start, end))
+        {"at": _time(at), "group": label}
+        | {name: None if row is None else _number(column[row]) for name, column in columns.items()}
+        for at, row, label in points(history, _labels(history, groups), (start, end))
     ]
-    upright = _value_axis(value, [point["value"] for point in data if point["value"] is not None])
+    levels = [point[name] for point in data for name in columns if point[name] is not None]
+    upright = _value_axis(value, levels)
     if pa.types.is_integer(history.schema.field(value).type):
         upright["axis"] = {"tickMinStep": 1}
     encoding = {"x": _time_axis(history[start], history[end]), "y": upright}
@@ -88,9 +95,28 @@ def specification_of(
         "width": _WIDTH,
         "height": _HEIGHT,
         "data": {"values": data},
-        "mark": {"type": "circle", "size": 40} if events else {"type": "line", "interpolate": "step-after"},
-        "encoding": encoding,
+        **_marks(events, encoding, has_band=value in bounds),
     }
+
+
+def _marks(events: bool, encoding: dict[str, Any], has_band: bool) -> dict[str, Any]:
+    """Points, or a line of steps, maybe with a band around it."""
+    if not has_band:
+        line = {"type": "circle", "size": 40} if events else {"type": "line", "interpolate": "step-after"}
+        return {"mark": line, "encoding": encoding}
+    ends = {"y": encoding["y"] | {"field": "low"}, "y2": {"field": "high"}}
+    band: dict[str, Any] = {"type": "rule"} if events else {"type": "area", "interpolate": "step-after"}
+    layers = [
+        {"mark": band | {"opacity": 0.3}, "encoding": encoding | ends},
+        {**_marks(events, encoding, has_band=False)},
+    ]
+    return {"layer": layers}
+
+
+def _bounds_in(payload: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """The columns that have bounds beside them, with the names of these."""
+    pairs = {name: (f"{name}_low", f"{name}_high") for name in payload}
+    return {name: pair for name, pair in pairs.items() if {*pair} <= {*payload}}
 
 
 def _colours(title: str, groups: int) -> dict[str, Any]:
@@ -126,12 +152,15 @@ def _time_axis(starts: pa.ChunkedArray, ends: pa.ChunkedArray) -> dict[str, Any]
     return across | {"axis": {"format": form}}
 
 
-def _value_column(history: pa.Table, payload: Sequence[str], value: str | None) -> str:
+def _value_column(
+    history: pa.Table, payload: Sequence[str], value: str | None, bounds: Mapping[str, tuple[str, str]]
+) -> str:
+    ends = {name for pair in bounds.values() for name in pair}
     numeric = [name for name in payload if _is_number(history.schema.field(name).type)]
     if value is None and not numeric:
         raise UserError("no column of numbers can be drawn", hint=f"the columns are {', '.join(payload)}")
     if value is None:
-        return numeric[-1]
+        return next((name for name in reversed(numeric) if name not in ends), numeric[-1])
     _check(value, payload)
     if value not in numeric:
         raise UserError(f"{value} is not a column of numbers", hint=f"draw {' or '.join(numeric)}")
@@ -155,27 +184,26 @@ def _labels(history: pa.Table, groups: Sequence[str]) -> list[str]:
 
 
 def _events(
-    history: pa.Table, value: str, labels: Sequence[str], times: tuple[str, str]
-) -> Iterator[tuple[Any, Any, str]]:
-    """Instant, value and group of each row."""
-    return zip(history[times[0]].to_pylist(), history[value].to_pylist(), labels, strict=True)
+    history: pa.Table, labels: Sequence[str], times: tuple[str, str]
+) -> Iterator[tuple[Any, int | None, str]]:
+    """Instant, place and group of each row."""
+    return zip(history[times[0]].to_pylist(), range(len(history)), labels, strict=True)
 
 
 def _corners(
-    history: pa.Table, value: str, labels: Sequence[str], times: tuple[str, str]
-) -> Iterator[tuple[Any, Any, str]]:
-    """The corners of each group's line in order of time, with NULL where it ends."""
+    history: pa.Table, labels: Sequence[str], times: tuple[str, str]
+) -> Iterator[tuple[Any, int | None, str]]:
+    """The corners of each group's line in order of time: instant, row and group; None where it ends."""
     starts, ends = (history[name].to_pylist() for name in times)
     known = [time for time in (*starts, *ends) if time is not None]
     order = sorted(range(len(history)), key=lambda row: (labels[row], starts[row]))
-    values = history[value].to_pylist()
     for place, row in enumerate(order):
         end = max(known) if ends[row] is None else ends[row]
         following = order[place + 1] if place + 1 < len(order) else None
         goes_on = following is not None and labels[following] == labels[row] and starts[following] <= end
-        yield starts[row], values[row], labels[row]
+        yield starts[row], row, labels[row]
         if not goes_on:
-            yield end, values[row], labels[row]
+            yield end, row, labels[row]
             yield end, None, labels[row]
 
 

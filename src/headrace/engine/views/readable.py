@@ -369,9 +369,11 @@ class Readable(ABC):
     def plot(self, value: str | None = None, by: Sequence[str] | None = None) -> Any:
         """The history as an Altair chart: a value over time, as a line of steps per group.
 
+        An estimate `n` has its bounds `n_low` and `n_high` as a band around the line.
+
         Args:
-            value: the column that is drawn; the last one with numbers if None.
-            by: the columns that make the groups; all others if None.
+            value: the column that is drawn; the last one with numbers that is no bound if None.
+            by: the columns that make the groups; all others, but estimates and bounds, if None.
 
         Raises:
             UserError: Altair is not installed, there is no such column, or more than 20,000 rows; or as

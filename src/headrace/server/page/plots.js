@@ -8,9 +8,17 @@ const BARS = 12;
 const LEFT = 64;
 const WIDTH = 860;
 
+/** The bounds of an estimate, which are columns beside it; null where there are none. */
+function boundsOf(names, measure) {
+  const bounds = [`${measure}_low`, `${measure}_high`];
+  return bounds.every((name) => names.includes(name)) ? bounds : null;
+}
+
 /** How an answer can be drawn: its measures, and its label columns where it has groups. */
 export function drawable(columns, rows) {
-  const numeric = columns.filter((column) => isNumeric(column.type)).map((column) => column.name);
+  const names = columns.map((column) => column.name);
+  const bounds = new Set(names.flatMap((name) => boundsOf(names, name) ?? []));
+  const numeric = columns.filter((column) => isNumeric(column.type) && !bounds.has(column.name)).map((column) => column.name);
   let labels = columns.filter((column) => !isNumeric(column.type)).map((column) => column.name);
   let measures = numeric;
   if (labels.length === 0 && numeric.length > 1 && rows.length > 1) {
@@ -57,13 +65,15 @@ export function timeText(at, span) {
 /** Rows of a history as series of horizontal pieces, those with the newest values first. */
 function seriesOf(rows, labels, measure, end) {
   const found = new Map();
+  const bounds = rows.length > 0 ? boundsOf(Object.keys(rows[0]), measure) : null;
   for (const row of rows) {
     const from = position(row.valid_from);
     if (from === null || row[measure] === null || row[measure] === undefined) continue;
     const to = position(row.valid_to) ?? end;
     const label = labelOf(row, labels);
     if (!found.has(label)) found.set(label, []);
-    found.get(label).push({ from, to: Math.min(to, Math.max(end, from)), y: Number(row[measure]) });
+    const [low, high] = (bounds ?? []).map((name) => (row[name] === null ? null : Number(row[name])));
+    found.get(label).push({ from, to: Math.min(to, Math.max(end, from)), y: Number(row[measure]), low, high });
   }
   for (const pieces of found.values()) pieces.sort((a, b) => a.from - b.from);
   const last = ([, pieces]) => pieces[pieces.length - 1];
@@ -82,6 +92,16 @@ function pathOf(pieces, x, y) {
     before = piece;
   }
   return path;
+}
+
+const isBounded = (piece) => Number.isFinite(piece.low) && Number.isFinite(piece.high);
+
+/** The area between bounds, a rectangle for each piece that has any. */
+function bandOf(pieces, x, y) {
+  return pieces.filter(isBounded).map((piece) => {
+    const [left, right] = [x(piece.from).toFixed(1), Math.max(x(piece.to), x(piece.from) + 1).toFixed(1)];
+    return `M${left} ${y(piece.low).toFixed(1)}H${right}V${y(piece.high).toFixed(1)}H${left}Z`;
+  }).join("");
 }
 
 /** A step plot of a measure over the time of the answer; null where there is nothing to draw. */
@@ -115,7 +135,7 @@ function coloursOf(name, labels) {
 function frame(name, measure, { all, shown, pieces, low, high, isTime }) {
   const [height, top, right] = [220, 12, shown.length > 1 ? 150 : 16];
   const bottom = height - 26;
-  const values = pieces.map((piece) => piece.y);
+  const values = pieces.flatMap((piece) => (isBounded(piece) ? [piece.y, piece.low, piece.high] : [piece.y]));
   const smallest = Math.min(0, values.reduce((a, b) => Math.min(a, b)));
   const ticks = roundTicks(smallest, Math.max(values.reduce((a, b) => Math.max(a, b)), smallest + 1e-9, 0), 4);
   const largest = ticks[ticks.length - 1];
@@ -130,6 +150,8 @@ function frame(name, measure, { all, shown, pieces, low, high, isTime }) {
   const colours = coloursOf(name, shown.map(([label]) => label));
   const lines = shown.map(([label, found]) => s("path", { class: `series c${colours.get(label)}`, d: pathOf(found, x, y) },
     s("title", {}, `${label || measure}: ${number(found[found.length - 1].y)} at the end`)));
+  const bands = shown.filter(([, found]) => found.some(isBounded)).map(([label, found]) => s("path",
+    { class: `band c${colours.get(label)}`, d: bandOf(found, x, y) }));
   const legend = shown.length > 1 ? shown.map(([label], index) => [
     s("rect", { class: `key c${colours.get(label)}`, x: WIDTH - right + 12, y: top + index * 18, width: 10, height: 10 }),
     s("text", { class: "tick", x: WIDTH - right + 28, y: top + 9 + index * 18 }, cut(label, 16)),
@@ -139,8 +161,9 @@ function frame(name, measure, { all, shown, pieces, low, high, isTime }) {
   }
   const last = shown[0][1][shown[0][1].length - 1];
   const label = `${measure} of ${name} over time, between ${number(smallest)} and ${number(largest)}; ${
-    shown.length > 1 ? `${number(all)} groups` : `now ${number(last.y)}`}`;
-  return s("svg", { class: "plot", viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": label }, across, along, lines, legend);
+    shown.length > 1 ? `${number(all)} groups` : `now ${number(last.y)}`}${
+    shown.length === 1 && isBounded(last) ? `, from ${number(last.low)} to ${number(last.high)}` : ""}`;
+  return s("svg", { class: "plot", viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": label }, across, along, bands, lines, legend);
 }
 
 const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);

@@ -44,6 +44,31 @@ def test_lines_have_steps_and_gaps() -> None:
     assert made["mark"] == {"type": "line", "interpolate": "step-after"}
 
 
+def test_an_estimate_has_its_bounds_as_a_band() -> None:
+    history = pa.table(
+        {
+            "k": ["a", "a"],
+            "n": [10, 12],
+            "n_low": pa.array([8, None], pa.int64()),
+            "n_high": pa.array([12, None], pa.int64()),
+            "m": [1, 2],
+            "m_low": [1, 2],
+            "m_high": [1, 2],
+            "valid_from": [0, 2],
+            "valid_to": [2, 4],
+        }
+    )
+    made = specification_of(history, "n", None, "q")
+    band, line = made["layer"]
+    assert line["mark"] == {"type": "line", "interpolate": "step-after"}
+    assert (band["mark"]["type"], band["encoding"]["y"]["field"]) == ("area", "low")
+    assert band["encoding"]["y2"] == {"field": "high"}
+    drawn = [(point["at"], point["value"], point["low"], point["high"]) for point in made["data"]["values"]]
+    assert drawn == [(0, 10, 8, 12), (2, 12, None, None), (4, 12, None, None), (4, None, None, None)]
+    assert {point["group"] for point in made["data"]["values"]} == {"a"}
+    assert specification_of(history, None, None, "q")["layer"][1]["encoding"]["y"]["title"] == "m"
+
+
 def test_times_are_drawn_in_utc_and_columns_are_chosen() -> None:
     noon = datetime(2024, 1, 1, 12, tzinfo=UTC)
     times = pa.array([noon], pa.timestamp("us", tz="UTC"))

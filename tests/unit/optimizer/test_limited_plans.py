@@ -25,7 +25,7 @@ REFUSED = {
     f"SELECT COUNT(*) AS n {BOTH}": "aggregates",
     f"SELECT DISTINCT a.k {BOTH}": "DISTINCT of a join",
     "SELECT DISTINCT k FROM s [ROWS 9]": "DISTINCT of other rows",
-    "SELECT DISTINCT k FROM s [NOW]": "DISTINCT of other rows",
+    "SELECT DISTINCT k FROM s [NOW]": "DISTINCT of the rows of each instant",
     "SELECT DISTINCT k FROM s [RANGE 9 SLIDE 3]": "DISTINCT of other rows",
     "SELECT DISTINCT k FROM fix": "DISTINCT of other rows|a stream whose rows are corrected",
     "SELECT DISTINCT ARRAY(k) AS k FROM s [RANGE 9]": "DISTINCT of such values",
@@ -94,7 +94,7 @@ FILTERED = {
     ],
     "SELECT DISTINCT k FROM s": ["ISTREAM of DISTINCT of UNBOUNDED"],
     "ISTREAM(SELECT DISTINCT k FROM (SELECT k FROM s UNION ALL SELECT k FROM r) [RANGE 9])": [
-        "ISTREAM of DISTINCT of 10"
+        "ISTREAM of DISTINCT of 9"
     ],
     "SELECT k FROM s [NOW] WHERE v > 1 EXCEPT SELECT k + 1 FROM r [RANGE 9]": ["EXCEPT of 9"],
     "SELECT DISTINCT k FROM s [RANGE 9] UNION ALL (SELECT k FROM s [NOW] EXCEPT SELECT k FROM r [RANGE 4])": [

@@ -114,6 +114,9 @@ class BloomFilterOperator:
         known = self._of(blocks[order][codes.first])
         now, ends = self._granules(rows.ts)
         cells = cells_of(node)
+        if len(now) and not self._is_of_bits:
+            # Nothing is live in a block before its first row, whenever that is.
+            known.bases[~known.cells.reshape(-1, cells).any(axis=1)] = now.min()
         granules, missed = look_up(
             *(codes.codes, rows.ts, now, ends, enters.view(np.uint8), _probes(values, len(rows), cells)),
             *(cells, _KINDS[node.kind], known.bases, known.cells),

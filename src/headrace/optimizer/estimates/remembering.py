@@ -54,6 +54,8 @@ _EXCEPT: Final = (
 )
 _AGGREGATES: Final = "leave out WITHIN MEMORY; LOSS TOLERANT estimates COUNT, SUM and AVG, with bounds"
 _GROUPED: Final = ("Aggregate", "ApproximateAggregate", "NestedAggregate", "SessionAggregate")
+_NOTHING: Final = "leave out WITHIN MEMORY"
+_ONE_INSTANT: Final = "nothing of them is kept"
 _BELOW: Final = (Source, Filter, Project, Union, Sample)
 """The nodes that may be below a window: rows of instants, each by itself."""
 
@@ -151,6 +153,8 @@ class _Limiting:
             raise _refused("DISTINCT of a join", why, self.loss)
         rows = _of_instants(plan)
         if rows is None:
+            if plan.is_chronon:
+                raise _refused("DISTINCT of the rows of each instant", _ONE_INSTANT, self.loss, _NOTHING)
             why = "what it limits are rows of streams, in a window of time that moves at every instant"
             raise _refused("DISTINCT of other rows", why, self.loss, _DISTINCT)
         below, size = rows
@@ -162,6 +166,8 @@ class _Limiting:
     def _except(self, plan: SetOperation) -> Plan:
         right = _of_instants(plan.right)
         if right is None or not plan.left.is_chronon or _has_join(plan):
+            if plan.is_chronon and plan.right.is_chronon:
+                raise _refused("EXCEPT of the rows of each instant", _ONE_INSTANT, self.loss, _NOTHING)
             why = "it keeps the rows of both sides"
             raise _refused(named(plan), why, self.loss, _EXCEPT)
         sides = []

@@ -31,8 +31,8 @@ class KeptSide:
     Attributes:
         numbers: of the rows that make up what it keeps.
         size: what it keeps (bytes).
-        waiting: how much of that it keeps whatever the shares are, since the other side's heartbeat has not
-            come so far.
+        waiting: how much of that it keeps whatever the shares are: what is no row, and rows up to which the
+            other side's heartbeat has not come.
     """
 
     numbers: tuple[int, ...]
@@ -123,18 +123,23 @@ class MemoryOfQuery:
             sizes = f"its Bloom filters keep {format_bytes(self.used)} of {format_bytes(self.limit)}"
             if self.expected is None:
                 return f"{sizes}; what they miss is told when rows have come"
-            return f"{sizes}; {100 * self.expected:.2g} % of what is new to them is expected to be missed"
+            return f"{sizes}; {_percent(self.expected)} of what is new to them is expected to be missed"
         assert self.expected is not None
         sizes = f"its joins keep {format_bytes(self.used)} of {format_bytes(self.limit)}"
         if all(one.share == WHOLE for one in self.shares):
             return f"{sizes}, and remember all rows"
         shares = ", ".join(f"{share_text(one.share)} of the rows of {one.name}" for one in self.shares)
-        measured = "" if self.measured is None else f", about {100 * self.measured:.0f} % lately"
+        measured = "" if self.measured is None else f", about {_percent(self.measured)} lately"
         why = f": {self.why}" if self.why else ""
         return (
-            f"{sizes}, and remember {shares}; {100 * self.expected:.0f} % of its pairs are expected to be "
+            f"{sizes}, and remember {shares}; {_percent(self.expected)} of its pairs are expected to be "
             f"missed{measured}{why}"
         )
+
+
+def _percent(part: float) -> str:
+    """A part as people read it: 0.23 %, 4.5 %, 98 %."""
+    return f"{100 * part:.0f} %" if part >= 0.095 else f"{100 * part:.2g} %"
 
 
 class DrawnRows(NamedTuple):
@@ -224,7 +229,7 @@ def limited_queries(run: PublishedRun) -> Iterator[LimitedQuery]:
             continue
         rows = rows_of(run.queries.plans[name])
         places = {tuning.number: place for place, tuning in enumerate(tunings)}
-        joins = tuple(_below(graph, graph.answering[name], LimitedJoin))
+        joins = tuple(_joins_of(graph, graph.answering[name], tunings[0]))
         inner = {below for join in joins for below in _below(graph, join, LimitedJoin) if below != join}
         top = [join for join in joins if join not in inner]
         given, missed = _counted(run, top)
@@ -240,6 +245,14 @@ def limited_queries(run: PublishedRun) -> Iterator[LimitedQuery]:
             ),
             sum(missed) / (told + sum(missed)) if told > 0 else None,
         )
+
+
+def _joins_of(graph: Graph, number: int, tuning: Tuning) -> Iterator[int]:
+    """The joins of a query's plan, without those of one in whose place it comes and that still answers."""
+    for place in _below(graph, number, LimitedJoin):
+        plan = graph.nodes[place].plan
+        if isinstance(plan, LimitedJoin) and (plan.loss, plan.of) == (tuning.loss, tuning.of):
+            yield place
 
 
 def _counted(run: PublishedRun, joins: Sequence[int]) -> tuple[list[float], list[float]]:
@@ -287,6 +300,11 @@ def rows_of(plan: Plan) -> dict[int, DrawnRows]:
     for node in walk(plan):
         if isinstance(node, Draw):
             found.setdefault(node.number, DrawnRows(_name(node), 1))
+    names = [found[number].name for number in sorted(found)]
+    for place, number in enumerate(sorted(found)):
+        if names.count(name := names[place]) > 1:
+            # As the joins have them: the first s, and the second.
+            found[number] = found[number]._replace(name=f"{name} ({names[: place + 1].count(name)})")
     return found
 
 
@@ -307,13 +325,16 @@ def _below(graph: Graph, number: int, kind: type[LimitedJoin | BloomFilter]) -> 
 
 
 class _Held(NamedTuple):
-    """What one area of an operator keeps: rows, and bytes."""
+    """What one area of an operator keeps: rows, bytes, and in how many runs."""
 
     rows: int
     size: int
+    runs: int
 
 
-_NOTHING: Final = _Held(0, 0)
+_NOTHING: Final = _Held(0, 0, 0)
+_RUN: Final = 1_000
+"""About so many bytes of a run are not its rows."""
 
 
 def _sizes(run: PublishedRun) -> dict[tuple[str, str], _Held]:
@@ -324,9 +345,10 @@ def _sizes(run: PublishedRun) -> dict[tuple[str, str], _Held]:
     for (identity, _), manifest in run.state.items():
         if identity in limited:
             for area, runs in manifest.items():
-                rows, size = sizes.get((identity, area), _NOTHING)
+                rows, size, known = sizes.get((identity, area), _NOTHING)
                 rows += sum(one.rows for one in runs)
-                sizes[identity, area] = _Held(rows, size + sum(one.part.length for one in runs))
+                size += sum(one.part.length for one in runs)
+                sizes[identity, area] = _Held(rows, size, known + len(runs))
     return sizes
 
 
@@ -341,8 +363,10 @@ def _sides(
         numbers = tuple(places[rows.number] for rows in node.plan.of_side(port))
         if numbers:
             held = sizes.get((node.identity, area), _NOTHING)
+            beside = min(held.size, held.runs * _RUN)
             rows = _waiting_rows(run, node.inputs[port].producer, node.inputs[1 - port].producer)
-            yield KeptSide(numbers, float(held.size), held.size * min(1.0, rows / max(held.rows, 1)))
+            waiting = beside + (held.size - beside) * min(1.0, rows / max(held.rows, 1))
+            yield KeptSide(numbers, float(held.size), waiting)
 
 
 def _waiting_rows(run: PublishedRun, side: int, other: int) -> float:

@@ -76,7 +76,10 @@ class Remembering:
         if heartbeat <= begin:
             # What is kept does not tell of the last change before rows were forgotten by it.
             return shares
-        spans, room = query.spans(run), max(query.limit - 2 * spare, _SPARE * query.limit)
+        # Where what waits takes all, there is no less of it by forgetting the rest.
+        waiting = sum(side.waiting for side in query.kept)
+        least = _SPARE * query.limit
+        spans, room = query.spans(run), max(query.limit - 2 * spare, least, waiting + least)
         if query.used > query.limit - spare:
             return _millionths(allocated(query.kept, spans, now, now, room, query.joined))
         since, peak = self._peaks.get(query.tunings, (heartbeat, query.kept))

@@ -201,3 +201,17 @@ def test_joins_of_a_union_are_expected_to_miss_pairs_apart() -> None:
         assert last is not None
         assert 1 - ours / whole > 0.05
         assert last.expected == pytest.approx(1 - ours / whole, abs=0.06)
+
+
+@pytest.mark.slow("runs a join before and after it is replaced")
+def test_a_larger_limit_is_used_after_a_replacement() -> None:
+    with opened() as db:
+        db.execute(f"{STREAMS}CREATE QUERY q WITHIN MEMORY '15 kB' AS {PAIRS}")
+        db.start()
+        rows = Rows(db)
+        *_, small = rows.push(1200)
+        db.execute(f"CREATE OR REPLACE QUERY q WITHIN MEMORY '60 kB' AS {PAIRS}")
+        *_, large = rows.push(5200)
+    assert small is not None
+    assert large is not None
+    assert large.expected < small.expected / 2

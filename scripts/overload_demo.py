@@ -82,7 +82,7 @@ class Clicks:
 
 @dataclass(frozen=True)
 class Moment:
-    """What is to be seen of a run after a second.
+    """A run as it is to be seen after a second.
 
     Attributes:
         instant: the newest that has been sent (milliseconds).

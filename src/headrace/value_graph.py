@@ -1,4 +1,4 @@
-"""How much the values of a column matter: Aurora's value-based QoS graph, and what it leaves out."""
+"""The worth of the values of a column: Aurora's value-based QoS graph, and what it leaves out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ValuesBetween(NamedTuple):
 
 @dataclass(frozen=True)
 class ValueGraph:
-    """What rows are worth to the reader of an answer by the value that they have in one of its columns.
+    """The worth of rows to the reader of an answer, by the value that they have in one of its columns.
 
     Carney and others, Monitoring streams (VLDB 2002), section 7.1: a value-based QoS graph, by which a
     semantic drop is inserted. The utility of a value between two points is on the line through them, below

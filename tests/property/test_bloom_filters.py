@@ -157,7 +157,7 @@ def _ends(row: dict[str, Any]) -> tuple[int, int]:
 
 
 def _at(history: Sequence[tuple[Any, ...]], instant: int) -> dict[str, int]:
-    """How often rows are there at an instant; as texts NaN is equal to itself."""
+    """The rows of an instant, with how often each is there; as texts NaN is equal to itself."""
     found: Counter[str] = Counter()
     for row, begin, end, count in history:
         if begin <= instant < end:

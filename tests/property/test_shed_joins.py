@@ -137,7 +137,7 @@ class Sum:
 
 
 def width(slopes: Mapping[Sum, float], largest: float) -> float | None:
-    """How far bounds are away; None where too few keys are kept."""
+    """The distance of bounds; None where too few keys are kept."""
     if not all(one.enough for one in slopes):
         return None
     variance = 0.0

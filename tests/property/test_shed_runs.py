@@ -102,7 +102,7 @@ class LoadedRun:
         return self.steps[name][max(begun)] if begun else WHOLE
 
     def weight(self, name: str, row: Pushed) -> float:
-        """How many rows a row stands for, by its share and by how large it is."""
+        """The number of rows that a row stands for, by its share and by its size."""
         share = self.share(name, row.ts)
         begun = [begin for begin in self.usual.get(name, {}) if begin <= row.ts]
         if not begun or share == WHOLE:

@@ -368,7 +368,7 @@ class Life:
                 assert_close({row: count for row, count in found.items() if count}, expected, where)
 
     def usual(self, asked: Asked, stream: str) -> Shares:
-        """How large the values of a stream usually are, as the run has noted it where shares were changed."""
+        """The usual sizes of values of a stream, as the run has noted them where shares were changed."""
         if "(v)" not in asked.text:
             return ()
         found = self.db.status.tunings.items()

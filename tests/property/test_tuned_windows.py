@@ -70,7 +70,7 @@ NOW, THIRD, LESS = ("s", "now"), ("s", "at multiples of 3"), ("s", "narrow")
 
 
 class Named(NamedTuple):
-    """What the history says a size is of."""
+    """The window that the history says a size is of."""
 
     streams: str
     kind: str
@@ -95,7 +95,7 @@ class Number(NamedTuple):
 
     @property
     def named(self) -> Named:
-        """What it is called in the history."""
+        """Its name in the history."""
         values = VALUES[self.what]
         return Named(self.stream, KIND_OF[self.what], *(self.bounds or (min(values), max(values))))
 

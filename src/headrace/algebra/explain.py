@@ -340,7 +340,7 @@ def _join(join: AnyJoin) -> str:
 
 
 def _remembered(join: LimitedJoin) -> str:
-    """What a join remembers of which rows, where that is not all."""
+    """The shares of its rows that a join remembers, where that is not all."""
     drawn = {node.number: _streams_of(node) for node in walk(join) if isinstance(node, Draw)}
     shares = [
         f"{share_text(rows.steps[-1].value)} of {drawn[rows.number]}"

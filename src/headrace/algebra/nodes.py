@@ -535,7 +535,7 @@ class Distinct(Unary):
 
 @dataclass(frozen=True)
 class BloomFilter(Unary):
-    """What a Bloom filter tells of DISTINCT or EXCEPT (STREAM, section 5.3): false negatives alone.
+    """DISTINCT or EXCEPT as a Bloom filter tells them (STREAM, section 5.3): false negatives alone.
 
     The input are chronons. Of each value the filter has some cells, which the value's hash says, and of each
     cell until when a value that has it is there: the largest end of the rows that have entered. So a value is

@@ -80,7 +80,7 @@ def refuse_foreign(tokens: Sequence[Token], source: SourceText) -> None:
 
 
 def _bounds_frame(tokens: Sequence[Token], index: int) -> str | None:
-    """What is wrong with a token that is the MIN or MAX of a frame of OVER; None where nothing is."""
+    """The fault of a token that is the MIN or MAX of a frame of OVER; None where there is none."""
     words = [str(token.text).upper() for token in tokens[max(0, index - 2) : index + 1]]
     of_frame = words[-1] in ("MIN", "MAX") and not _precedes(tokens, index, TokenType.L_PAREN)
     between = "BETWEEN" in words

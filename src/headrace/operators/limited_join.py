@@ -133,7 +133,7 @@ def _is_kept(one: RememberedRows, column: _Columns, until: Int64Array) -> BoolAr
 
 
 def _longest_slide(plan: Plan) -> int:
-    """How far elements may begin after the instants of their rows, and one more (instants)."""
+    """The longest way from the instants of rows to where their elements begin, and one more (instants)."""
     slides = (node.slide.length for node in walk(plan) if isinstance(node, TimeWindow))
     return max(slides, default=1)
 

@@ -110,7 +110,7 @@ def draw_of(plan: Shed, row: Payload, instant: int) -> int:
 
 
 def weight_of(plan: Shed, row: Payload, instant: int) -> float:
-    """How many rows a row stands for if it is kept."""
+    """The number of rows that a row stands for if it is kept."""
     share = value_at(WHOLE, plan.steps, instant)
     usual = means_at(plan.scales, instant)
     named = zip(plan.sizes, row[len(row) - len(plan.sizes) :], strict=True)

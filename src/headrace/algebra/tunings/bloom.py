@@ -24,7 +24,7 @@ _RUNS: Final = 4_000
 
 
 def blocks_within(memory: int) -> int:
-    """How many blocks fit.
+    """The number of blocks that fit.
 
     Args:
         memory: so much state may have (bytes).
@@ -33,7 +33,7 @@ def blocks_within(memory: int) -> int:
 
 
 def cells_of(plan: BloomFilter) -> int:
-    """How many cells a block has."""
+    """The number of cells of a block."""
     return 8 * BLOCK_BYTES if plan.size.length == INFINITY else BLOCK_BYTES
 
 

@@ -35,7 +35,7 @@ _FAR: Final = INFINITY // 2
 
 
 def sized_windows(plan: Plan) -> tuple[SizedWindow, ...]:
-    """What may change of a plan, each once, with the longest way back to its rows."""
+    """The numbers of a plan that may change, each once, with the longest way back to its rows."""
     found: dict[Tuning, int] = {}
     _collect(plan, 0, found)
     return tuple(SizedWindow(tuning, back) for tuning, back in found.items())

@@ -164,7 +164,7 @@ TunedNode = TimeWindow | BoundedRowWindow | Granularity | Weighing
 
 
 MILLIONTHS: Final = (TuningKind.SHARE, TuningKind.REMEMBERED, TuningKind.UTILITY)
-"""What is from 0 to 1, and is no size."""
+"""Numbers from 0 to 1, which are no sizes."""
 
 
 def remembering(node: Draw | LimitedJoin, number: int) -> Tuning:

@@ -34,7 +34,7 @@ _UNSAID: Final = {
 _QUOTED: Final = (Option.MANAGER, Option.LATENCY_BOUND, Option.SHEDDER)
 """Options whose values are texts."""
 _LIMITS: Final = (Option.MEMORY_LIMIT, Option.PROCESSING_LIMIT)
-"""What a manager keeps to."""
+"""The limits that a manager keeps to."""
 
 
 def set_option(core: Core, statement: SetOption, policy: Policy) -> None:

@@ -29,7 +29,7 @@ class Option(Enum):
     MEMORY_LIMIT = "memory_limit"
     """The bytes of state that there may be."""
     PROCESSING_LIMIT = "processing_limit"
-    """How much processor time queries may need (cores)."""
+    """The processor time that queries may need (cores)."""
     MANAGER = "manager"
     """The deed that follows from that: `advise`, `act` or `off`."""
     LATENCY_BOUND = "latency_bound"

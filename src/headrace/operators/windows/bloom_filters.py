@@ -50,7 +50,7 @@ class _Blocks:
 
 
 class BloomFilterOperator:
-    """What a Bloom filter tells of DISTINCT or EXCEPT (a family of its own; STREAM, section 5.3).
+    """DISTINCT or EXCEPT as a Bloom filter tells them (a family of its own; STREAM, section 5.3).
 
     Definition:
         DISTINCT: at t, the values of which a row is there that is live only from t on or before by the rows

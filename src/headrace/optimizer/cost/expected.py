@@ -224,7 +224,7 @@ def _by_row(
 
 
 def _known_by_filter(plan: BloomFilter, flow: Flow, elapsed: float) -> Expectation:
-    """What a Bloom filter yields, with few false negatives: its blocks are kept in the place of values."""
+    """The yield of a Bloom filter, with few false negatives: its blocks are kept in the place of values."""
     values = values_of(plan)
     window = replace(flow, lifetime=min(length(plan.size), elapsed), is_open=plan.size.length == INFINITY)
     different = window.growth(values)

@@ -123,7 +123,7 @@ class _Limiting:
     numbers: Iterator[int] = field(default_factory=count)
 
     def answer(self, plan: Plan) -> Plan:
-        """What is made of the joins' pairs, or of what Bloom filters tell."""
+        """The answer, made of the joins' pairs or of what Bloom filters tell."""
         match plan:
             case Istream(input=Distinct(input=below)):
                 return self._distinct(below, BloomKind.NEW)

@@ -26,7 +26,7 @@ from headrace.expressions.tree import (
 from headrace.schema import DOUBLE, quote, unique_names
 
 Sizes = tuple[Expression, ...]
-"""What is added up of rows, over their columns (DOUBLEs)."""
+"""The amounts that are added up of rows, over their columns (DOUBLEs)."""
 
 
 def sizes_in(calls: Iterable[AggregateCall]) -> Sizes:

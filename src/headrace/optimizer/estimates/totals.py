@@ -221,7 +221,7 @@ class EstimateSums:
         return resolve("/", (self._double(fourth, part.condition), squared))
 
     def _rarer(self, largest: Expression) -> Expression:
-        """How many times as much a row of usual size may add to a variance as those that are kept (a DOUBLE).
+        """The factor by which a row of usual size may add more to a variance than those kept (a DOUBLE).
 
         It is more than once where the share was larger in most of a window than it is in the rest.
         """

@@ -11,7 +11,7 @@ from headrace.steps import Scale, Step
 _FIRST: Final = (TuningKind.WINDOW, TuningKind.SHARE)
 """What is told by whether there is a loss."""
 _LATER: Final = ("loss", "number", "of")
-"""What is left out where it says nothing."""
+"""Parts that are left out where they say nothing."""
 
 
 def packed_tunings(tunings: Tunings) -> list[dict[str, Any]]:

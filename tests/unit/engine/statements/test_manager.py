@@ -60,7 +60,7 @@ def told(db: hr.Database, text: str) -> str:
 
 
 def explained_free(db: hr.Database) -> str:
-    """How much of 60 kB there is for state, as it is told."""
+    """The part of 60 kB that there is for state, as it is told."""
     return f"only {format_bytes(USED * (60_000 - managed(db).working))} are for state"
 
 
@@ -499,7 +499,7 @@ def test_an_epoch_takes_as_many_rows_as_fit_in_what_it_works_with(tmp_path: Path
 
 
 def managed_rows(db: hr.Database) -> int | None:
-    """How many rows the next epoch may take under a limit, by the last commit."""
+    """The rows that the next epoch may take under a limit, by the last commit."""
     return fitting_rows(run_of(db).totals, RunSettings(memory_limit=100_000))
 
 

@@ -31,7 +31,7 @@ JOINED = (
     "JOIN s WINDOW(RANGE MIN 10, MAX 100) AS b ON a.k = b.k"
 )
 ROW_IN, ROW_OUT = 1e-4, 1e-3
-"""What a row takes by what is told (seconds)."""
+"""The seconds that a row takes by what is told."""
 MANY = "SET processing_limit = 2"
 """More than is ever needed here."""
 

@@ -55,7 +55,7 @@ def parse_loss(cursor: Cursor) -> Loss | None:
 
 
 def _once(cursor: Cursor, loss: Loss) -> Loss:
-    """What was read, where it is all that is said of loss.
+    """The clause that was read, where it is all that is said of loss.
 
     Raises:
         LanguageError: there is more.

@@ -64,7 +64,7 @@ def _first_asked(present: Present, change: Tune, tuning: Tuning) -> int:
 
 
 def _back(present: Present, change: Tune, tuning: Tuning) -> int:
-    """How long before an answer rows may lie by whose sizes it was made (instants)."""
+    """The longest way from an answer back to rows by whose sizes it was made (instants)."""
     if tuning.kind is TuningKind.ROWS:
         # Rows leave windows of rows by the sizes of later ones, whenever these come.
         return 0

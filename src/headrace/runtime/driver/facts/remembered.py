@@ -189,7 +189,7 @@ class LimitedQuery:
         return tuple(size_of(tuning, run.queries.tunings) for tuning in self.tunings)
 
     def points(self, run: PublishedRun) -> list[StreamPoint]:
-        """How far its streams have been read."""
+        """The points up to which its streams have been read."""
         return [run.points[name] for name in self.tunings[0].streams]
 
     def spans(self, run: PublishedRun) -> list[float]:
@@ -202,7 +202,7 @@ class LimitedQuery:
         return [float(one.span) if one.span < INFINITY else max(ends) for one in self.rows]
 
     def told(self, run: PublishedRun) -> MemoryOfQuery:
-        """What is told of it."""
+        """The findings, as people are told."""
         known, shares = run.queries.tunings, self.shares(run)
         whys = (
             f"{known[tuning].why} for rows of {one.name}"
@@ -325,7 +325,7 @@ def _below(graph: Graph, number: int, kind: type[LimitedJoin | BloomFilter]) -> 
 
 
 class _Held(NamedTuple):
-    """What one area of an operator keeps: rows, bytes, and in how many runs."""
+    """The content of one area of an operator: rows, bytes, and in how many runs."""
 
     rows: int
     size: int
@@ -338,7 +338,7 @@ _RUN: Final = 1_000
 
 
 def _sizes(run: PublishedRun) -> dict[tuple[str, str], _Held]:
-    """What operators keep whose memory is limited, by their identity and area."""
+    """The state of operators whose memory is limited, by their identity and area."""
     kinds = LimitedJoin | BloomFilter
     limited = {node.identity for node in run.queries.graph.nodes if isinstance(node.plan, kinds)}
     sizes: dict[tuple[str, str], _Held] = {}
@@ -381,7 +381,7 @@ def _waiting_rows(run: PublishedRun, side: int, other: int) -> float:
 
 
 def _loss_in(plan: Plan) -> str:
-    """What a query says of its memory whose plan has Bloom filters; empty where it has none."""
+    """The clause of a query whose plan has Bloom filters; empty where it has none."""
     return next((node.loss for node in walk(plan) if isinstance(node, BloomFilter)), "")
 
 

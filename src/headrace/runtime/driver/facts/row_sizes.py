@@ -1,4 +1,4 @@
-"""How large the rows of a run have been lately, of those that are kept by their sizes.
+"""The sizes that rows of a run have had lately, of those that are kept by them.
 
 Sums are smoothed as those of `headrace.runtime.driver.facts.statistics` are, between the clock's readings
 that commits have. They are among the counters of each commit, so that a restart goes on with them.

@@ -1,4 +1,4 @@
-"""How much memory epochs work with beside state: the rows that they read, and all that operators yield.
+"""The memory that epochs work with beside state: the rows that they read, and all that operators yield.
 
 What an epoch has worked with follows from what its operators have counted, times the widths of their columns,
 as if all were there at once. Nodes without state pass columns on, and count for nothing. Level 0 works batch

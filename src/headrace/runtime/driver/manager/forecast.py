@@ -30,7 +30,7 @@ ENOUGH_ROWS: Final = 200
 FEW_COMMITS: Final = 5
 """The bytes that an operator keeps for a row are averaged over about so many of the last commits."""
 MANY_COMMITS: Final = 40
-"""What is kept of a window of rows for one of them falls over so many commits, and rises at once."""
+"""So many commits it takes for less to be expected of a window of rows; more is expected at once."""
 _PARTS_OF_A_WINDOW: Final = 8
 """Rows are taken to come as they have in this part of the smallest size that a window of theirs may have."""
 
@@ -133,7 +133,7 @@ class Forecast:
     def guesses(
         self, run: PublishedRun, below: WindowsBelow, expected: Mapping[str, float]
     ) -> dict[str, float]:
-        """What operators that are new are expected to keep for a row, by their shapes (bytes).
+        """The bytes that operators that are new are expected to keep for a row, by their shapes.
 
         Args:
             run: the run, as it was followed last.
@@ -217,7 +217,7 @@ class Forecast:
         return _load_of(below, now, groups, fixed, per_row, np.maximum(present, 1.0))
 
     def stored(self, run: PublishedRun) -> Mapping[str, int]:
-        """How many rows of state the operators have, by their identities."""
+        """The rows of state that the operators have, by their identities."""
         return self._state.look(run.state).stored
 
     def present(self, run: PublishedRun, below: WindowsBelow) -> Float64Array:

@@ -50,7 +50,7 @@ class Load:
     granules: Float64Array
 
     def at(self, values: Int64Array) -> float:
-        """What is needed when all windows are full and rows come as they come now.
+        """The need when all windows are full and rows come as they come now.
 
         Args:
             values: int64[k], the numbers that may change (instants, or rows).

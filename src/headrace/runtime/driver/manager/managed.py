@@ -35,7 +35,7 @@ class ManagedWindow:
 
     @property
     def place(self) -> float:
-        """How far it is from what needs the least to what needs the most; 1 where these are the same."""
+        """Its place on the way from what needs the least to what needs the most; 1 where these are the same."""
         window = self.window
         way, gone = window.largest - window.smallest, abs(window.first - window.size)
         return 1 - gone / way if way else 1.0
@@ -158,7 +158,7 @@ class Managed:
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """What there is too little of even with the smallest windows, in a few words."""
+        """The resource of which there is too little even with the smallest windows, in a few words."""
         time = () if self.time is None or not self.time.missing else (self.time.text,)
         return (*((self.text,) if self.missing else ()), *time)
 

@@ -214,7 +214,7 @@ class Manager:
         expected: Mapping[str, ExpectedOperator] = NOT_EXPECTED,
         guesses: Mapping[str, float] = NOTHING,
     ) -> tuple[float, float, float] | None:
-        """How much is needed with the smallest windows, those of now, and the largest; None if not known."""
+        """The need with the smallest windows, those of now, and the largest; None if not known."""
         if resource is Resource.MEMORY:
             return self._forecast.uses(run, other, guesses)
         if not self._processing.is_ready():

@@ -1,4 +1,4 @@
-"""How many partitions windows of rows have, by the rows that are in them."""
+"""The partitions that windows of rows have, by the rows that are in them."""
 
 from __future__ import annotations
 

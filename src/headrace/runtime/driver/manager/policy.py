@@ -104,7 +104,7 @@ class Budget:
 
     @property
     def free(self) -> float:
-        """What is left of the limit, of which the shares of this module are parts."""
+        """The rest of the limit, of which the shares of this module are parts."""
         return max(0.0, self.limit - self.working)
 
 

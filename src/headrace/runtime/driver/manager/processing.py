@@ -160,7 +160,7 @@ class Processing:
 
     @property
     def used(self) -> float:
-        """What was needed lately (cores)."""
+        """The cores that were needed lately."""
         passed = float(self._beside.recent[0, 0])
         seconds = float(self._sums.recent[:, _SECONDS].sum() + self._beside.recent[0, 1])
         return seconds / passed if passed else 0.0

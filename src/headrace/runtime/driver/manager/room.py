@@ -83,7 +83,7 @@ class Share:
 
     @property
     def taken(self) -> str:
-        """How much there is, and how much of it is taken."""
+        """The limit, and the part of it that is taken."""
         assert self.limit is not None
         limit, part, needed = map(
             self.resource.text, (self.limit, given_out(self.limit, self.working), self.needed)
@@ -124,7 +124,7 @@ class Room:
 
     @property
     def text(self) -> str:
-        """What is expected, for who asks before."""
+        """The expectation, for who asks before."""
         return "\n".join(share.text for share in self.shares)
 
 

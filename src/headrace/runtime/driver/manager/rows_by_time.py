@@ -118,7 +118,7 @@ class RowsByTime:
         return np.interp(instants, self.instants, self.rows, left=0)
 
     def since(self, instant: int) -> float:
-        """How many rows are of an instant, and later ones."""
+        """The number of rows of an instant, and of later ones."""
         return self.total - float(self.until(np.array([instant - 1.0]))[0])
 
     def rate(self, span: int) -> float:

@@ -1,4 +1,4 @@
-"""What the operators of a run keep, as their manifests say it."""
+"""The state that operators of a run keep, as their manifests say it."""
 
 from __future__ import annotations
 

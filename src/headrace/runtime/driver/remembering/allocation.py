@@ -25,12 +25,12 @@ FLOOR: Final = 0.01
 LEAST: Final = 1e-6
 """No share is smaller."""
 _PARTS: Final = (0.0, 0.5, 0.8, 0.95)
-"""What is left of one share when room is made for another one."""
+"""So much is left of one share when room is made for another one."""
 _ROUNDS: Final = 50
 
 
 def size_at(shares: Sequence[float], kept: Sequence[KeptSide], now: Sequence[float]) -> float:
-    """What joins are expected to keep (bytes).
+    """The bytes that joins are expected to keep.
 
     Args:
         shares: of the rows of each number.

@@ -20,7 +20,7 @@ _SPARE: Final = 0.15
 _EPOCHS: Final = 2
 """As much as came with so many of the largest epochs is to fit into what is left free."""
 _FADING: Final = 0.95
-"""What the largest epoch brought counts so much less with each that follows."""
+"""So much of what the largest epoch brought counts with each that follows."""
 _GAIN: Final = 0.05
 """More is remembered, or other rows, if so much more of the pairs is found by it."""
 

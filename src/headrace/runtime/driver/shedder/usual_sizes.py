@@ -1,4 +1,4 @@
-"""How large the rows of a run usually are, by which large ones are kept more often."""
+"""The usual sizes of rows of a run, by which large ones are kept more often."""
 
 from __future__ import annotations
 

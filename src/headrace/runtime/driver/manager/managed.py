@@ -35,7 +35,7 @@ class ManagedWindow:
 
     @property
     def place(self) -> float:
-        """Its place on the way from what needs the least to what needs the most; 1 where these are the same."""
+        """Its place on the way from what needs the least to what needs the most; 1 if these are the same."""
         window = self.window
         way, gone = window.largest - window.smallest, abs(window.first - window.size)
         return 1 - gone / way if way else 1.0

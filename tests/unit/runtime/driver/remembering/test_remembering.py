@@ -213,5 +213,7 @@ def test_a_larger_limit_is_used_after_a_replacement() -> None:
         db.execute(f"CREATE OR REPLACE QUERY q WITHIN MEMORY '60 kB' AS {PAIRS}")
         *_, large = rows.push(5200)
     assert small is not None
+    assert small.expected is not None
     assert large is not None
+    assert large.expected is not None
     assert large.expected < small.expected / 2

@@ -16,7 +16,9 @@ from headrace.steps import WHOLE, share_text
 from headrace.time import BEGINNING, INFINITY
 
 _SPARE: Final = 0.15
-"""So much of its memory a query is to leave free at least, and twice as much after less is remembered."""
+"""So much of its memory a query is to leave free at least."""
+_MORE: Final = 1.5
+"""So many times that is left free after less is remembered, so that it is not too much again at once."""
 _EPOCHS: Final = 2
 """As much as came with so many of the largest epochs is to fit into what is left free."""
 _FADING: Final = 0.95
@@ -79,7 +81,7 @@ class Remembering:
         # Where what waits takes all, there is no less of it by forgetting the rest.
         waiting = sum(side.waiting for side in query.kept)
         least = _SPARE * query.limit
-        spans, room = query.spans(run), max(query.limit - 2 * spare, least, waiting + least)
+        spans, room = query.spans(run), max(query.limit - _MORE * spare, least, waiting + least)
         if query.used > query.limit - spare:
             return _millionths(allocated(query.kept, spans, now, now, room, query.joined))
         since, peak = self._peaks.get(query.tunings, (heartbeat, query.kept))

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
+from answers_at import content_at
 from headrace.algebra.tunings.tunings import Tuning, remembered_in
 from headrace.reference.sampling import drawn
 from headrace.runtime.driver.change.wanted import Tune
@@ -222,15 +223,11 @@ class Life:
             said, pairs = query.changes().to_pylist(), list(self._found(name, asked))
             last = min(query.horizon, max(map(self._newest, self.rows)) + 12)
             for instant in range(last):
-                found: Counter[tuple[Any, ...]] = Counter()
-                for row in said:
-                    end = row["valid_to"]
-                    if row["valid_from"] <= instant and (end is None or instant < end):
-                        found[tuple(row[column] for column in query.schema.names)] += row["change"]
+                found = content_at(said, query.schema.names, instant)
                 expected = Counter(
                     asked.answer(*rows) for rows in pairs if all(map(_shown(instant), rows, asked.sides))
                 )
-                assert {row: count for row, count in found.items() if count} == dict(expected), (
+                assert found == dict(expected), (
                     *(name, instant, self.steps),
                     self.rows,
                 )

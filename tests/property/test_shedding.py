@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
+from answers_at import content_at
 from headrace.optimizer.estimates import totals
 from headrace.optimizer.estimates.totals import UNSEEN
 from headrace.reference.sampling import drawn
@@ -358,14 +359,10 @@ class Life:
                 usual = self.usual(asked, stream)
                 kept += kept_of(rows, self.shares[asked.streams], number, usual)
             for instant in range(min(query.horizon, self._newest("sr") + 14)):
-                found: Counter[tuple[Any, ...]] = Counter()
-                for row in said:
-                    end = row["valid_to"]
-                    if row["valid_from"] <= instant and (end is None or instant < end):
-                        found[tuple(row[column] for column in query.schema.names)] += row["change"]
+                found = content_at(said, query.schema.names, instant)
                 expected = self._expected(asked, kept, instant)
                 where = (name, instant, self.shares, rows)
-                assert_close({row: count for row, count in found.items() if count}, expected, where)
+                assert_close(found, expected, where)
 
     def usual(self, asked: Asked, stream: str) -> Shares:
         """The usual sizes of values of a stream, as the run has noted them where shares were changed."""

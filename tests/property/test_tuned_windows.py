@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
+from answers_at import content_at
 from driving import Arriving, drive
 from headrace.algebra.nodes import BoundedRowWindow, Source, TimeWindow, column
 from headrace.elements import concat, from_rows, to_rows
@@ -381,13 +382,9 @@ class Life:
             said, (_, keys, answer) = query.changes().to_pylist(), QUERIES[kind]
             last = min(query.horizon, max(map(self._newest, self.rows)) + 12)
             for instant in range(self.since.get(name, 0), last):
-                found: Counter[tuple[Any, ...]] = Counter()
-                for row in said:
-                    end = row["valid_to"]
-                    if row["valid_from"] <= instant and (end is None or instant < end):
-                        found[tuple(row[column] for column in query.schema.names)] += row["change"]
+                found = content_at(said, query.schema.names, instant)
                 expected = answer({key: self._window(key, instant) for key in keys})
-                assert {row: count for row, count in found.items() if count} == dict(expected), (
+                assert found == dict(expected), (
                     *(name, instant, self.steps),
                     self.rows,
                 )

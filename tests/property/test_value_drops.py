@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace as hr
+from answers_at import content_at
 from how_many import examples
 
 STREAMS = """
@@ -198,13 +199,13 @@ class Life:
         """Every query says what brute force finds, up to where it speaks."""
         for name, kind in self.queries.items():
             query, asked = self.db[name], QUERIES[kind]
-            said, kept = query.changes().to_pylist(), list(self._kept(kind))
+            names, kept = query.schema.names, list(self._kept(kind))
+            said = [
+                row | dict(zip(names, _shown(row[name] for name in names), strict=True))
+                for row in query.changes().to_pylist()
+            ]
             for instant in range(min(query.horizon, max(map(self._newest, self.rows)) + 9)):
-                found: Counter[tuple[Any, ...]] = Counter()
-                for row in said:
-                    end = row["valid_to"]
-                    if row["valid_from"] <= instant and (end is None or instant < end):
-                        found[_shown(row[column] for column in query.schema.names)] += row["change"]
+                found = content_at(said, names, instant)
                 expected = Counter(
                     _shown(answer)
                     for rows in kept
@@ -214,7 +215,7 @@ class Life:
                     )
                     and (answer := asked.answer(*rows)) is not None
                 )
-                assert {row: count for row, count in found.items() if count} == dict(expected), (
+                assert found == dict(expected), (
                     *(name, instant, self.graphs, self.steps),
                     self.rows,
                 )

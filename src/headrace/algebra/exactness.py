@@ -67,8 +67,10 @@ def looks_back(plan: Plan) -> int:
         case Granularity(longest=granule):
             return granule.length - 1
         case BloomFilter(size=size):
-            # A row is looked up in what came up to a size before it, and is there for as long.
-            return INFINITY if size.length == INFINITY else 2 * size.length
+            # A row is looked up in what came up to a size before it, whose ends are rounded up where rows are
+            # of an instant; all others are there for a size themselves.
+            further = plan.granule if plan.is_chronon else size.length
+            return INFINITY if size.length == INFINITY else size.length + further
         case Istream() | Dstream():
             return 1
         case Lifetime(fixed=None) | SessionWindow() | SessionAggregate() | RowWindow():

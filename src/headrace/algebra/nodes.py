@@ -55,6 +55,10 @@ NO_OFFSET: Final = Duration(0)
 """The offset of windows that end at multiples of their slide."""
 
 
+_GRANULES: Final = 250
+"""So many granules are at most in the size of a Bloom filter's window."""
+
+
 # What nodes of one and of two inputs have in common.
 
 
@@ -317,7 +321,7 @@ class Weighing(Unary):
     steps: StepFunction = ()
 
     least: ClassVar[int] = 1
-    """The smallest number that there is (millionths)."""
+    """The smallest value of a step (millionths)."""
 
     def __post_init__(self) -> None:
         if any(not self.least <= step.value <= WHOLE for step in self.steps):
@@ -417,7 +421,7 @@ class SemanticDrop(Weighing):
 
     A payload is there as often as in `M(t)` if the utility of its value by the graph is at least u(t), or if
     it has no value there, NULL or NaN (Aurora's semantic drop; Tatbul and others, VLDB 2003, section 4). What
-    is kept stands for itself alone. The steps are those of u, which begins with 0, so that all are kept.
+    is kept stands for itself alone. The steps are those of u; before the first one u is 0, and all are kept.
 
     Attributes:
         place: the column of the input.
@@ -540,7 +544,7 @@ class BloomFilter(Unary):
     The input are chronons. Of each value the filter has some cells, which the value's hash says, and of each
     cell until when a value that has it is there: the largest end of the rows that have entered. So a value is
     *live* up to the smallest of its cells' ends, and that is no earlier than the largest end of its own rows.
-    Ends are multiples of a *granule*, a part of the size (`headrace.algebra.tunings.bloom`).
+    Ends are multiples of a *granule*, a part of the size.
 
     DISTINCT: a row of instant u is there from u, or from where its value is no longer live by the rows before
     u, if that is later, up to the last multiple of the granule in `(u, u + size]`. NEW, what ISTREAM makes of
@@ -573,6 +577,11 @@ class BloomFilter(Unary):
         """The input's columns, but for that which says whose a row is."""
         fields = self.input.schema.fields
         return Schema(fields[:-1]) if self.kind is BloomKind.EXCEPT else self.input.schema
+
+    @property
+    def granule(self) -> int:
+        """Ends are multiples of it (instants): so few are in the size that they fit into a byte."""
+        return 1 if self.size.length == INFINITY else -(-self.size.length // _GRANULES)
 
     @cached_property
     def is_chronon(self) -> bool:

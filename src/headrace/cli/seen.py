@@ -101,7 +101,7 @@ class WindowSeen:
     """A window or granule that the manager of memory may change.
 
     Attributes:
-        streams: the names of its streams; before them what it is, if it is no window of time.
+        streams: the names of its streams, after its kind where it is not a window of time.
         smallest, largest, size: its bounds and its size, as people read them.
         place: how far it is from the smallest to the largest.
         why: why it has that size, where nobody has asked for it.

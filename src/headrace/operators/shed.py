@@ -55,7 +55,7 @@ def _drawn(batch: Batch, places: Iterable[int], numbers: Sequence[int]) -> Int64
     Args:
         batch: the rows.
         places: the columns by which it is.
-        numbers: what it is besides; with its instant, unless there are none.
+        numbers: further words of the hash. With any of them the instant is a word, too.
     """
     count = len(batch)
     found = hash_rows([normalise(batch.payload.columns[place]) for place in places], count)

@@ -23,7 +23,7 @@ from headrace.algebra.nodes import (
     WindowBounds,
     instant_type,
 )
-from headrace.algebra.tunings.bloom import PROBES, block_of, cells_of, granule_of, values_of
+from headrace.algebra.tunings.bloom import PROBES, block_of, cells_of, values_of
 from headrace.reference.contents import Content, Payload, order
 from headrace.reference.sampling import drawn
 from headrace.reference.scalars import value
@@ -94,7 +94,7 @@ def bound_changes(plan: WindowBounds, start: int, end: int) -> range:
 
 def _end_of(plan: BloomFilter, instant: int) -> int:
     """Until when the value of a row of an instant is there (instant, exclusive)."""
-    end, granule = min(instant + plan.size.length, INFINITY), granule_of(plan)
+    end, granule = min(instant + plan.size.length, INFINITY), plan.granule
     if plan.size.length == INFINITY:
         return INFINITY
     rest = end % granule

@@ -6,6 +6,7 @@ import pytest
 
 import headrace as hr
 from headrace.algebra.bounds import has_unbounded_state
+from headrace.algebra.exactness import looks_back
 from headrace.algebra.explain import describe
 from headrace.algebra.nodes import BloomFilter, Distinct, Draw, LimitedJoin, SetOperation
 from headrace.algebra.properties import walk
@@ -118,3 +119,18 @@ def test_duplicates_and_differences_are_known_by_filters(db: hr.Database, text: 
     assert plan.schema.names == db["q"].schema.names
     assert optimize(plan) == plan
     assert not has_unbounded_state(plan)
+
+
+@pytest.mark.parametrize(
+    ("text", "back"),
+    [
+        # A row of r counts for 100 instants and up to one granule, 1; what it hides is of an instant.
+        ("SELECT k FROM s [NOW] EXCEPT SELECT k FROM r [RANGE 100]", 101),
+        # A value is there for 100 instants, and looked up in those of 100 instants before.
+        ("SELECT DISTINCT k FROM s [RANGE 100]", 200),
+    ],
+)
+def test_a_filter_looks_back_as_far_as_rows_count(db: hr.Database, text: str, back: int) -> None:
+    db.execute(f"CREATE QUERY q WITHIN MEMORY '1 MB' AS {text}")
+    plan = core_of(db).definitions.queries[db["q"].id].plan
+    assert max(looks_back(node) for node in walk(plan) if isinstance(node, BloomFilter)) == back

@@ -13,8 +13,6 @@ PROBES: Final = 4
 """So many cells of a block say of a value whether it is there; some of them may be the same."""
 BLOCK_BYTES: Final = 256
 """The cells of a block: bytes, or bits where no value leaves."""
-GRANULES: Final = 250
-"""So many multiples of the granule are in the size at most, so that with those begun they fit into a byte."""
 _ROW_BYTES: Final = BLOCK_BYTES + 28
 """A block in state, with its number, its hash and its time (bytes)."""
 _REST: Final = 7 / 8
@@ -35,11 +33,6 @@ def blocks_within(memory: int) -> int:
 def cells_of(plan: BloomFilter) -> int:
     """The number of cells of a block."""
     return 8 * BLOCK_BYTES if plan.size.length == INFINITY else BLOCK_BYTES
-
-
-def granule_of(plan: BloomFilter) -> int:
-    """Ends are multiples of it (instants)."""
-    return 1 if plan.size.length == INFINITY else -(-plan.size.length // GRANULES)
 
 
 def values_of(plan: BloomFilter) -> tuple[Column, ...]:

@@ -164,7 +164,7 @@ TunedNode = TimeWindow | BoundedRowWindow | Granularity | Weighing
 
 
 MILLIONTHS: Final = (TuningKind.SHARE, TuningKind.REMEMBERED, TuningKind.UTILITY)
-"""Numbers from 0 to 1, which are no sizes."""
+"""The kinds of numbers from 0 to 1: they are parts of something, and not sizes."""
 
 
 def remembering(node: Draw | LimitedJoin, number: int) -> Tuning:

@@ -63,7 +63,7 @@ def show(
     """The answer to a SHOW statement, as text; see `listing`.
 
     Raises:
-        LanguageError: there is no query of the name that it has.
+        LanguageError: there is no query of that name.
     """
     if (name := statement.query) is None:
         table = listing(statement.what, definitions, functions, status, settings, tunings, still)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headrace.algebra.kinds import BloomKind
 from headrace.algebra.nodes import BloomFilter
-from headrace.algebra.tunings.bloom import PROBES, block_of, cells_of, granule_of
+from headrace.algebra.tunings.bloom import PROBES, block_of, cells_of
 from headrace.elements import Batch, BoolArray, Float64Array, Int64Array, concat, integers, record_batch
 from headrace.kernels.rows.bloom import AFTER, BEFORE, LASTING, look_up
 from headrace.kernels.rows.sampling import SALT, folded
@@ -140,7 +140,7 @@ class BloomFilterOperator:
 
     def _granules(self, instants: Int64Array) -> tuple[Int64Array, Int64Array]:
         """The granules of instants, and those up to which rows of these are there; int64[n] each."""
-        size, granule = self._node.size.length, granule_of(self._node)
+        size, granule = self._node.size.length, self._node.granule
         if self._is_of_bits:
             return np.zeros_like(instants), np.ones_like(instants)
         ends = instants + np.minimum(size, INFINITY - np.maximum(instants, 0))
@@ -149,7 +149,7 @@ class BloomFilterOperator:
 
     def _instants(self, granules: Int64Array) -> Int64Array:
         """The instants at which granules begin; INFINITY where nothing leaves."""
-        granule = granule_of(self._node)
+        granule = self._node.granule
         never = granules > (0 if self._is_of_bits else INFINITY // granule)
         whole: Int64Array = np.where(never, INFINITY, np.where(never, 0, granules) * granule)
         return whole

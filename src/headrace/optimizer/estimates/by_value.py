@@ -1,8 +1,8 @@
 """A query LOSS TOLERANT BY a column: rows whose values matter least are left out where they are read.
 
 Aurora inserts a drop box with a predicate as low in the network as possible (Carney and others, VLDB 2002,
-section 7.1). Here it stands above the stream that the column is of, since what is above it keeps the value
-of each row: so leaving out rows there, or of the answer, is the same.
+section 7.1). Here that is right above the stream that has the column. All nodes above it keep the value of
+each row, so it makes no difference to the answer whether rows are left out there or in the end.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from headrace.algebra.tunings.loss import Loss
 from headrace.errors import LanguageError
 from headrace.expressions.coercion import is_numeric
 from headrace.expressions.tree import Column
-from headrace.optimizer.estimates.monotone import named
+from headrace.optimizer.estimates.monotone import GROUPED, named
 from headrace.schema import quote, sql_type
 from headrace.suggestions import did_you_mean
 
@@ -62,7 +62,6 @@ _ROW_BY_ROW: Final = (
     *(Distinct, Coalesce, Istream, Dstream, Rstream),
 )
 """The nodes of which rows with some value are made of rows with that value alone."""
-_AGGREGATES: Final = ("Aggregate", "ApproximateAggregate", "NestedAggregate", "SessionAggregate")
 
 
 def by_value(plan: Plan, loss: Loss) -> Plan:
@@ -170,7 +169,7 @@ def _below(plan: Plan, place: int, loss: Loss) -> list[tuple[int, int]]:
 
 def _refused_node(plan: Plan, loss: Loss) -> LanguageError:
     hint = "leave out LOSS TOLERANT BY; what it is for are queries whose answer is rows of streams"
-    if type(plan).__name__ in _AGGREGATES:
+    if type(plan).__name__ in GROUPED:
         why = "a row that is missing changes them"
         return _refused("aggregates", why, loss, "write LOSS TOLERANT without BY, which estimates them")
     if isinstance(plan, Relation):

@@ -49,6 +49,9 @@ NODES: Final[Mapping[str, str | None]] = {
 }
 """By the name of a node why nothing is estimated of it; None where something is."""
 
+GROUPED: Final = ("Aggregate", "ApproximateAggregate", "NestedAggregate", "SessionAggregate")
+"""The names of the nodes that group rows."""
+
 _EXTREME = "the largest and the smallest value may be among those that are missing"
 _VALUES = "it is of single values, and most of them may be missing"
 _MOMENTS = "bounds of it would need higher moments; SUM and COUNT are estimated, and AVG"

@@ -6,7 +6,7 @@ STREAM, section 5.3.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Final, NamedTuple
 
@@ -41,8 +41,9 @@ from headrace.algebra.properties import is_stateful, sources_of, walk
 from headrace.algebra.tunings.bloom import block_of, blocks_within
 from headrace.algebra.tunings.loss import Loss
 from headrace.errors import LanguageError
-from headrace.expressions.tree import Column, Expression, Literal, transform_columns
-from headrace.optimizer.estimates.monotone import named
+from headrace.expressions.tree import Expression, Literal, transform_columns
+from headrace.optimizer.estimates.monotone import GROUPED, named
+from headrace.optimizer.estimates.weighed_rows import beyond, projected
 from headrace.schema import BIGINT, unique_names
 from headrace.time import INFINITY, Duration
 
@@ -53,7 +54,6 @@ _EXCEPT: Final = (
     "leave out WITHIN MEMORY, or write SELECT ... FROM s [NOW] EXCEPT SELECT ... FROM r [RANGE ...]"
 )
 _AGGREGATES: Final = "leave out WITHIN MEMORY; LOSS TOLERANT estimates COUNT, SUM and AVG, with bounds"
-_GROUPED: Final = ("Aggregate", "ApproximateAggregate", "NestedAggregate", "SessionAggregate")
 _NOTHING: Final = "leave out WITHIN MEMORY"
 _ONE_INSTANT: Final = "nothing of them is kept"
 _BELOW: Final = (Source, Filter, Project, Union, Sample)
@@ -211,7 +211,8 @@ class _Limiting:
                 below = self.rows(plan.input)
                 return below._replace(plan=with_inputs(plan, (below.plan,)))
             case Project():
-                return _projected(plan, self.rows(plan.input))
+                below = self.rows(plan.input)
+                return below._replace(plan=projected(plan, below.plan, 2 * len(below.numbers)))
             case _:
                 raise self._refused_node(plan)
 
@@ -226,7 +227,7 @@ class _Limiting:
             names[place] = name
         residual = plan.residual
         if residual is not None:
-            residual = transform_columns(residual, lambda part: _beyond(part, left.width, wide))
+            residual = transform_columns(residual, lambda part: beyond(part, left.width, wide - left.width))
         pair = (left.plan, right.plan, plan.equalities, residual, tuple(unique_names(names)))
         remembered = tuple(
             RememberedRows(number, *beside[2 * place : 2 * place + 2]) for place, number in enumerate(numbers)
@@ -249,7 +250,7 @@ class _Limiting:
 
     def _refused_node(self, plan: Plan) -> LanguageError:
         name = type(plan).__name__
-        if name in _GROUPED:
+        if name in GROUPED:
             why = "an aggregate of the pairs that are found is not the answer, and nothing tells how far off"
             return _refused("aggregates", why, self.loss, _AGGREGATES)
         why = "it keeps other rows than those of joins"
@@ -278,21 +279,6 @@ def _marked(plan: Plan, names: tuple[str, ...], side: int) -> Plan:
         plan = plan.input
     parts.append(Literal(side, BIGINT))
     return Project(plan, tuple(zip(unique_names([*names, "side"]), parts, strict=True)))
-
-
-def _projected(plan: Project, below: _Rows) -> _Rows:
-    """A projection that keeps draws and instants."""
-    schema = below.plan.schema
-    kept = ((schema[place].name, column(below.plan, place)) for place in range(below.width, len(schema)))
-    items = (*plan.items, *kept)
-    names = unique_names([name for name, _ in items])
-    named_items = tuple(zip(names, (part for _, part in items), strict=True))
-    return below._replace(plan=Project(below.plan, named_items))
-
-
-def _beyond(part: Column, width: int, wide: int) -> Column:
-    """A column of a pair whose left row has got wider."""
-    return part if part.index < width else replace(part, index=part.index + wide - width)
 
 
 def _is_outer(plan: Plan) -> bool:

@@ -95,7 +95,7 @@ def sizes_of_rows(whole: Source, narrow: Source, sizes: Sizes) -> Iterator[tuple
 
 
 def with_columns(rows: Plan, added: Iterable[Expression]) -> Plan:
-    """Rows with more columns behind theirs, without a projection where there are none."""
+    """Rows with more columns behind theirs; the rows themselves where there are none to add."""
     more = tuple(added)
     if not more:
         return rows

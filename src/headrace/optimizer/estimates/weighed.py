@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from headrace.algebra.nodes import (
     Aggregate,
@@ -37,7 +37,7 @@ from headrace.optimizer.estimates.sizes import (
     sizes_of_side,
     with_columns,
 )
-from headrace.optimizer.estimates.weighed_rows import KeptSpan, WeighedRows, projected
+from headrace.optimizer.estimates.weighed_rows import KeptSpan, WeighedRows, beyond, projected
 from headrace.schema import unique_names
 from headrace.time import Duration
 
@@ -139,7 +139,7 @@ class Weigher:
         names[width:width] = below.plan.schema.names[-2:]
         residual = plan.residual
         if residual is not None and port == 0:
-            residual = transform_columns(residual, lambda part: _beyond(part, width))
+            residual = transform_columns(residual, lambda part: beyond(part, width))
         sides = (below.plan, plan.right) if port == 0 else (plan.left, below.plan)
         joined = Join(*sides, plan.equalities, residual, tuple(unique_names(names)))
         last = len(joined.schema)
@@ -157,7 +157,7 @@ class Weigher:
         names = unique_names([*left.plan.schema.names, *right.plan.schema.names])
         residual = plan.residual
         if residual is not None:
-            residual = transform_columns(residual, lambda part: _beyond(part, width))
+            residual = transform_columns(residual, lambda part: beyond(part, width))
         joined = Join(left.plan, right.plan, plan.equalities, residual, tuple(names))
         weights = column(joined, width + 1), column(joined, last + 3)
         items = [*range(width), *range(width + 2, last + 2)]
@@ -213,8 +213,3 @@ class Weigher:
                 return with_inputs(plan, tuple(self._drawn(part, sizes) for part in inputs))
             case _:
                 raise refused_node(plan, self.loss.position)
-
-
-def _beyond(part: Column, width: int) -> Column:
-    """A column where two are put in after some."""
-    return part if part.index < width else replace(part, index=part.index + 2)

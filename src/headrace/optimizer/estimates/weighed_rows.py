@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from headrace.algebra.nodes import Plan, Project, Shed, column
 from headrace.algebra.properties import walk
+from headrace.expressions.tree import Column
 from headrace.schema import unique_names
 from headrace.time import Duration
 
@@ -45,10 +46,27 @@ class WeighedRows:
         return tuple(dict.fromkeys(name for node in shed for name in node.sizes))
 
 
-def projected(plan: Project, below: Plan) -> Plan:
-    """A projection that keeps the last two columns."""
+def projected(plan: Project, below: Plan, kept_columns: int = 2) -> Plan:
+    """A projection over rows that have got more columns, which keeps these.
+
+    Args:
+        plan: the projection, as it was over the rows before.
+        below: the rows.
+        kept_columns: how many of their last columns are kept.
+    """
     width = len(below.schema)
-    kept = tuple((below.schema[place].name, column(below, place)) for place in (width - 2, width - 1))
+    kept = ((below.schema[place].name, column(below, place)) for place in range(width - kept_columns, width))
     items = (*plan.items, *kept)
     names = unique_names([name for name, _ in items])
     return Project(below, tuple(zip(names, (part for _, part in items), strict=True)))
+
+
+def beyond(part: Column, width: int, more: int = 2) -> Column:
+    """A column of a pair whose left row has got more columns.
+
+    Args:
+        part: the column.
+        width: how many the left row had.
+        more: how many it has got.
+    """
+    return part if part.index < width else replace(part, index=part.index + more)

@@ -32,7 +32,6 @@ from headrace.algebra.nodes import (
     inputs_of,
 )
 from headrace.algebra.properties import is_stateful, sources_of, walk
-from headrace.algebra.tunings.bloom import granule_of
 from headrace.elements import LIMB, Batch, BoolArray, decode_rows
 from headrace.lowering.graph import Graph, Merge
 from headrace.lowering.node import Node
@@ -159,7 +158,7 @@ def reach_of(plan: Plan) -> int:
         case ApproximateAggregate(size=size):
             return below + size.length
         case BloomFilter(size=size):
-            return below + size.length + granule_of(plan)
+            return below + size.length + plan.granule
         case Granularity(longest=granule):
             return below + granule.length
         case RelationIndex():

@@ -92,6 +92,7 @@ def test_texts_that_are_too_long_to_be_compared_fail() -> None:
     )
 
 
+@pytest.mark.slow("makes more than a gigabyte of text")
 def test_long_values_are_computed_some_rows_at_a_time() -> None:
     rows = TEXTS.slice(0, 299)
     lengths = evaluate(resolve("LENGTH", (resolve("REPEAT", (A, literal(1_000_000 // 13))),)), rows)

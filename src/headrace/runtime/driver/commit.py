@@ -17,6 +17,7 @@ from headrace.heartbeats.estimated import Estimate, follow
 from headrace.heartbeats.estimated_skew import after_epoch
 from headrace.heartbeats.share import Lateness
 from headrace.heartbeats.state import State, StreamState
+from headrace.lowering.behind import lane_of
 from headrace.lowering.graph import Graph
 from headrace.runtime.driver.facts.row_sizes import sizes_after
 from headrace.runtime.driver.facts.working_set import worked_with
@@ -372,15 +373,17 @@ def counted(
         for name in work.graph.names_of.get(output, ()):
             emitted[name] = emitted.get(name, 0) + rows
     sizes = held(state).sizes
-    arrivals = dict(totals.arrivals)
+    arrivals, taken = dict(totals.arrivals), 0
     for name, seen in work.joined(report.arrivals for report in reports).items():
+        taken += seen.everything
+        if lane_of(name) is not None:
+            # They have been counted as they came.
+            continue
         known = arrivals.get(name, Arrivals())
         # How far values are behind each other is no disorder where each has a bound of its own.
         apart = name in work.relations or work.streams[name].timing.per is not None
         arrivals[name] = known.beside(seen) if apart else known.then(seen)
     letters = sum(part.dead_letters.rows for part in reports if part.dead_letters is not None)
-    taken = sum(seen.everything for seen in arrivals.values())
-    taken -= sum(seen.everything for seen in totals.arrivals.values())
     working, working_row = worked_with(totals, work.graph, reports, taken)
     return Totals(
         epochs=work.epoch,

@@ -51,6 +51,7 @@ class AnsweredQuery:
         gaps: the instants about which it says nothing, since it was paused or replaced.
         sized_from: the first instant that is answered with the windows within bounds that its plan has; those
             before were by a plan with others, which was replaced.
+        lane: the lane in which it is behind others; None of one that takes rows as they come.
     """
 
     plan: Plan
@@ -64,6 +65,7 @@ class AnsweredQuery:
     level: int | None = None
     gaps: tuple[Gap, ...] = ()
     sized_from: int = BEGINNING
+    lane: int | None = None
 
     @property
     def state_start(self) -> int:

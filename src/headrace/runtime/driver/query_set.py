@@ -19,6 +19,7 @@ from headrace.algebra.nodes import Clip, Plan, RefreshedRelation, Relation, Sour
 from headrace.algebra.properties import is_stateless, relations_of, sources_of
 from headrace.algebra.tunings.in_force import sized_windows
 from headrace.algebra.tunings.tunings import Tunings, used
+from headrace.lowering.behind import declared_name, plan_behind, tunings_behind
 from headrace.lowering.early import horizon_of
 from headrace.lowering.graph import Graph, Merge, needed_merges
 from headrace.lowering.lower import Holds, lower
@@ -359,8 +360,30 @@ class QuerySet:
     def graph(self) -> Graph:
         """The graph that answers the queries that have not failed."""
         starts = {name: self.answered[name].state_start for name in self.live}
-        graph = lower(self.live, starts, self.carried_out, self.merges, self.holds)
-        return graph.tuned(self.tunings)
+        graph = lower(self.reading, starts, self.carried_out_reading, self.merges, self.holds)
+        return graph.tuned(tunings_behind(self.tunings, self.lanes))
+
+    @cached_property
+    def lanes(self) -> dict[int, tuple[str, ...]]:
+        """The lanes in which queries are behind others, each with these queries."""
+        found: dict[int, list[str]] = {}
+        for name in self.live:
+            if (lane := self.answered[name].lane) is not None:
+                found.setdefault(lane, []).append(name)
+        return {lane: tuple(names) for lane, names in found.items()}
+
+    @cached_property
+    def reading(self) -> dict[str, Plan]:
+        """The plans of the queries that have not failed, over what they read: in a lane that is kept rows."""
+        return self._placed(self.live) if self.lanes else self.live
+
+    @cached_property
+    def carried_out_reading(self) -> dict[str, Plan]:
+        """What queries are carried out as whose own plan alone does not say it, over what they read."""
+        return self._placed(self.carried_out) if self.lanes else self.carried_out
+
+    def _placed(self, plans: Mapping[str, Plan]) -> dict[str, Plan]:
+        return {name: plan_behind(plan, self.answered[name].lane) for name, plan in plans.items()}
 
     @cached_property
     def packed(self) -> Packed:
@@ -378,18 +401,24 @@ class QuerySet:
         """What is read, with the name of the stream or the relation: a relation is read once per start."""
         leaves = [(node.reads, node.plan) for node in self.graph.nodes]
         found = {
-            reads: plan.name
+            reads: declared_name(plan.name)
             for reads, plan in leaves
             if reads is not None and isinstance(plan, Source | Relation)
         }
         # Who reads dead letters of a stream lets it be read: only then are rows of it set apart.
         origins = filter(None, map(stream_of_letters, found))
-        return {**found, **{name: name for name in (*origins, *self.keeps)}}
+        return {**found, **{name: name for name in (*origins, *self.keeps, *self.read_behind)}}
 
     @property
     def keeps(self) -> frozenset[str]:
         """The streams whose rows are kept for queries that are paused."""
         return frozenset(name for one in self.paused.values() for name in one.keeps)
+
+    @cached_property
+    def read_behind(self) -> frozenset[str]:
+        """The streams whose rows are kept until all lanes have taken them."""
+        plans = (self.live[name] for names in self.lanes.values() for name in names)
+        return frozenset(source.name for plan in plans for source in sources_of(plan))
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
@@ -422,7 +451,7 @@ class QuerySet:
             wanted.setdefault(node.reads, {}).update(dict.fromkeys(names))
             if (origin := stream_of_letters(node.reads)) is not None:
                 wanted.setdefault(origin, {})
-        for name in self.keeps:
+        for name in (*self.keeps, *self.read_behind):
             wanted.setdefault(name, {})
         return {name: tuple(sorted(columns)) for name, columns in wanted.items()}
 
@@ -434,30 +463,43 @@ class QuerySet:
 
     @cached_property
     def meetings(self) -> tuple[frozenset[str], ...]:
-        """Per query the inputs with a time that it reads: streams, and relations that are refreshed."""
+        """Per query the inputs with a time that it reads: streams, and relations that are refreshed.
+
+        A query that is behind lets the heartbeats of its streams move as if it was not. What it reads itself
+        comes after those of all queries, where it reads a relation that follows that.
+        """
         # Thousands of queries may have their answers of one operator, and so what it reads.
         of_one = {number: name for name, number in self.graph.answers}
-        known = {number: self._met(self.live[name], number) for number, name in of_one.items()}
-        return tuple(known[number] for _, number in self.graph.answers)
+        known = {number: self._met(name, number) for number, name in of_one.items()}
+        behind = (self._met_behind(name, number) for number, name in of_one.items())
+        return (*(known[number] for _, number in self.graph.answers), *filter(None, behind))
 
     @cached_property
     def endings(self) -> tuple[tuple[frozenset[str], Endings], ...]:
         """The inputs with a time of each query with windows or sessions that end, and what rows wait for."""
         found = (
             (met, Endings.of(self.live[name]))
-            for met, (name, _) in zip(self.meetings, self.graph.answers, strict=True)
+            for met, (name, _) in zip(self.meetings, self.graph.answers, strict=False)
         )
         return tuple(dict.fromkeys((met, endings) for met, endings in found if endings.wait))
 
-    def _met(self, plan: Plan, output: int) -> frozenset[str]:
+    def _met(self, name: str, output: int) -> frozenset[str]:
         """The inputs with a time of a query whose answer is that of a node."""
-        met = frozenset(source.name for source in sources_of(plan))
-        if not any(isinstance(leaf, RefreshedRelation) for leaf in relations_of(plan)):
-            return met
+        met = frozenset(source.name for source in sources_of(self.live[name]))
+        return met if self.answered[name].lane is not None else met | self._refreshed(name, output)
+
+    def _met_behind(self, name: str, output: int) -> frozenset[str]:
+        """The same by the names by which a query reads them that is behind, if it reads such relations."""
+        found = frozenset[str]() if self.answered[name].lane is None else self._refreshed(name, output)
+        return found and found.union(source.name for source in sources_of(self.reading[name]))
+
+    def _refreshed(self, name: str, output: int) -> frozenset[str]:
+        if not any(isinstance(leaf, RefreshedRelation) for leaf in relations_of(self.live[name])):
+            return frozenset()
         leaves = (self.graph.nodes[number] for number in self.graph.below(output))
-        return met | {
+        return frozenset(
             leaf.reads for leaf in leaves if isinstance(leaf.plan, RefreshedRelation) and leaf.reads
-        }
+        )
 
     def state_of(self, state: Mapping[StateKey, Manifest]) -> dict[StateKey, Manifest]:
         """The part of some state that belongs to operators of these queries."""

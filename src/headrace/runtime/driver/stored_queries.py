@@ -59,6 +59,7 @@ def stored_queries(
             level=one.level,
             gaps=one.gaps,
             sized_from=one.sized_from,
+            lane=one.lane,
         )
     records |= {name: one for name, one in present.queries.items() if isinstance(one, PausedQuery)}
     return QuerySet(records, present.merges, present.names, present.tunings)
@@ -95,6 +96,7 @@ def records_for_store(
                 level=one.level,
                 gaps=one.gaps,
                 sized_from=one.sized_from,
+                lane=one.lane,
             )
     return found
 

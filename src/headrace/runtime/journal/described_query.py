@@ -92,6 +92,7 @@ class DescribedQuery:
         level: the epoch in which it came to its level of consistency if it has had others.
         gaps: the instants about which it says nothing, since it was paused or replaced.
         sized_from: the first instant that is answered with the windows within bounds that its plan has.
+        lane: the lane in which it is behind others; None of one that takes rows as they come.
         earlier: another identity by which an earlier Headrace has known it; it is not stored.
     """
 
@@ -106,6 +107,7 @@ class DescribedQuery:
     level: int | None = None
     gaps: tuple[Gap, ...] = ()
     sized_from: int = BEGINNING
+    lane: int | None = None
     earlier: str | None = None
 
 
@@ -128,6 +130,8 @@ def packed_query(one: DescribedQuery | PausedQuery) -> dict[str, Any]:
     said["memories"] = [[known.stream, known.length, known.unit.value] for known in one.memories or ()]
     if one.level is not None:
         said["level"] = one.level
+    if one.lane is not None:
+        said["lane"] = one.lane
     return {**said, **gaps}
 
 
@@ -158,6 +162,7 @@ def unpacked_query(content: Mapping[str, Any]) -> DescribedQuery | PausedQuery:
         level=content.get("level"),
         gaps=gaps,
         sized_from=sized_from,
+        lane=content.get("lane"),
     )
 
 

@@ -98,6 +98,7 @@ class RetainedFile:
         newest: the largest timestamp among them (instant).
         heartbeat: the stream's after the last of these epochs: no row of a later file is below it.
         tier: how often they were put together with others.
+        at: the place of the first of them among all that have been kept of the stream, counted from 0.
     """
 
     part: RunPart
@@ -107,6 +108,12 @@ class RetainedFile:
     newest: int
     heartbeat: int = BEGINNING
     tier: int = 0
+    at: int = 0
+
+    @property
+    def end(self) -> int:
+        """The place behind the last of them."""
+        return self.at + self.rows
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,7 @@ class Turn:
         given: what operators hold besides.
         ended: what takes back the answers of those that are paused, as far as they are not final.
         joining: the query that was brought to the present, or None.
+        points: how far inputs have been read, of those for which the change says so.
     """
 
     queries: QuerySet
@@ -129,3 +130,4 @@ class Turn:
     given: Mapping[StateKey, Manifest] = field(default_factory=dict)
     ended: Mapping[str, tuple[ResultRef, ...]] = field(default_factory=dict)
     joining: Joining | None = None
+    points: Mapping[str, StreamPoint] = field(default_factory=dict)

@@ -46,7 +46,7 @@ def _committed(before: RunState, turn: Turn, started: float) -> EpochOutcome:
         # One that could not be declared so far is read on where it was.
         or (name not in streams and name in waiting)
     }
-    points = _looking_back(queries.graph, points, before.clock)
+    points = _looking_back(queries.graph, {**points, **turn.points}, before.clock)
     results = _results_of(epoch, queries, points, before.results)
     results = replace(results, results=turn.begins, clock=before.clock)
     results = with_paused(results, queries.paused, before.results, turn.ended)

@@ -11,10 +11,19 @@ from headrace.runtime.driver.change.beginning.newcomer import newcomers
 from headrace.runtime.driver.change.beginning.provenance import provenance_of
 from headrace.runtime.driver.change.common_operators import Inheritance, inherited
 from headrace.runtime.driver.change.migration.exchange import Begun
+from headrace.runtime.driver.change.placement import placed
 from headrace.runtime.driver.change.redefinition import redefined
 from headrace.runtime.driver.change.tuning import tuned
 from headrace.runtime.driver.change.turn import Present, Turn
-from headrace.runtime.driver.change.wanted import JoinRun, PlanChange, Redefine, Rename, Replace, Tune
+from headrace.runtime.driver.change.wanted import (
+    JoinRun,
+    Place,
+    PlanChange,
+    Redefine,
+    Rename,
+    Replace,
+    Tune,
+)
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.journal.gap import Gap, with_gap
 
@@ -42,6 +51,8 @@ def turn_of(present: Present, change: PlanChange) -> Turn:
             return _renamed(present, change)
         case Tune():
             return tuned(present, change)
+        case Place():
+            return placed(present, change)
         case _:
             assert_never(change)
 

@@ -143,6 +143,19 @@ class Tune:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Queries are put behind the others, in a lane of their own, or come back.
+
+    Attributes:
+        queries: their identities; all that are in the lanes of those that come back.
+        behind: whether they are put behind; those that come back are where their streams are.
+    """
+
+    queries: tuple[str, ...]
+    behind: bool
+
+
+@dataclass(frozen=True)
 class Settle:
     """Input is cut, and results are kept, in another way from the next epoch on.
 
@@ -155,7 +168,7 @@ class Settle:
     max_dead_letters: int | None
 
 
-PlanChange = Redefine | Replace | JoinRun | Rename | Tune
+PlanChange = Redefine | Replace | JoinRun | Rename | Tune | Place
 """Changes of what a run answers; each is an epoch of its own, without input."""
 
 RunChange = PlanChange | Settle

@@ -156,7 +156,8 @@ def _chosen(name: str, derived: Derivation, queries: QuerySet) -> tuple[int, dic
     # holds other state, too.
     waiting = {query for query, holds in queries.holds.items() if holds}
     weaker = {query for query, plan in queries.plans.items() if not is_strong(plan)}
-    live = queries.live.keys() - waiting - weaker
+    behind = {query for names in queries.lanes.values() for query in names}
+    live = queries.live.keys() - waiting - weaker - behind
     starts = [
         {queries.state_start_of(query): query for query in reversed(names) if query in live}
         for _, names in derived.answers

@@ -24,6 +24,7 @@ from headrace.heartbeats.rules import Awaited, Rules, SilencePolicy, granule_for
 from headrace.heartbeats.skew import LONGEST, within
 from headrace.heartbeats.state import State
 from headrace.heartbeats.timing import Deviation, Follow, Timing
+from headrace.lowering.behind import declared_name
 from headrace.runtime.driver.clock.settlement import Settling
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.journal.records import StreamPoint
@@ -224,11 +225,17 @@ class Timekeeper:
     def _outputs(self, state: State) -> dict[str, int]:
         """The heartbeats of the answers, by the queries' names."""
         graph = self._queries.graph
-        heartbeats = graph.heartbeats(
-            dict(zip(self._names, state.heartbeats.tolist(), strict=True)),
-            dict(zip(self._names, state.latest.tolist(), strict=True)),
-            self._pasts,
+        reached, newest = (
+            dict(zip(self._names, values.tolist(), strict=True))
+            for values in (state.heartbeats, state.latest)
         )
+        if self._queries.lanes:
+            # A query that is behind is told later, of what its streams have come to.
+            reached, newest = (
+                {name: values.get(declared_name(name), values[name]) for name in values}
+                for values in (reached, newest)
+            )
+        heartbeats = graph.heartbeats(reached, newest, self._pasts)
         return {name: heartbeats[graph.node_of(output)] for name, output in graph.outputs}
 
 

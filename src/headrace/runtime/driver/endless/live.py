@@ -10,13 +10,14 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from headrace.algebra.properties import names_read
 from headrace.algebra.system_streams import system_stream
 from headrace.algebra.tunings.tunings import Tunings
 from headrace.elements import Batch
 from headrace.errors import EndedError, HeadraceError, StoreError, UserError, as_ours, told
 from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
 from headrace.runtime.driver.beside.joining import catch_up_of
-from headrace.runtime.driver.beside.starting_at import CatchingUp, CatchUp
+from headrace.runtime.driver.beside.starting_at import MOST_ROWS, CatchingUp, CatchUp
 from headrace.runtime.driver.change.automatic import exchanged
 from headrace.runtime.driver.change.beginning.boundary import Beginning, beginning_of
 from headrace.runtime.driver.change.beginning.kept_input import kept_for
@@ -26,6 +27,7 @@ from headrace.runtime.driver.change.refresh import Refreshed
 from headrace.runtime.driver.change.tuning import tuned
 from headrace.runtime.driver.change.wanted import (
     JoinRun,
+    Place,
     Redefine,
     Rename,
     Replace,
@@ -49,6 +51,7 @@ from headrace.runtime.driver.facts.seen_rows import SeenRun, WantedColumns, seen
 from headrace.runtime.driver.facts.self_report import Epoch, describe
 from headrace.runtime.driver.facts.working_set import fitting_rows
 from headrace.runtime.driver.kept.replay import Choose, Replayed, carried_out
+from headrace.runtime.driver.lanes.lanes import Lanes
 from headrace.runtime.driver.manager.managed import Managed
 from headrace.runtime.driver.manager.manager import Manager
 from headrace.runtime.driver.manager.room import LOOKED_AT, Room
@@ -121,6 +124,7 @@ class LiveRun:
         stale: relations that could not be read again, with the reason; what was read before holds.
         attempt: the epoch that is running, or None.
         shedder: keeps the run from falling behind.
+        lanes: let queries that are behind take turns.
     """
 
     def __init__(
@@ -135,6 +139,7 @@ class LiveRun:
         self.shedder = shedder or Shedder()
         self._manager = manager or Manager()
         self._remembering = Remembering()
+        self.lanes = Lanes(run)
         self._progress = progress
         self._changed = changed
         self._feeds = Feeds()
@@ -200,6 +205,7 @@ class LiveRun:
             UserError: a new stream cannot be started, or the run has ended; nothing has changed then.
             StoreError: the change cannot be written; nothing has changed then.
         """
+        self._approach(lambda: self._affected(change))
         ahead = change.ahead or self.ahead(change)
         if ahead is None:
             if self._ended:
@@ -300,6 +306,7 @@ class LiveRun:
             limits = [(how.memory_limit, how.processing_limit, how.manager) for how in (settings, known)]
             if limits[0] != limits[1]:
                 self._manage()
+            self._place()
             if (settings.latency_bound, settings.shedder) != (known.latency_bound, known.shedder):
                 self._shed()
 
@@ -307,6 +314,7 @@ class LiveRun:
 
     def reoptimize(self, query: str) -> PlanExchange | None:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`."""
+        self._approach(lambda: self._lanes_with([query]))
         return self._between_epochs(lambda: self._reoptimize(query))
 
     def reordering_of(self, query: str) -> PlanExchange | None:
@@ -473,12 +481,14 @@ class LiveRun:
             intakes: what it takes.
             waiting: the streams that may come later.
         """
-        before, epochs = self._run.reading, self._run.totals.epochs
+        before, epochs, began = self._run.reading, self._run.totals.epochs, time.perf_counter()
         failed = self._run_epoch(intakes, waiting)
+        took = time.perf_counter() - began
         self._note_away(intakes, failed)
         self._run.merge()
         if self._run.totals.epochs > epochs:
             self._note(intakes, before)
+            self.lanes.note(intakes, before, took)
             self._remember()
             self._manage()
             self._shed()
@@ -489,9 +499,58 @@ class LiveRun:
         self._feeds.retire(self._run.streams)
         if self._run.end_exchanges() | self._run.follow():
             self._read_columns()
+        self._place()
         self.wake()
         if self._progress is not None:
             self._progress(self._run.progress())
+
+    def _place(self) -> None:
+        """Give those queries lanes of their own that are to have them, and let others come back."""
+        while (change := self.lanes.placement() or self.lanes.relief() or self.lanes.returning()) is not None:
+            self._run.change(change)
+            self._read_columns()
+
+    def _approach(self, lanes: Callable[[], Collection[int]]) -> None:
+        """Wait until lanes have come near the present, while others go on."""
+        while self._between_epochs(lambda: self.lanes.far(lanes())):
+            with self._changed:
+                self._changed.wait(_LOOK)
+
+    def _affected(self, asked: Asked) -> set[int]:
+        """The lanes of queries that a change lets go on as others, or whose state others take over."""
+        queries, wanted = self._run.reading.queries, asked.wanted
+        read = {name for derived in asked.warm.values() for _, names in derived.answers for name in names}
+        touched = {*wanted.to_pause, *asked.keeping, *asked.starts, *read, asked.another}
+
+        def goes_on(name: str) -> bool:
+            plan, known = wanted.plans.get(name), queries.plans[name]
+            same = plan is None or plan is known or plan == known
+            return same and (plan is None or wanted.holds.get(name) == queries.holds.get(name))
+
+        return {
+            lane
+            for lane, names in queries.lanes.items()
+            if any(name in touched or not goes_on(name) for name in names)
+        }
+
+    def _lanes_with(self, queries: Collection[str]) -> set[int]:
+        """The lanes of some queries."""
+        lanes = self._run.reading.queries.lanes
+        return {lane for lane, names in lanes.items() if not set(names).isdisjoint(queries)}
+
+    def _lanes_reading(self, name: str) -> set[int]:
+        """The lanes of queries that read a stream or a relation."""
+        plans = self._run.reading.queries.live
+        return self._lanes_with([query for query, plan in plans.items() if name in names_read(plan)])
+
+    def _come_back(self, lanes: Collection[int]) -> None:
+        """Bring lanes to the present, and their queries back to the others."""
+        for lane in lanes:
+            while any(one.lane == lane and not one.is_present for one in self.lanes.backlogs):
+                (one,) = (one for one in self.lanes.backlogs if one.lane == lane)
+                self._pass(self._run.turn_of(one, MOST_ROWS))
+            if names := self._run.reading.queries.lanes.get(lane):
+                self._run.change(Place(names, behind=False))
 
     def _remember(self) -> None:
         """Let joins remember what there is memory for, of queries that have a limit."""
@@ -647,6 +706,7 @@ class LiveRun:
             self.wake()
 
     def _reoptimize(self, query: str) -> PlanExchange | None:
+        self._come_back(self._lanes_with([query]))
         found = self._run.reoptimize(query)
         self._read_columns()
         return found
@@ -654,6 +714,7 @@ class LiveRun:
     def _refresh(self, relation: str, again: ReadAgain | None = None) -> Refreshed:
         while self._run.reads_relations:
             self._pass(self._run.next_share())
+        self._come_back(self._lanes_reading(relation))
         refresh = self._run.refresh(relation, again)
         if refresh.intakes:
             # Where that fails, the files may count all the same: the next start looks which do.
@@ -675,6 +736,8 @@ class LiveRun:
         while self._run.reads_relations:
             self._pass(self._run.next_share())
 
+        self._come_back(self._lanes_reading(stream))
+
         def run(intake: Intake) -> int:
             self._pass({stream: intake})
             return self._run.totals.epochs
@@ -689,6 +752,7 @@ class LiveRun:
         """Start the feeds that a change needs, commit it, and stop the feeds that nobody needs; its epoch."""
         started: dict[str, Feed] = {}
         wanted = asked.wanted
+        self._come_back(self._affected(asked))
         wider = self._feeds.wider(self._run.streams, wanted.streams)
         columns = self._run.columns_for(wanted)
         self._check_room(asked)
@@ -759,19 +823,22 @@ class LiveRun:
         Waits until there is something, or for a short while.
         """
         with self._changed:
-            patience = 0.0 if self._ahead.first is not None else self._patience()
+            patience = 0.0 if self._ahead.first is not None or self.lanes.waits else self._patience()
             self._changed.wait_for(self._something, timeout=patience)
         self._feeds.check(self._blamed)
         if self._stopping or self._changes:
             return None
         if self._run.reads_relations:
             return self._share() or None
-        if not self._something():
+        ready = self._something()
+        if (turn := self.lanes.take(front=ready)) is not None:
+            return dict(turn)
+        if not ready:
             self._look()
             return {} if self._run.is_due() else None
         if not self._feeds.all_ready():
             time.sleep(LINGER)
-        intakes = {**self._share(), **self._feeds.take(self._run.point)}
+        intakes = {**self._share(), **self._feeds.take(self._run.point), **self.lanes.beside()}
         self._promises.take(intakes, self._run.point)
         self._look()
         return intakes

@@ -38,6 +38,8 @@ from headrace.runtime.outside.patience import patience
 
 ATTEMPTS: Final = 4
 """So often an epoch is tried before streams are left out of it."""
+_MOST_BEHIND: Final = 500_000
+"""So many rows a lane takes at once where nobody waits for others."""
 _TOLD_CHARACTERS: Final = 500
 """How much of an exception's message is reported."""
 
@@ -53,7 +55,7 @@ def run_to_end(run: Run, progress: Callable[[Progress], None] | None = None) -> 
         Exception: as `run_epoch` does.
     """
     remembering = Remembering()
-    while intakes := run.next_share():
+    while intakes := run.next_share() or _left_behind(run):
         run_epoch(run, intakes)
         run.merge()
         if (change := remembering.after(run.reading)) is not None:
@@ -62,6 +64,12 @@ def run_to_end(run: Run, progress: Callable[[Progress], None] | None = None) -> 
         run.follow()
         if progress is not None:
             progress(run.progress())
+
+
+def _left_behind(run: Run) -> dict[str, Intake]:
+    """What queries that are behind take once there is no more to come; nothing where none is."""
+    waiting = next((one for one in run.backlogs() if not one.is_present), None)
+    return {} if waiting is None else run.turn_of(waiting, _MOST_BEHIND)
 
 
 def run_epoch(

@@ -11,6 +11,7 @@ from headrace.errors import DeadLetterError
 from headrace.heartbeats.estimated import in_force
 from headrace.heartbeats.estimated_skew import skews_in_force
 from headrace.heartbeats.timing import Timing
+from headrace.lowering.behind import lane_of
 from headrace.operators.state.runs import RunPart
 from headrace.runtime.driver.change.content.merge import Merging
 from headrace.runtime.driver.change.refresh import Readings, Refresher
@@ -22,9 +23,10 @@ from headrace.runtime.driver.facts.progress import Progress, progress_of
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import log_epoch, log_traces
 from headrace.runtime.driver.facts.statistics import Statistics
+from headrace.runtime.driver.kept.behind import kept_part, untaken
 from headrace.runtime.driver.kept.letters import LetterKeeper
 from headrace.runtime.driver.kept.results import Kept
-from headrace.runtime.driver.kept.rows import RowKeeper, keeping_all
+from headrace.runtime.driver.kept.rows import RowKeeper, keeping_all, keeping_untaken
 from headrace.runtime.driver.query_record import Reason
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.settings import RunSettings
@@ -218,7 +220,7 @@ class Committed:
             reports,
             lambda last: self.kept.after(last, self.queries, self.token),
             LetterKeeper(self.store, self.token, work.epoch, work.clock),
-            RowKeeper(self.store, self.token, work.epoch, keep_all),
+            RowKeeper(self.store, self.token, work.epoch, keep_all, untaken(self.queries, self.points)),
             started,
         )
         self.kept.check(outcome, self.state, self.points)
@@ -229,7 +231,11 @@ class Committed:
 
     def read_by(self, queries: QuerySet) -> dict[str, Incoming]:
         """What some queries read, by the names of their inputs."""
-        found = {name: self.declared[declared] for name, declared in queries.inputs.items()}
+        found = {
+            name: self.declared[declared] if lane_of(name) is None else kept_part(self.declared[declared])
+            for name, declared in queries.inputs.items()
+        }
+        found |= {name: keeping_untaken(found[name]) for name in queries.read_behind}
         return {**found, **{name: keeping_all(found[name]) for name in queries.keeps}}
 
     def _timekeeper(self) -> Timekeeper:

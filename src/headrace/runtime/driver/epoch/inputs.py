@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from headrace.algebra.changes import Changes
 from headrace.algebra.letters import letters_name
 from headrace.heartbeats.timing import Timing
+from headrace.lowering.behind import lane_of
 from headrace.runtime.driver.clock.timekeeper import values_of
+from headrace.runtime.driver.kept.behind import kept_part
 from headrace.runtime.driver.kept.letters import all_columns
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.intake.streams import (
@@ -122,7 +124,9 @@ def columns_of(queries: QuerySet, streams: Streams) -> dict[str, tuple[str, ...]
     found = {}
     for name, columns in queries.columns.items():
         stream = streams[queries.inputs[name]]
-        if keeps_letters(name, stream, queries.inputs) or is_retained(stream):
+        if lane_of(name) is not None:
+            stream = kept_part(stream)
+        if name in queries.read_behind or keeps_letters(name, stream, queries.inputs) or is_retained(stream):
             found[name] = tuple(sorted(stream.schema.names))
             continue
         changes = () if stream.changes is None else stream.changes.columns

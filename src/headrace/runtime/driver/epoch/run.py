@@ -15,6 +15,7 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import relations_of
 from headrace.algebra.tunings.tunings import followed
 from headrace.errors import PlanError, StoreError
+from headrace.lowering.behind import lane_of
 from headrace.lowering.lower import Holds
 from headrace.runtime.driver.change.automatic import exchanged, exchanges_ended, merged
 from headrace.runtime.driver.change.migration.adaptation import Following
@@ -38,6 +39,7 @@ from headrace.runtime.driver.epoch.passes import run_passes
 from headrace.runtime.driver.facts.progress import Progress
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import log_exchange, log_passed_over, log_refused
+from headrace.runtime.driver.kept.behind import Backlog, backlog
 from headrace.runtime.driver.kept.replay import Choose, Found, letters_for
 from headrace.runtime.driver.kept.results import Kept
 from headrace.runtime.driver.query_record import Reason
@@ -408,14 +410,27 @@ class Run:
 
     @property
     def streams(self) -> Streams:
-        """The streams that some query reads."""
-        return self._last.streams
+        """The streams that some query reads, as they are declared."""
+        return {name: stream for name, stream in self._last.streams.items() if lane_of(name) is None}
+
+    def backlogs(self) -> list[Backlog]:
+        """What the lanes have yet to take, in the order in which they began."""
+        last = self._last
+        return [backlog(lane, last.queries, last.points) for lane in sorted(last.queries.lanes)]
+
+    def turn_of(self, waiting: Backlog, rows: int) -> dict[str, Intake]:
+        """What an epoch takes for a lane: about so many of the rows that wait, and heartbeats."""
+        return waiting.intakes(self._last.store, self._last.streams, rows)
 
     @property
     def known_streams(self) -> frozenset[str]:
         """The streams whose reading position the run remembers, without relations."""
-        readings = (name for name, known in self._last.streams.items() if isinstance(known, BoundedRelation))
-        return frozenset(self._last.points) - frozenset(readings)
+        readings = {
+            name
+            for name, known in self._last.streams.items()
+            if isinstance(known, BoundedRelation) or lane_of(name) is not None
+        }
+        return frozenset(self._last.points) - readings
 
     def look(self, caught_up: Callable[[], Mapping[str, bool]]) -> None:
         """Let time count for the streams.

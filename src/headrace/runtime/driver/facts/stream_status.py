@@ -9,6 +9,7 @@ from types import MappingProxyType
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.estimated import in_force
 from headrace.heartbeats.timing import Follow, Timing
+from headrace.lowering.behind import lane_of
 from headrace.runtime.driver.clock.timekeeper import values_of
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.status import RowsKept, SkewStatus, SlowestValue, StreamStatus
@@ -42,6 +43,8 @@ def stream_statuses(
     """
     statistics = reading.statistics
     for place, (name, stream) in enumerate(reading.streams.items()):
+        if lane_of(name) is not None:
+            continue
         point, seen = reading.points[name], reading.totals.arrivals.get(name, Arrivals())
         passed, rows = statistics.streams.recent[place].tolist()
         heartbeat, since = statistics.moved[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final
 
@@ -37,6 +37,9 @@ MOST_FILES: Final = 16
 MOST_ROWS: Final = 500_000
 """A file has no more rows than that, if it does not come from one epoch."""
 
+_MOST_UNTAKEN: Final = 20_000
+"""A file of rows that have yet to be taken has no more of them: who takes few reads it again and again."""
+
 _PIECES: Final = 8
 """What is kept is in at least about so many files, since rows are let go of by whole files."""
 
@@ -50,12 +53,15 @@ class RowKeeper:
         token: makes the names of files unique that the driver writes.
         epoch: the epoch that is to be committed.
         reads: whether a query is being brought to the present over them, so that all files stay as they are.
+        untaken: per stream that queries read which are behind, the place of the first kept row that one of
+            them has yet to take.
     """
 
     store: Store
     token: str
     epoch: int
     reads: bool = False
+    untaken: Mapping[str, int] = field(default_factory=dict)
 
     def after(
         self,
@@ -82,10 +88,10 @@ class RowKeeper:
                 if name in intakes and (replay := intakes[name].replay) is not None:
                     new += self._replayed(name, stream, replay)
                 known = point.retained or Retained((), _missed(before[name]))
-                files = (*known.files, *(replace(file, heartbeat=point.heartbeat) for file in new))
-                kept = replace(known, files=files)
+                kept = _with(known, new, point.heartbeat)
                 if not self.reads:
-                    kept = self._merged(name, _kept(retain, kept, _reached(point)), retain)
+                    first = self.untaken.get(name, kept.end)
+                    kept = self._merged(name, _kept(retain, kept, _reached(point), first), retain, first)
                 found[name] = replace(point, retained=kept)
             elif points[name].retained is not None:
                 found[name] = replace(points[name], retained=None)
@@ -109,12 +115,12 @@ class RowKeeper:
         newest = int(integers(rows[stream.timestamp].combine_chunks()).max())
         return [RetainedFile(part, rows.num_rows, self.epoch, self.epoch, newest)]
 
-    def _merged(self, stream: str, kept: Retained, retain: Retain) -> Retained:
-        """The same rows, in fewer files where there are many small ones."""
+    def _merged(self, stream: str, kept: Retained, retain: Retain, untaken: int) -> Retained:
+        """The same rows, in fewer files where there are many small ones; not with such as are yet untaken."""
         files: list[RetainedFile] = []
-        for _, group in groupby(kept.files, lambda file: file.tier):
+        for _, group in groupby(kept.files, lambda file: (file.tier, file.end > untaken)):
             same = list(group)
-            while len(same) >= MOST_FILES and _may_merge(same[:MOST_FILES], retain):
+            while len(same) >= MOST_FILES and _may_merge(same[:MOST_FILES], retain, untaken):
                 files.append(self._as_one(stream, same[:MOST_FILES]))
                 same = same[MOST_FILES:]
             files += same
@@ -127,7 +133,10 @@ class RowKeeper:
         name = f"segments/e{self.epoch}-{self.token}-tier{tier}-{files[0].first}"
         part = write_retained(self.store, name, stream, rows)
         newest = max(file.newest for file in files)
-        return RetainedFile(part, rows.num_rows, files[0].first, last.last, newest, last.heartbeat, tier)
+        first = files[0]
+        return RetainedFile(
+            part, rows.num_rows, first.first, last.last, newest, last.heartbeat, tier, first.at
+        )
 
 
 def keeping_all(stream: Incoming) -> Incoming:
@@ -135,6 +144,22 @@ def keeping_all(stream: Incoming) -> Incoming:
     if isinstance(stream, BoundedStream | LiveStream):
         return replace(stream, retain=Retain(INFINITY, None))
     return stream
+
+
+def keeping_untaken(stream: Incoming) -> Incoming:
+    """The stream with rows that are kept until all have taken them, and as it declares."""
+    if isinstance(stream, BoundedStream | LiveStream) and stream.retain is None:
+        return replace(stream, retain=Retain(None, 0))
+    return stream
+
+
+def _with(known: Retained, new: Sequence[RetainedFile], heartbeat: int) -> Retained:
+    """Kept rows with those of an epoch, after which a stream has a heartbeat."""
+    files, end = [*known.files], known.end
+    for file in new:
+        files.append(replace(file, heartbeat=heartbeat, at=end))
+        end += file.rows
+    return replace(known, files=tuple(files), end=end)
 
 
 def _missed(point: StreamPoint) -> int:
@@ -147,13 +172,14 @@ def _reached(point: StreamPoint) -> int:
     return min(point.heartbeat, point.time.latest + 1)
 
 
-def _kept(retain: Retain, known: Retained, reached: int) -> Retained:
+def _kept(retain: Retain, known: Retained, reached: int, untaken: int) -> Retained:
     """What is kept of some rows.
 
     Args:
         retain: which rows are.
         known: the rows.
         reached: the instant that is measured back from.
+        untaken: the place of the first row that somebody has yet to take.
     """
     files: list[RetainedFile] = []
     since, left = known.since, known.rows
@@ -162,16 +188,18 @@ def _kept(retain: Retain, known: Retained, reached: int) -> Retained:
             gone = not files and left - file.rows >= retain.rows
         else:
             gone = retain.length not in (None, INFINITY) and file.newest < reached - (retain.length or 0)
-        if gone:
+        if gone and file.end <= untaken:
             since, left = max(since, file.newest + 1), left - file.rows
         else:
             files.append(file)
-    return Retained(tuple(files), since)
+    return Retained(tuple(files), since, known.end)
 
 
-def _may_merge(files: Sequence[RetainedFile], retain: Retain) -> bool:
+def _may_merge(files: Sequence[RetainedFile], retain: Retain, untaken: int) -> bool:
     """Whether files may become one, which is let go of as a whole."""
     rows = sum(file.rows for file in files)
+    if files[0].end > untaken and rows <= _MOST_UNTAKEN:
+        return True
     if retain.rows is not None:
         return rows <= min(MOST_ROWS, max(retain.rows // _PIECES, 1))
     span = max(file.newest for file in files) - files[0].newest

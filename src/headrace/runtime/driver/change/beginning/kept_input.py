@@ -15,12 +15,12 @@ from headrace.algebra.nodes import Clip, Plan, RefreshedRelation
 from headrace.algebra.properties import relations_of, sources_of
 from headrace.elements import integers
 from headrace.errors import UserError
-from headrace.heartbeats.timing import Timing
 from headrace.lowering.early import at_horizon
 from headrace.lowering.memory import remembering_all
 from headrace.runtime.driver.change.turn import Present
 from headrace.runtime.driver.change.wanted import AnswerStart
-from headrace.runtime.driver.kept.letters import all_columns, require_kept
+from headrace.runtime.driver.kept.behind import kept_part
+from headrace.runtime.driver.kept.letters import require_kept
 from headrace.runtime.driver.kept.replay import late_rows
 from headrace.runtime.intake.retained import read_retained
 from headrace.runtime.intake.streams import BoundedStream, Incoming, LiveStream, Streams
@@ -32,9 +32,6 @@ from headrace.time import BEGINNING, INFINITY
 
 PAST: Final = "{} cannot answer from the past: "
 """The words before the reason why a query cannot answer from the past."""
-
-_AS_KEPT: Final = Timing(disorder=None)
-"""Of rows that were accepted before: none is late, and heartbeats come with them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +110,7 @@ def kept_input_of(
     needed = needed_from(strong, begins)
     read: dict[str, Incoming] = {relation.name: streams[relation.name] for relation in relations_of(strong)}
     for name, stream in found.items():
-        read[name] = LiveStream(all_columns(stream), stream.timestamp, _AS_KEPT, stream.changes)
+        read[name] = kept_part(stream)
     late = _late_rows(present, found) if start.letters else {}
     left = sum(file.rows for _, _, file in files_left(found, needed, present.point))
     return KeptInput(

@@ -118,7 +118,8 @@ class Following:
         places = {node.identity: node.number for node in queries.graph.nodes}
         found: dict[str, Reordered] = {}
         for name in queries.live:
-            if name in queries.migrations or queries.holds.get(name):
+            is_behind = queries.answered[name].lane is not None
+            if name in queries.migrations or queries.holds.get(name) or is_behind:
                 continue
             joins = [places[identity] for identity in _joins(queries, name)]
             # After an exchange a query that shares joins with others would have its own.

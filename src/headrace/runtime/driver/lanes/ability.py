@@ -1,0 +1,37 @@
+"""Whether a query may be behind others."""
+
+from __future__ import annotations
+
+from headrace.algebra.letters import stream_of_letters
+from headrace.algebra.nodes import BloomFilter, Draw, LimitedJoin, Plan, SemanticDrop, Shed
+from headrace.algebra.properties import sources_of, walk
+from headrace.runtime.driver.facts.published import PublishedRun
+
+_LOSS = (Shed, SemanticDrop, LimitedJoin, Draw, BloomFilter)
+
+
+def obstacle_in(plan: Plan) -> str | None:
+    """Why a query cannot be behind others; None where it can.
+
+    Args:
+        plan: the query's, optimized.
+    """
+    sources = [source.name for source in sources_of(plan)]
+    if not sources:
+        return "it reads no stream"
+    for name in sources:
+        if stream_of_letters(name) is not None:
+            return f"{name} are not kept as input"
+    if any(isinstance(part, _LOSS) for part in walk(plan)):
+        return "it leaves out rows where there is too little time or memory, instead of being late"
+    return None
+
+
+def may_be_behind(run: PublishedRun, query: str) -> str | None:
+    """Why a query that is answered cannot be put behind others now; None where it can."""
+    record = run.queries.answered[query]
+    if record.holds:
+        return "some of its operators wait for others"
+    if query in run.queries.migrations:
+        return "its plan is being exchanged"
+    return obstacle_in(record.plan)

@@ -1,0 +1,413 @@
+"""Lanes of a live run: queries that are behind take their turns beside those that take rows as they come.
+
+A lane's turn is an epoch that takes rows which are kept for it. Several lanes may have a turn in one epoch, and
+the front's as well where little waits. A policy says who is next (`headrace.scheduling.policies`); a turn is
+short enough that whoever comes meanwhile is not late by it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from headrace.lowering.behind import lane_of
+from headrace.runtime.driver.change.wanted import Place
+from headrace.runtime.driver.epoch.run import Run
+from headrace.runtime.driver.facts.published import PublishedRun
+from headrace.runtime.driver.kept.behind import Backlog
+from headrace.runtime.driver.lanes.ability import may_be_behind
+from headrace.runtime.driver.lanes.measured import Measured
+from headrace.runtime.driver.lanes.priority import USUAL, Priority
+from headrace.runtime.driver.settings import RunSettings
+from headrace.runtime.intake.streams import Intake
+from headrace.scheduling.policies import POLICIES, QueuedRows
+from headrace.time import MICROSECONDS
+
+FRONT: Final = "front"
+"""The name of the queries that take rows as they come."""
+
+_LONGEST: Final = 0.1
+"""Seconds that a turn takes at most, if no bound of latency wants shorter ones."""
+_SHORTEST: Final = 0.01
+"""Seconds that a turn is planned for at least: an epoch takes some time whatever its rows."""
+_SECONDS: Final = 6
+"""The column of the sums of operators with their seconds."""
+_PART: Final = 4
+"""The part of the shortest bound that a turn may take."""
+_NEWEST: Final = 0.3
+"""The part that the last epoch has in what is known of the front's."""
+_TOGETHER: Final = 0.02
+"""Lanes whose rows take no longer than that (seconds) take them with the next epoch, whoever's it is."""
+_CALM: Final = 20
+"""After so many turns it is looked whether a query that went behind by itself may come back."""
+_HEAVY: Final = 0.2
+"""A query is put behind others if it takes this part of an epoch's time at least."""
+_EASY: Final = 0.5
+"""It comes back when an epoch with it is expected to take this part of the shortest bound at most."""
+
+
+@dataclass(frozen=True)
+class LaneStatus:
+    """A lane as it is shown.
+
+    Attributes:
+        lane: its number, the epoch in which it began; 0 for the front.
+        queries: the queries in it, by identity.
+        weight: the sum of their weights.
+        latency: the shortest of their bounds (microseconds); None for none.
+        rows: how many rows wait.
+        behind: for how long the oldest of them has waited (seconds); None where none waits.
+        turns: how many turns it has had since the process began.
+        taken: the rows of these turns.
+        seconds: the time that they took.
+        cost: the time that a row takes (seconds).
+    """
+
+    lane: int
+    queries: tuple[str, ...]
+    weight: float
+    latency: int | None
+    rows: int
+    behind: float | None
+    turns: int
+    taken: int
+    seconds: float
+    cost: float
+
+
+@dataclass
+class Lanes:
+    """The lanes of a live run; its thread is the only user, but for `status`.
+
+    Args:
+        run: the run.
+        now: the seconds of a clock that only goes forward.
+
+    Attributes:
+        hurried: lanes that are to come to the present as soon as they can, for a change of their queries.
+    """
+
+    run: Run
+    now: Callable[[], float] = time.monotonic
+    hurried: set[int] = field(default_factory=set)
+    status: tuple[LaneStatus, ...] = ()
+    _measured: dict[int, Measured] = field(default_factory=dict)
+    _since: dict[int, float] = field(default_factory=dict)
+    _turn: int = 0
+    _waited_before: set[int] = field(default_factory=set)
+    _ready_since: float | None = None
+    _seen: tuple[PublishedRun, list[Backlog]] | None = None
+    _front_took: float = 0.0
+    _patience: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def backlogs(self) -> list[Backlog]:
+        """What the lanes have yet to take."""
+        reading = self.run.reading
+        if self._seen is None or self._seen[0] is not reading:
+            self._seen = reading, self.run.backlogs()
+        return self._seen[1]
+
+    @property
+    def waits(self) -> bool:
+        """Whether a lane has something to take."""
+        return bool(self._active())
+
+    def _active(self) -> list[Backlog]:
+        return [
+            one
+            for one in self.backlogs
+            if not one.is_present and (self.weight_of(one.lane) or one.lane in self.hurried)
+        ]
+
+    def priority_of(self, query: str) -> Priority:
+        """The priority of a query."""
+        return self._settings.priorities.get(query, USUAL)
+
+    def weight_of(self, lane: int) -> float:
+        """The weight of a lane: those of its queries together; that of one query where it has none, as in front."""
+        found = sum(self.priority_of(name).share for name in self.queries_of(lane))
+        return found or (0.0 if lane else USUAL.share)
+
+    def queries_of(self, lane: int) -> tuple[str, ...]:
+        """The queries of a lane; those in front for 0."""
+        queries = self.run.reading.queries
+        if lane:
+            return queries.lanes.get(lane, ())
+        return tuple(name for name in queries.live if queries.answered[name].lane is None)
+
+    def bound_of(self, lane: int) -> int | None:
+        """The shortest bound of latency of the queries of a lane (microseconds); None for none."""
+        bounds = (self.priority_of(name).latency for name in self.queries_of(lane))
+        return min((bound for bound in bounds if bound is not None), default=None)
+
+    @property
+    def _settings(self) -> RunSettings:
+        return self.run.present.settings
+
+    def take(self, *, front: bool) -> Mapping[str, Intake] | None:
+        """What lanes take in the next epoch.
+
+        Args:
+            front: whether something has come for the queries in front.
+
+        Returns:
+            None where it is the front's turn; then what is in `beside` may go with it.
+        """
+        self._notice(front=front)
+        active = self._active()
+        if not active:
+            return None
+        if front and self._chosen([self._front(), *map(self._waiting, active)], self.seconds) == FRONT:
+            return None
+        return self._turns(active, self.seconds) or None
+
+    def beside(self) -> Mapping[str, Intake]:
+        """What lanes take in an epoch of the front, since it is little."""
+        active = self._active()
+        expected = sum(self._measured_of(one.lane).cost * one.rows for one in active)
+        fits = expected <= _TOGETHER and all(one.rows <= self._measured_of(one.lane).most for one in active)
+        found: dict[str, Intake] = {}
+        for one in active:
+            if fits or not one.rows:
+                found |= self.run.turn_of(one, one.rows)
+        return found
+
+    @property
+    def seconds(self) -> float:
+        """How long a turn may take, so that nobody is late by it (seconds)."""
+        bounds = (self.bound_of(lane) for lane in (0, *self.run.reading.queries.lanes))
+        shortest = min((bound for bound in bounds if bound is not None), default=None)
+        if shortest is None:
+            return _LONGEST
+        return max(_SHORTEST, min(_LONGEST, shortest / MICROSECONDS["SECOND"] / _PART))
+
+    def far(self, lanes: Collection[int]) -> bool:
+        """Whether some lanes are still far from the present; from now on they come as soon as they can."""
+        self.hurried |= {*lanes} & self.run.reading.queries.lanes.keys()
+        return any(one.rows > self._measured_of(one.lane).most for one in self.backlogs if one.lane in lanes)
+
+    def _turns(self, active: Sequence[Backlog], seconds: float) -> dict[str, Intake]:
+        """The turns of lanes that go into one epoch."""
+        left = {str(one.lane): one for one in active if one.rows}
+        found: dict[str, Intake] = {}
+        for one in active:
+            if not one.rows:
+                found |= self.run.turn_of(one, 0)
+        while left and seconds > 0:
+            queues = [self._waiting(one) for one in left.values()]
+            name = self._chosen(queues, seconds)
+            if name is None:
+                break
+            one, measured = left.pop(name), self._measured_of(int(name))
+            rows = min(measured.most, one.rows, self._fitting(measured, seconds))
+            found |= self.run.turn_of(one, rows)
+            # Of the first turns nobody knows how long they take: they are alone.
+            seconds = seconds - measured.cost * rows if measured.turns else 0.0
+        return found
+
+    def _fitting(self, measured: Measured, seconds: float) -> int:
+        return max(1, int(seconds / measured.cost)) if measured.cost else measured.most
+
+    def _chosen(self, queues: Sequence[QueuedRows], seconds: float) -> str | None:
+        choice = POLICIES[self._settings.scheduling](queues, seconds)
+        return None if choice is None else choice.name
+
+    def _waiting(self, one: Backlog) -> QueuedRows:
+        measured, bound = self._measured_of(one.lane), self.bound_of(one.lane)
+        delays = [self.priority_of(name).delay for name in self.queries_of(one.lane)]
+        return QueuedRows(
+            str(one.lane),
+            one.rows,
+            self._waited(one) or 0.0,
+            measured.cost,
+            0.0,
+            weight=self.weight_of(one.lane) or USUAL.share,
+            passed=measured.passed,
+            turn=measured.turn,
+            bound=0.0 if one.lane in self.hurried else _seconds(bound),
+            delay=next((delay for delay in delays if delay is not None), None),
+        )
+
+    def _front(self) -> QueuedRows:
+        measured, bound = self._measured_of(0), self.bound_of(0)
+        waited = 0.0 if self._ready_since is None else self.now() - self._ready_since
+        return QueuedRows(
+            FRONT,
+            1,
+            waited,
+            self._front_took,
+            0.0,
+            weight=self.weight_of(0),
+            passed=measured.passed,
+            turn=measured.turn,
+            bound=_seconds(bound),
+        )
+
+    def _waited(self, one: Backlog) -> float | None:
+        """For how long the oldest row has waited that a lane has yet to take (seconds)."""
+        if one.oldest is None:
+            return None
+        return self.now() - self._since.get(one.oldest, min(self._since.values(), default=self.now()))
+
+    def _notice(self, *, front: bool) -> None:
+        """Who begins to wait now has no claim on the time in which nothing of it waited."""
+        now = {one.lane for one in self._active()} | ({0} if front else set())
+        others = [self._measured_of(lane).passed for lane in now & self._waited_before]
+        for lane in now - self._waited_before:
+            measured = self._measured_of(lane)
+            measured.passed = max(measured.passed, min(others, default=measured.passed))
+        self._waited_before = now
+        if not front:
+            self._ready_since = None
+        elif self._ready_since is None:
+            self._ready_since = self.now()
+
+    def _measured_of(self, lane: int) -> Measured:
+        return self._measured.setdefault(lane, Measured())
+
+    def note(self, intakes: Mapping[str, Intake], before: PublishedRun, seconds: float) -> None:
+        """Take in an epoch.
+
+        Args:
+            intakes: what it took.
+            before: the run before it.
+            seconds: how long it took.
+        """
+        if not (self.run.reading.queries.lanes or self._settings.priorities):
+            return
+        rows: dict[int, int] = {}
+        for name, one in intakes.items():
+            lane = lane_of(name) or 0
+            rows[lane] = rows.get(lane, 0) + (one.end - one.start if lane else 0)
+        rows = rows or {0: 0}
+        self._turn += 1
+        self._since[self.run.totals.epochs] = self.now()
+        worked = seconds_by_lane(before, self.run.reading)
+        # Besides its operators an epoch takes time to be read, written and planned, for all alike.
+        rest = max(0.0, seconds - sum(worked.values())) / len(rows)
+        for lane, count in rows.items():
+            own = worked.get(lane, 0.0)
+            if count or not lane:
+                weight = self.weight_of(lane)
+                self._measured_of(lane).note(self._turn, count, own, own + rest, weight)
+            if not lane:
+                self._front_took += _NEWEST * (own + rest - self._front_took)
+                self._ready_since = None
+        self._forget()
+        self.status = tuple(self._looked())
+
+    def _forget(self) -> None:
+        """Forget lanes that are gone, and when epochs were that nobody waits for."""
+        lanes = self.run.reading.queries.lanes
+        self._measured = {lane: one for lane, one in self._measured.items() if not lane or lane in lanes}
+        self.hurried &= lanes.keys()
+        oldest = min((one.oldest for one in self.backlogs if one.oldest is not None), default=None)
+        first = self.run.totals.epochs if oldest is None else oldest
+        self._since = {epoch: at for epoch, at in self._since.items() if epoch >= first}
+
+    def relief(self) -> Place | None:
+        """The change by which the query goes behind that makes others late; None where nobody is late by one.
+
+        Rows that come while an epoch runs wait for it and for the next one.
+        """
+        bound = self.bound_of(0) if self._settings.priorities else None
+        if bound is None or 2 * self._front_took * MICROSECONDS["SECOND"] <= bound:
+            return None
+        took = seconds_of(self.run.reading)
+        bounds = {name: self.priority_of(name).latency for name in took}
+        patient = [
+            name
+            for name, own in bounds.items()
+            if (own is None or own > bound) and may_be_behind(self.run.reading, name) is None
+        ]
+        heaviest = max(patient, key=took.__getitem__, default=None)
+        if heaviest is None or took[heaviest] < _HEAVY * sum(took.values()):
+            return None
+        self._front_took -= self._front_took * took[heaviest] / sum(took.values())
+        return Place((heaviest,), behind=True)
+
+    def returning(self) -> Place | None:
+        """The change by which queries come back that went behind others by themselves; None for none."""
+        for one in self.backlogs:
+            names = self.queries_of(one.lane)
+            if any(self.priority_of(name).weight is not None for name in names):
+                continue
+            measured, bound = self._measured_of(one.lane), self.bound_of(0)
+            if one.is_present and measured.turns >= self._patience.get(one.lane, _CALM):
+                expected = self._front_took + measured.took / measured.turns
+                if bound is None or expected * MICROSECONDS["SECOND"] <= _EASY * bound:
+                    return Place(names, behind=False)
+                self._patience[one.lane] = measured.turns + _CALM
+        return None
+
+    def placement(self) -> Place | None:
+        """The change by which queries get lanes of their own that have a weight; None where all have."""
+        wanted: dict[Priority, list[str]] = {}
+        for name in self.queries_of(0) if self._settings.priorities else ():
+            priority = self.priority_of(name)
+            if priority.weight is not None and may_be_behind(self.run.reading, name) is None:
+                wanted.setdefault(priority, []).append(name)
+        return next((Place(tuple(names), behind=True) for names in wanted.values()), None)
+
+    def _looked(self) -> Iterator[LaneStatus]:
+        yield self._status(0, 0, None)
+        for one in self.backlogs:
+            yield self._status(one.lane, one.rows, self._waited(one))
+
+    def _status(self, lane: int, rows: int, behind: float | None) -> LaneStatus:
+        measured = self._measured_of(lane)
+        return LaneStatus(
+            lane,
+            self.queries_of(lane),
+            self.weight_of(lane),
+            self.bound_of(lane),
+            rows,
+            behind,
+            measured.turns,
+            measured.rows,
+            measured.took,
+            measured.cost,
+        )
+
+
+def _seconds(bound: int | None) -> float | None:
+    return None if bound is None else bound / MICROSECONDS["SECOND"]
+
+
+def seconds_by_lane(before: PublishedRun, after: PublishedRun) -> dict[int, float]:
+    """The seconds of operators between two commits, per lane; 0 is the front.
+
+    Args:
+        before, after: the run as it was to be seen after each.
+    """
+    known = dict(
+        zip(before.statistics.operators.keys, before.statistics.operators.total[:, _SECONDS], strict=True)
+    )
+    found: dict[int, float] = {}
+    operators = after.statistics.operators
+    lanes = _lanes_of(after)
+    for lane, key, total in zip(lanes, operators.keys, operators.total[:, _SECONDS].tolist(), strict=True):
+        took = total - float(known.get(key, 0.0))
+        if took > 0:
+            found[lane] = found.get(lane, 0.0) + took
+    return found
+
+
+def seconds_of(run: PublishedRun) -> dict[str, float]:
+    """The smoothed seconds of operators, per query in front; what several need is shared by them."""
+    recent = run.statistics.operators.recent[:, _SECONDS].tolist()
+    found = {name: 0.0 for name in run.queries.live if run.queries.answered[name].lane is None}
+    for seconds, users in zip(recent, run.queries.graph.users, strict=True):
+        for name in users:
+            if name in found:
+                found[name] += seconds / len(users)
+    return found
+
+
+def _lanes_of(run: PublishedRun) -> list[int]:
+    """For each operator the lane of those who need it."""
+    answered = run.queries.answered
+    return [(answered[users[0]].lane or 0) if users else 0 for users in run.queries.graph.users]

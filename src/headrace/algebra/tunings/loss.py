@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from statistics import NormalDist
 from typing import Final
 
 from headrace.byte_sizes import exact_bytes
 from headrace.errors import Position
+from headrace.qos_graph import QosGraph
 from headrace.schema import quote
 from headrace.steps import WHOLE, share_text
 from headrace.value_graph import ValueGraph
@@ -68,13 +70,13 @@ class Loss:
         Args:
             share: the share (millionths).
         """
-        last = () if self.graph and self.graph[-1][0] == WHOLE else ((WHOLE, Decimal(1)),)
-        begin, low = 0, Decimal(0)
-        for end, high in (*self.graph, *last):
-            if share <= end:
-                return float(low + (high - low) * (share - begin) / (end - begin))
-            begin, low = end, high
-        return float(low)
+        return self._qos.at(share / WHOLE)
+
+    @cached_property
+    def _qos(self) -> QosGraph:
+        """The graph with its ends: nothing is worth nothing, and all is worth all where it does not say less."""
+        points = [(0.0, 0.0), *((share / WHOLE, float(utility)) for share, utility in self.graph)]
+        return QosGraph((*points, *([] if points[-1][0] == 1 else [(1.0, 1.0)])), "loss")
 
     def width_at(self, width: float, share: int, other: int) -> float:
         """About how far the bounds of an estimate are from it if another share is kept.

@@ -12,10 +12,10 @@ from headrace.algebra.tunings.loss import CONFIDENCE, LEAST_MEMORY, Loss
 from headrace.byte_sizes import bytes_of, format_bytes
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.text import SourceText
+from headrace.qos_graph import QOS_HINTS, wrong_point
 from headrace.steps import WHOLE
 from headrace.value_graph import ValueGraph
 
-_GRAPH: Final = "write LOSS TOLERANT (0.2: 0.5, 0.5: 0.8): the share that is kept, and its utility"
 _BY_VALUE: Final = "write LOSS TOLERANT BY price (0: 0.1, 100: 0.5): a value of the column, and its utility"
 
 _DIGITS: Final = 400
@@ -78,7 +78,7 @@ def loss_from(text: str) -> Loss:
     cursor = Cursor(SourceText(text), lambda _: None)
     found = parse_loss(cursor)
     if found is None or cursor.peek() is not None:
-        raise cursor.error(f"{text} says nothing of loss", _GRAPH)
+        raise cursor.error(f"{text} says nothing of loss", QOS_HINTS["loss"])
     return found
 
 
@@ -131,18 +131,12 @@ def _graph(cursor: Cursor) -> tuple[tuple[int, Decimal], ...]:
         place = cursor.index
         share = parse_share(cursor)
         cursor.expect(":", "between a share that is kept and its utility")
-        utility = _number(cursor, "a utility", _GRAPH)
-        last, worth = points[-1] if points else (0, Decimal(0))
-        wrong = ""
-        if not 0 <= utility <= 1:
-            wrong = f"a utility is from 0 to 1, not {utility:f}"
-        elif share <= last:
-            wrong = "the shares of a loss graph rise"
-        elif utility < worth:
-            wrong = f"an answer of more rows cannot be worth less: {utility:f} comes after {worth:f}"
+        utility = _number(cursor, "a utility", QOS_HINTS["loss"])
+        last = [(before / WHOLE, float(worth)) for before, worth in points[-1:]]
+        wrong = wrong_point("loss", last, (share / WHOLE, float(utility)))
         if wrong:
             cursor.index = place
-            raise cursor.error(wrong, _GRAPH)
+            raise cursor.error(wrong, QOS_HINTS["loss"])
         points.append((share, utility))
     cursor.expect(")", "to close LOSS TOLERANT")
     return tuple(points)

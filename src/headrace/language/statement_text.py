@@ -65,7 +65,8 @@ def derived_text(name: str, query: str) -> str:
 
 def query_text(statement: CreateQuery) -> str:
     """The CREATE QUERY that defines a query, without how it once started."""
-    clauses = [] if statement.loss is None else [statement.loss.text]
+    clauses = statement.priority.clauses
+    clauses += [] if statement.loss is None else [statement.loss.text]
     clauses += _consistency(statement.consistency)
     if statement.start is not None:
         clauses.append(str(statement.start))

@@ -187,6 +187,9 @@ POLICIES: Final[Mapping[str, SchedulingPolicy]] = MappingProxyType(
 )
 """The policies by the names that they have in settings."""
 
+USUAL_POLICY: Final = "weighted"
+"""The name of the one that holds where nothing is said."""
+
 
 def joined(passed: float, queues: Iterable[QueuedRows]) -> float:
     """The pass of a queue in which rows wait again, or whose weight is no longer 0.

@@ -36,6 +36,7 @@ from headrace.lowering.query_id import first_name
 from headrace.runtime.intake.streams import BoundedRelation, Incoming
 from headrace.runtime.journal.definition import Definition, key_of
 from headrace.runtime.sources.composed.one_row import OneRow
+from headrace.scheduling.priority import USUAL, Priority
 from headrace.suggestions import did_you_mean
 
 RESULT: Final = "result"
@@ -51,12 +52,14 @@ class DefinedQuery:
         plan: its optimized plan, at its level of consistency.
         streams: what its text is written over, in lower case.
         paused: whether it is not answered until it is resumed.
+        priority: its share of the processor, and how late its answer may be.
     """
 
     query: Query
     plan: Plan
     streams: frozenset[str]
     paused: bool = False
+    priority: Priority = USUAL
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,11 @@ class Definitions:
     sinks: Mapping[str, DefinedSink] = field(default_factory=dict)
     records: DefinitionTexts = field(default_factory=DefinitionTexts)
     made: int = 0
+
+    @cached_property
+    def priorities(self) -> dict[str, Priority]:
+        """Those of the queries of which something was said, by identity."""
+        return {known: one.priority for known, one in self.queries.items() if one.priority != USUAL}
 
     @cached_property
     def answered(self) -> dict[str, Query]:

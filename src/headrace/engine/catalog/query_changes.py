@@ -14,6 +14,7 @@ from headrace.engine.catalog.texts import (
     releveled,
     renamed,
     renamed_in_sink,
+    reprioritised,
 )
 from headrace.engine.inputs.read_again import check_refreshed
 from headrace.engine.query.query import Query
@@ -23,11 +24,18 @@ from headrace.language.statements.statements import Consistency, Heartbeats
 from headrace.language.syntax import Name
 from headrace.lowering.memory import remembering_all
 from headrace.lowering.query_id import number_of
+from headrace.runtime.driver.lanes.ability import obstacle_in
 from headrace.runtime.journal.definition import Definition, key_of
+from headrace.scheduling.priority import USUAL, Priority
 
 
 def adding_query(
-    defined: Definitions, query: Query, optimized: Plan, streams: frozenset[str], position: Position | None
+    defined: Definitions,
+    query: Query,
+    optimized: Plan,
+    streams: frozenset[str],
+    position: Position | None,
+    priority: Priority = USUAL,
 ) -> Definitions:
     """The definitions with one more query.
 
@@ -37,19 +45,21 @@ def adding_query(
         optimized: its plan, optimized.
         streams: the streams that its text names, in lower case.
         position: where the query is defined, if that is known.
+        priority: what it says of its share of the processor, and of how late it may be.
 
     Raises:
-        LanguageError: the name is taken.
+        LanguageError: the name is taken, or it cannot have the priority.
     """
     if defined.find_query(query.name) is not None:
         raise LanguageError(
             f"there is a query {query.name} already", position=position, hint="choose another name"
         )
+    _check_priority(query, optimized, priority, position)
     others = (known.plan for known in defined.answered.values())
     check_refreshed(query.name, query.plan, others, position)
     return replace(
         defined,
-        queries=defined.queries.adding(query.id, DefinedQuery(query, optimized, streams)),
+        queries=defined.queries.adding(query.id, DefinedQuery(query, optimized, streams, priority=priority)),
         identities=defined.identities.adding(query.name.lower(), query.id),
         made=max(defined.made, number_of(query.id)),
     )
@@ -62,6 +72,7 @@ def replacing(
     streams: frozenset[str],
     given: Definition,
     position: Position,
+    priority: Priority = USUAL,
 ) -> Definitions:
     """Another query in the place of the one of its name, which is not paused.
 
@@ -72,10 +83,13 @@ def replacing(
         streams: the streams that its text names, in lower case.
         given: how it is defined; what was said of the other one stays.
         position: where it is defined.
+        priority: what it says of its share of the processor, and of how late it may be.
 
     Raises:
-        LanguageError: it reads a relation that is refreshed otherwise than other queries do.
+        LanguageError: it reads a relation that is refreshed otherwise than other queries do, or cannot have
+            the priority.
     """
+    _check_priority(query, optimized, priority, position)
     others = (known.plan for known in defined.answered.values() if known.id != query.id)
     check_refreshed(query.name, query.plan, others, position)
     known = defined.records.known[given.key].columns.items()
@@ -87,7 +101,9 @@ def replacing(
         records = records.moved_last((given.key, *keys))
     return replace(
         defined,
-        queries=defined.queries.replacing(query.id, DefinedQuery(query, optimized, streams)),
+        queries=defined.queries.replacing(
+            query.id, DefinedQuery(query, optimized, streams, priority=priority)
+        ),
         records=records,
     )
 
@@ -125,6 +141,39 @@ def with_level(defined: Definitions, query: Query, consistency: Consistency) -> 
         queries=defined.queries
         if plan == known.plan
         else defined.queries.replacing(query.id, replace(known, plan=plan)),
+        records=defined.records.changed(key, record),
+    )
+
+
+def _check_priority(query: Query, optimized: Plan, priority: Priority, position: Position | None) -> None:
+    obstacle = None if priority.weight is None else obstacle_in(optimized)
+    if obstacle is not None:
+        raise LanguageError(
+            f"{query.name} cannot have a WEIGHT, with which it may be behind others: {obstacle}",
+            position=position,
+            hint="leave out WEIGHT; LATENCY says by when its answer is to be there",
+        )
+
+
+def with_priority(defined: Definitions, query: Query, priority: Priority, position: Position) -> Definitions:
+    """A query with another priority.
+
+    Args:
+        defined: what is defined.
+        query: one of them.
+        priority: its share of the processor, and how late its answer may be.
+        position: where that is said.
+
+    Raises:
+        LanguageError: it would have to be behind others, and cannot be.
+    """
+    _check_priority(query, defined.queries[query.id].plan, priority, position)
+    key = key_of(CatalogKind.QUERY.value, query.name)
+    record = reprioritised(defined.records.known[key], priority)
+    known = replace(defined.queries[query.id], priority=priority)
+    return replace(
+        defined,
+        queries=defined.queries.replacing(query.id, known),
         records=defined.records.changed(key, record),
     )
 

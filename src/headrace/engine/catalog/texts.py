@@ -40,6 +40,7 @@ from headrace.language.statements.streams import (
 from headrace.runtime.journal.definition import SKEW, Definition
 from headrace.runtime.sources.files.patterns import is_whole
 from headrace.runtime.sources.files.remote import is_remote
+from headrace.scheduling.priority import Priority
 from headrace.schema import Schema
 
 ReadStatement = TypeVar("ReadStatement", CreateStream, CreateRelation)
@@ -208,6 +209,16 @@ def releveled(definition: Definition, consistency: Consistency) -> Definition:
     statement = parse_one(definition.text)
     assert isinstance(statement, CreateQuery)
     return replace(definition, text=query_text(replace(statement, consistency=consistency)))
+
+
+def reprioritised(definition: Definition, priority: Priority) -> Definition:
+    """A query's definition with another priority."""
+    if definition.text is None:
+        return definition
+    statement = parse_one(definition.text)
+    if not isinstance(statement, CreateQuery):
+        return definition
+    return replace(definition, text=query_text(replace(statement, priority=priority)))
 
 
 def renamed(definition: Definition, name: str) -> Definition:

@@ -72,6 +72,7 @@ from headrace.runtime.results.changes import Change
 from headrace.runtime.results.frames import FrameMaker
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.tasks.runner import FormatReader, Runner
+from headrace.scheduling.priority import USUAL, Priority
 from headrace.schema import Field, Schema, type_named
 
 _PATIENCE: Final = 0.5
@@ -308,6 +309,7 @@ class Core:
         consistency: Consistency = STRONG,
         start: StartClause | None = None,
         loss: Loss | None = None,
+        priority: Priority = USUAL,
         given: Callable[[str], Definition],
     ) -> Query:
         """Take in a query.
@@ -322,6 +324,7 @@ class Core:
             consistency: how long its answer waits for rows that come late.
             start: since when it answers; from now on if None.
             loss: what it bears of rows that are left out; None if none may be.
+            priority: its share of the processor, and how late its answer may be.
             given: how it is defined under a name.
 
         Raises:
@@ -356,7 +359,7 @@ class Core:
                     return query
 
             def made() -> Definitions:
-                new = adding_query(self.definitions, query, plan, found.streams, position)
+                new = adding_query(self.definitions, query, plan, found.streams, position, priority)
                 return self.claiming(new.recording(replace(definition, id=identity)), definition)
 
             self.change_when_ready(made, chosen)

@@ -260,6 +260,7 @@ class Execution:
             ended=None if self.ended_by is None else told(self.ended_by),
             managed=None if live is None else live.managed,
             shedding=None if live is None else live.shedder.found,
+            lanes=() if live is None else live.lanes.status,
         )
 
     def ahead(self, defined: Definitions) -> Ahead | None:
@@ -306,6 +307,7 @@ class Execution:
         self._defined = defined
         self._limit_feeds(defined)
         self._answer(defined, epoch, failed)
+        self._live.prioritise(defined.priorities)
         for name in gone:
             self._forget_stream(name)
 
@@ -596,6 +598,7 @@ class Execution:
         manager = Manager(self._tuned_by)
         manager.begin(self.run.reading)
         self._live = LiveRun(self.run, self._changed, progress, manager, Shedder(self._tuned_by))
+        self._live.lanes.priorities = self._defined.priorities
         live = (name for name, read in self.run.streams.items() if isinstance(read, LiveStream))
         self._live.start({name: self._feed(name, self._defined) for name in live})
         self._deliveries.start()

@@ -31,6 +31,7 @@ from headrace.runtime.driver.facts.status import (
     query_statuses,
 )
 from headrace.runtime.driver.facts.stream_status import stream_statuses
+from headrace.runtime.driver.lanes.lanes import LaneStatus
 from headrace.runtime.driver.manager.managed import Managed
 from headrace.runtime.driver.shedder.findings import Shedding
 from headrace.runtime.journal.records import EpochResults
@@ -64,6 +65,7 @@ class Status:
         tunings: the sizes of windows within bounds that have changed.
         managed: the findings of the manager of memory; None without a limit, and before there are any.
         shedding: the findings of the shedder; None without a bound of latency, and before there are any.
+        lanes: the queries in front, and the lanes of those that are behind; none where nobody has a priority.
     """
 
     running: bool
@@ -82,6 +84,7 @@ class Status:
     tunings: Tunings = field(default_factory=dict)
     managed: Managed | None = None
     shedding: Shedding | None = None
+    lanes: tuple[LaneStatus, ...] = ()
 
     def stream(self, name: str) -> StreamStatus:
         """The status of a stream, whatever the case of its name.
@@ -124,6 +127,7 @@ class Status:
             "attempt": None if self.attempt is None else _plain_attempt(self.attempt),
             "managed": None if self.managed is None else self.managed.to_dict(),
             "shedding": None if self.shedding is None else self.shedding.to_dict(),
+            "lanes": [asdict(one) for one in self.lanes],
         }
 
     def __repr__(self) -> str:
@@ -170,6 +174,7 @@ def status_of(
     ended: str | None = None,
     managed: Managed | None = None,
     shedding: Shedding | None = None,
+    lanes: tuple[LaneStatus, ...] = (),
 ) -> Status:
     """The status of a run.
 
@@ -187,6 +192,7 @@ def status_of(
         ended: what has ended an endless run before it was to end, or None.
         managed: what the manager of memory has found, or None.
         shedding: what the shedder has found, or None.
+        lanes: the lanes.
     """
     return Status(
         running,
@@ -205,6 +211,7 @@ def status_of(
         reading.queries.tunings,
         managed,
         shedding,
+        lanes,
     )
 
 

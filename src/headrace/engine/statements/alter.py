@@ -15,6 +15,7 @@ from headrace.engine.shown.status import instant_text
 from headrace.engine.statements.describe import found, schema_of
 from headrace.engine.statements.keep import explain_kept, kept
 from headrace.engine.statements.keep_values import explain_values_kept, values_kept
+from headrace.engine.statements.priority import explain_prioritised, prioritised
 from headrace.engine.statements.reoptimize import explain_reoptimized
 from headrace.engine.statements.replace import memory_lines, rows_text
 from headrace.engine.statements.resize import explain_resized, resized
@@ -28,6 +29,7 @@ from headrace.language.statements.catalog import (
     ResumeQuery,
     SetKeep,
     SetOption,
+    SetPriority,
     SetWindow,
 )
 from headrace.language.statements.statements import ExplainAlter, Reoptimize, SetConsistency
@@ -47,6 +49,7 @@ def alter(
     | SetConsistency
     | SetKeep
     | SetOption
+    | SetPriority
     | SetWindow,
     policy: Policy,
 ) -> PlanText | None:
@@ -90,6 +93,9 @@ def alter(
         case SetKeep():
             policy.check_change("ALTER QUERY", statement.position)
             return PlanText(values_kept(core, statement) if statement.is_utility else kept(core, statement))
+        case SetPriority():
+            policy.check_change("ALTER QUERY", statement.position)
+            return PlanText(prioritised(core, statement))
         case SetOption():
             set_option(core, statement, policy)
             return None
@@ -123,6 +129,8 @@ def alteration_text(core: Core, statement: ExplainAlter, policy: Policy) -> str:
                 return explain_values_kept(core, change) if change.is_utility else explain_kept(core, change)
             case SetWindow() as change:
                 return explain_resized(core, change)
+            case SetPriority() as change:
+                return explain_prioritised(core, change)
             case RenameQuery(query=name, to=to):
                 return _explain_rename(core, name, to)
             case Reoptimize(query=name):

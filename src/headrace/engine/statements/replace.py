@@ -261,7 +261,7 @@ def _given(core: Core, made: CreateQuery, policy: Policy) -> Definition:
 
 def _replacing(defined: Definitions, draft: _Draft, given: Definition, made: CreateQuery) -> Definitions:
     """The definitions with the other query."""
-    return replacing(defined, draft.query, draft.plan, draft.streams, given, made.position)
+    return replacing(defined, draft.query, draft.plan, draft.streams, given, made.position, made.priority)
 
 
 def _is_same(core: Core, draft: _Draft) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final, assert_never
+from typing import Any, Final
 
 from headrace.byte_sizes import format_bytes
 from headrace.core_counts import format_cores
@@ -15,6 +15,7 @@ from headrace.errors import LanguageError, UserError
 from headrace.language.statements.catalog import Option, SetOption
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, DEFAULT_EPOCH_TIMEOUT, Managing
 from headrace.runtime.journal.definition import SETTING, Definition, key_of
+from headrace.scheduling.policies import USUAL_POLICY
 from headrace.time import TimeDomain, format_length
 
 _UNSAID: Final = {
@@ -29,10 +30,13 @@ _UNSAID: Final = {
     Option.MANAGER: "act with a limit",
     Option.LATENCY_BOUND: "none",
     Option.SHEDDER: "act with a latency_bound",
+    Option.SCHEDULING: USUAL_POLICY,
 }
 """What holds where nothing is said."""
-_QUOTED: Final = (Option.MANAGER, Option.LATENCY_BOUND, Option.SHEDDER)
+_QUOTED: Final = (Option.MANAGER, Option.LATENCY_BOUND, Option.SHEDDER, Option.SCHEDULING)
 """Options whose values are texts."""
+_ATTRIBUTES: Final = {Option.RETAIN_EPOCHS: "retain"}
+"""The attributes of `RunSettings` that have other names than the options."""
 _LIMITS: Final = (Option.MEMORY_LIMIT, Option.PROCESSING_LIMIT)
 """The limits that a manager keeps to."""
 
@@ -114,34 +118,16 @@ def with_option(settings: Settings, option: Option, value: float | str | None) -
         option: which one.
         value: the number, or the word; None for what holds if nothing is said.
     """
-    run = settings.run
-    if option is Option.MANAGER:
-        return replace(settings, run=replace(run, manager=None if value is None else Managing(value)))
-    if option is Option.SHEDDER:
-        return replace(settings, run=replace(run, shedder=None if value is None else Managing(value)))
-    if option is Option.PROCESSING_LIMIT:
-        assert not isinstance(value, str)
-        return replace(settings, run=replace(run, processing_limit=value))
-    assert not isinstance(value, str | float)
-    match option:
-        case Option.EPOCH_ROWS:
-            return replace(settings, run=replace(run, epoch_rows=value))
-        case Option.EPOCH_BYTES:
-            return replace(settings, run=replace(run, epoch_bytes=value or DEFAULT_EPOCH_BYTES))
-        case Option.RETAIN_EPOCHS:
-            return replace(settings, run=replace(run, retain=value))
-        case Option.MAX_DEAD_LETTERS:
-            return replace(settings, max_dead_letters=value)
-        case Option.REOPTIMIZE_EVERY:
-            return replace(settings, run=replace(run, reoptimize_every=value))
-        case Option.EPOCH_TIMEOUT:
-            return replace(settings, run=replace(run, epoch_timeout=value))
-        case Option.MEMORY_LIMIT:
-            return replace(settings, run=replace(run, memory_limit=value))
-        case Option.LATENCY_BOUND:
-            return replace(settings, run=replace(run, latency_bound=value))
-        case _:
-            assert_never(option)
+    if option is Option.MAX_DEAD_LETTERS:
+        assert not isinstance(value, str | float)
+        return replace(settings, max_dead_letters=value)
+    said: object = value
+    if option in (Option.MANAGER, Option.SHEDDER):
+        said = None if value is None else Managing(value)
+    elif option is Option.EPOCH_BYTES:
+        said = value or DEFAULT_EPOCH_BYTES
+    changed: dict[str, Any] = {_ATTRIBUTES.get(option, option.value): said}
+    return replace(settings, run=replace(settings.run, **changed))
 
 
 def setting_rows(core: Core) -> list[tuple[str, ...]]:
@@ -171,28 +157,9 @@ def _shown(option: Option, value: float | str | None) -> str:
 
 
 def _value(settings: Settings, option: Option) -> float | str | None:
-    match option:
-        case Option.EPOCH_ROWS:
-            return settings.run.epoch_rows
-        case Option.EPOCH_BYTES:
-            return settings.run.epoch_bytes
-        case Option.RETAIN_EPOCHS:
-            return settings.run.retain
-        case Option.MAX_DEAD_LETTERS:
-            return settings.max_dead_letters
-        case Option.REOPTIMIZE_EVERY:
-            return settings.run.reoptimize_every
-        case Option.EPOCH_TIMEOUT:
-            return settings.run.timeout
-        case Option.MEMORY_LIMIT:
-            return settings.run.memory_limit
-        case Option.PROCESSING_LIMIT:
-            return settings.run.processing_limit
-        case Option.MANAGER:
-            return None if settings.run.manager is None else settings.run.manager.value
-        case Option.LATENCY_BOUND:
-            return settings.run.latency_bound
-        case Option.SHEDDER:
-            return None if settings.run.shedder is None else settings.run.shedder.value
-        case _:
-            assert_never(option)
+    if option is Option.MAX_DEAD_LETTERS:
+        return settings.max_dead_letters
+    if option is Option.EPOCH_TIMEOUT:
+        return settings.run.timeout
+    found: float | str | Managing | None = getattr(settings.run, _ATTRIBUTES.get(option, option.value))
+    return found.value if isinstance(found, Managing) else found

@@ -18,6 +18,7 @@ from headrace.algebra.tunings.tunings import Tunings
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.catalog.listed_sinks import listed_sinks
 from headrace.engine.shown.status import Status, instant_text, lag_text
+from headrace.engine.statements.priority import LANES, lane_rows
 from headrace.engine.statements.shedding import SHEDDING, shedding_rows
 from headrace.engine.statements.skews import skew_rows
 from headrace.engine.statements.tunings import manager_rows, step_rows, tuning_rows
@@ -111,8 +112,8 @@ def listing(
             return _table(_TUNINGS, tuning_rows(definitions, tunings, still))
         case Shown.MANAGER:
             return _table(_MANAGER, manager_rows(status, settings))
-        case Shown.SHEDDING:
-            return _table(SHEDDING, shedding_rows(status, settings))
+        case Shown.SHEDDING | Shown.LANES:
+            return _load(what, status, settings)
         case Shown.FUNCTIONS:
             return _table(_FUNCTIONS, _functions(functions))
         case Shown.SETTINGS:
@@ -122,6 +123,13 @@ def listing(
             return _table(("dialect",), [(DIALECT if catalog.quotes_names else catalog.defaults.value,)])
         case _:
             assert_never(what)
+
+
+def _load(what: Shown, status: Status | None, settings: Sequence[tuple[str, ...]]) -> pa.Table:
+    """What is done where there is not enough time for all queries."""
+    if what is Shown.LANES:
+        return _table(LANES, lane_rows(status))
+    return _table(SHEDDING, shedding_rows(status, settings))
 
 
 def _streams(definitions: Definitions, status: Status | None) -> pa.Table:

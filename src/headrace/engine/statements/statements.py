@@ -49,6 +49,7 @@ from headrace.language.statements.catalog import (
     ResumeQuery,
     SetKeep,
     SetOption,
+    SetPriority,
     SetWindow,
     ShowCreate,
 )
@@ -117,7 +118,7 @@ def carry_out(core: Core, statement: Statement | Piece, base: Path, policy: Poli
             return PlanText(_told(core, statement, policy))
         case PauseQuery() | ResumeQuery() | RenameQuery() | SetConsistency() | SetKeep() | SetWindow():
             return alter(core, statement, policy)
-        case Comment() | SetOption():
+        case Comment() | SetOption() | SetPriority():
             return alter(core, statement, policy)
         case Reoptimize() | RefreshRelation() | Replay():
             return PlanText(_asked(core, statement, policy))
@@ -249,7 +250,7 @@ def register(core: Core, name: str, made: CreateQuery, policy: Policy) -> Query:
     return core.register(
         name, made.query, made.position, policy,
         warm=made.warm, heartbeats=made.heartbeats, consistency=made.consistency, start=made.start,
-        loss=made.loss, given=given,
+        loss=made.loss, priority=made.priority, given=given,
     )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from headrace.language.parsing.statements.definitions import (
 )
 from headrace.language.parsing.statements.losses import parse_loss
 from headrace.language.parsing.statements.past_clauses import parse_start
+from headrace.language.parsing.statements.priorities import parse_priority
 from headrace.language.parsing.statements.relations import parse_create_relation
 from headrace.language.parsing.statements.settings import parse_set, parse_show
 from headrace.language.parsing.statements.sinks import parse_create_sink
@@ -256,6 +257,7 @@ def _check_beside(cursor: Cursor, loss: Loss) -> None:
 def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
     """Read what follows CREATE QUERY, or EXPLAIN REPLACE."""
     name = cursor.name("the query's name")
+    priority = parse_priority(cursor)
     loss = parse_loss(cursor)
     if loss is not None:
         _check_beside(cursor, loss)
@@ -281,7 +283,7 @@ def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
     heartbeats = _heartbeats(cursor) if cursor.accept("HEARTBEATS") else Heartbeats.OPERATOR
     cursor.expect("AS", f"after CREATE QUERY {name.text}")
     query, text = _with_text(cursor)
-    return CreateQuery(name, query, position, warm, heartbeats, consistency, start, loss, text)
+    return CreateQuery(name, query, position, warm, heartbeats, consistency, start, loss, priority, text)
 
 
 def _with_text(cursor: Cursor) -> tuple[QuerySyntax, str]:

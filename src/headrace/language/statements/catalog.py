@@ -8,6 +8,7 @@ from enum import Enum
 from headrace.algebra.tunings.tunings import TuningKind
 from headrace.errors import Position
 from headrace.language.syntax import Name
+from headrace.scheduling.priority import Priority
 from headrace.time import Duration
 
 
@@ -36,6 +37,8 @@ class Option(Enum):
     """For how long rows may wait that have come (microseconds)."""
     SHEDDER = "shedder"
     """The deed that follows from that: `advise`, `act` or `off`."""
+    SCHEDULING = "scheduling"
+    """The policy by which queries that are behind take turns."""
 
 
 class CatalogKind(Enum):
@@ -188,6 +191,25 @@ class SetKeep:
     share: int
     position: Position
     is_utility: bool = False
+
+
+@dataclass(frozen=True)
+class SetPriority:
+    """`ALTER QUERY name SET (WEIGHT 2)`, `SET (LATENCY 1 SECOND)` or `SET (QOS (DELAY ...))`.
+
+    With DEFAULT in the place of a value nothing is said of that any more.
+
+    Attributes:
+        query: the query's name.
+        part: what of its priority: `weight`, `bound` or `delay`.
+        said: a priority with that, and nothing else.
+        position: where the statement starts.
+    """
+
+    query: Name
+    part: str
+    said: Priority
+    position: Position
 
 
 @dataclass(frozen=True)

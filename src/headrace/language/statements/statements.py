@@ -19,6 +19,7 @@ from headrace.language.statements.catalog import (
     ResumeQuery,
     SetKeep,
     SetOption,
+    SetPriority,
     SetWindow,
     ShowCreate,
 )
@@ -32,6 +33,7 @@ from headrace.language.statements.streams import (
     CreateStream,
 )
 from headrace.language.syntax import Name, QuerySyntax, Scalar
+from headrace.scheduling.priority import USUAL, Priority
 from headrace.time import Duration
 
 
@@ -169,7 +171,7 @@ STRONG: Final = Consistency()
 class CreateQuery:
     """`CREATE [OR REPLACE] QUERY name [CONSISTENCY ...] [STARTING AT ...] [WARM] [HEARTBEATS ...] AS query`.
 
-    In the place of CONSISTENCY may be LOSS TOLERANT.
+    In the place of CONSISTENCY may be LOSS TOLERANT; before it WEIGHT, LATENCY and QOS.
 
     Attributes:
         name: the query's.
@@ -180,6 +182,7 @@ class CreateQuery:
         consistency: how long its answer waits for rows that come late.
         start: since when it answers; from now on if None.
         loss: what is borne of rows that are left out; None if none may be.
+        priority: its share of the processor, and how late its answer may be.
         text: the query as it is written.
         replaces: whether it takes the place of the query of that name, if there is one.
     """
@@ -192,6 +195,7 @@ class CreateQuery:
     consistency: Consistency = STRONG
     start: StartClause | None = None
     loss: Loss | None = None
+    priority: Priority = USUAL
     text: str = field(default="", compare=False)
     replaces: bool = False
 
@@ -278,7 +282,9 @@ class ExplainReplace:
     position: Position
 
 
-QueryChange = PauseQuery | RenameQuery | ResumeQuery | Reoptimize | SetConsistency | SetKeep | SetWindow
+QueryChange = (
+    PauseQuery | RenameQuery | ResumeQuery | Reoptimize | SetConsistency | SetKeep | SetPriority | SetWindow
+)
 """The changes that ALTER QUERY makes."""
 
 
@@ -368,6 +374,7 @@ class Shown(Enum):
     MANAGER = "MANAGER"
     """The state that is kept, that may be kept, and the sizes that windows are to have for that."""
     SHEDDING = "SHEDDING"
+    LANES = "LANES"
     """The time that runs need for what comes, and the shares of rows that are to be kept for that."""
     FUNCTIONS = "FUNCTIONS"
     """Functions and aggregates, built in and users' own."""
@@ -451,6 +458,7 @@ Statement = (
     | Reoptimize
     | SetConsistency
     | SetKeep
+    | SetPriority
     | SetWindow
     | Replay
     | CreateSkew

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
 from headrace.lowering.sharing.weighing import Look, shows_nothing
-from headrace.runtime.driver.lanes.priority import Priority
 from headrace.time import Clock, SystemClock
 
 DEFAULT_EPOCH_BYTES: Final = 256 * 2**20
@@ -55,8 +53,8 @@ class RunSettings:
         latency_bound: for how long rows may wait in an endless run that have come (microseconds); for any
             time if None.
         shedder: what is done about that; `shedding` if None.
-        priorities: those of the queries of which something was said, by identity.
-        scheduling: the policy by which queries that are behind take turns; a name of `POLICIES`.
+        scheduling: the name of the policy by which queries that are behind take turns; `USUAL_POLICY` if
+            None.
     """
 
     epoch_rows: int | None = None
@@ -75,8 +73,7 @@ class RunSettings:
     manager: Managing | None = None
     latency_bound: int | None = None
     shedder: Managing | None = None
-    priorities: Mapping[str, Priority] = field(default_factory=dict)
-    scheduling: str = "weighted"
+    scheduling: str | None = None
 
     @property
     def timeout(self) -> float:

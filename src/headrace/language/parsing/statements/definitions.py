@@ -12,6 +12,7 @@ from headrace.language.names import quoted_name
 from headrace.language.parsing.clauses.window_clauses import parse_count, parse_duration_at
 from headrace.language.parsing.statements.consistency import parse_consistency
 from headrace.language.parsing.statements.losses import parse_share, parse_utility
+from headrace.language.parsing.statements.priorities import FIELDS, PRIORITIES, parse_change
 from headrace.language.parsing.tokens.cursor import Cursor
 from headrace.language.statements.catalog import (
     CatalogKind,
@@ -21,11 +22,13 @@ from headrace.language.statements.catalog import (
     RenameQuery,
     ResumeQuery,
     SetKeep,
+    SetPriority,
     SetWindow,
     ShowCreate,
 )
 from headrace.language.statements.statements import QueryChange, Reoptimize, SetConsistency
 from headrace.language.syntax import Name
+from headrace.scheduling.priority import USUAL
 from headrace.suggestions import did_you_mean
 from headrace.time import UNITS, Duration
 
@@ -116,10 +119,12 @@ def _keeps_input(cursor: Cursor) -> bool:
     return False
 
 
-def _query_setting(cursor: Cursor, name: Name, position: Position) -> SetConsistency | SetKeep | SetWindow:
+def _query_setting(
+    cursor: Cursor, name: Name, position: Position
+) -> SetConsistency | SetKeep | SetPriority | SetWindow:
     """Read what follows SET: a query's level or the size of its windows, perhaps in parentheses."""
     opened = cursor.accept("(")
-    found: SetConsistency | SetKeep | SetWindow
+    found: SetConsistency | SetKeep | SetPriority | SetWindow
     if cursor.accept("KEEP"):
         is_utility = cursor.accept("UTILITY")
         kept = parse_utility(cursor) if is_utility else parse_share(cursor)
@@ -129,7 +134,9 @@ def _query_setting(cursor: Cursor, name: Name, position: Position) -> SetConsist
         return found
     if (reason := _FIXED.get(cursor.word())) is not None:
         raise cursor.error(f"{cursor.word()} of {name.text} cannot change: {reason}", _ANEW)
-    if cursor.at("WINDOW") or cursor.at("GRANULARITY"):
+    if (word := cursor.word()) in PRIORITIES:
+        found = SetPriority(name, FIELDS[word], parse_change(cursor, USUAL), position)
+    elif cursor.at("WINDOW") or cursor.at("GRANULARITY"):
         found = _sized(cursor, name, position)
     elif cursor.at("CONSISTENCY"):
         found = SetConsistency(name, parse_consistency(cursor), position)
@@ -188,12 +195,12 @@ def _as_in_text(cursor: Cursor, clause: str) -> str | None:
     return f"write {clause} {number}{f' {unit}' if unit in (*UNITS, 'ROWS') else ''}"
 
 
-_SETTABLE: Final = ("CONSISTENCY", "WINDOW", "GRANULARITY", "KEEP")
+_SETTABLE: Final = ("CONSISTENCY", "WINDOW", "GRANULARITY", "KEEP", *PRIORITIES)
 _LEVELS: Final = ("STRONG", "MIDDLE", "WEAK")
 _BOUNDS: Final = ("MIN", "MAX", "FINEST", "COARSEST")
 _SET_HINT: Final = (
     "write SET (WINDOW 10 MINUTES), SET (WINDOW 100 ROWS), SET (GRANULARITY 1 MINUTE), "
-    "SET (CONSISTENCY MIDDLE) or SET (KEEP 0.5)"
+    "SET (CONSISTENCY MIDDLE), SET (KEEP 0.5), SET (WEIGHT 2) or SET (LATENCY 1 SECOND)"
 )
 _ANEW: Final = "drop the query, and create it again with what it is to have"
 _FIXED: Final = {

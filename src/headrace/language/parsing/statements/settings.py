@@ -16,6 +16,7 @@ from headrace.language.quoted_names import DIALECT
 from headrace.language.statements.catalog import Option, SetOption
 from headrace.language.statements.statements import SetDialect, Show, Shown
 from headrace.language.syntax import Name
+from headrace.scheduling.policies import POLICIES
 from headrace.suggestions import did_you_mean
 from headrace.time import INFINITY
 
@@ -43,6 +44,7 @@ _SYNONYMS: Final = {
     **dict.fromkeys(("cpu_limit", "max_cpu", "cores", "cpu", "max_cores"), Option.PROCESSING_LIMIT),
     **dict.fromkeys(("max_latency", "latency", "max_lag", "lag_bound"), Option.LATENCY_BOUND),
     **dict.fromkeys(("shedding", "load_shedding"), Option.SHEDDER),
+    **dict.fromkeys(("scheduler", "scheduling_policy", "priority_policy"), Option.SCHEDULING),
 }
 """What other systems call it."""
 
@@ -83,6 +85,8 @@ def parse_set(cursor: Cursor, position: Position) -> SetDialect | SetOption:
             return _size(cursor, position)
         case Option.PROCESSING_LIMIT:
             return _cores(cursor, position)
+        case Option.SCHEDULING:
+            return _scheduling(cursor, position)
         case Option.MANAGER | Option.SHEDDER:
             return _deed(cursor, option, position)
         case Option.LATENCY_BOUND:
@@ -152,6 +156,21 @@ def _deed(cursor: Cursor, option: Option, position: Position) -> SetOption:
         )
     cursor.index += 1
     return SetOption(option, text, position)
+
+
+def _scheduling(cursor: Cursor, position: Position) -> SetOption:
+    """Read the policy by which queries that are behind take turns."""
+    if cursor.accept("DEFAULT"):
+        return SetOption(Option.SCHEDULING, None, position)
+    cursor.offer(*(f"'{name}'" for name in POLICIES))
+    token = cursor.peek()
+    text = "" if token is None else str(token.text).lower()
+    if text not in POLICIES:
+        names = ", ".join(f"'{name}'" for name in POLICIES)
+        written = f"write SET scheduling = one of {names}, or = DEFAULT"
+        raise cursor.error(f"there is no policy {cursor.shown()}", did_you_mean(text, POLICIES) or written)
+    cursor.index += 1
+    return SetOption(Option.SCHEDULING, text, position)
 
 
 def _latency(cursor: Cursor, position: Position) -> SetOption:

@@ -64,6 +64,7 @@ from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.exchanges import PlanExchange
 from headrace.runtime.outside.patience import Away
 from headrace.runtime.results.carried import written
+from headrace.scheduling.priority import Priority
 
 T = TypeVar("T")
 
@@ -306,11 +307,19 @@ class LiveRun:
             limits = [(how.memory_limit, how.processing_limit, how.manager) for how in (settings, known)]
             if limits[0] != limits[1]:
                 self._manage()
-            self._place()
             if (settings.latency_bound, settings.shedder) != (known.latency_bound, known.shedder):
                 self._shed()
 
         self._between_epochs(settled)
+
+    def prioritise(self, priorities: Mapping[str, Priority]) -> None:
+        """Let queries have these priorities from now on; those that are not named have the usual one.
+
+        Raises:
+            UserError: the run has ended.
+        """
+        if priorities != self.lanes.priorities:
+            self._between_epochs(lambda: self._prioritise(priorities))
 
     def reoptimize(self, query: str) -> PlanExchange | None:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`."""
@@ -504,6 +513,11 @@ class LiveRun:
         if self._progress is not None:
             self._progress(self._run.progress())
 
+    def _prioritise(self, priorities: Mapping[str, Priority]) -> None:
+        self.lanes.priorities = dict(priorities)
+        self._come_back(self.lanes.misplaced())
+        self._place()
+
     def _place(self) -> None:
         """Give those queries lanes of their own that are to have them, and let others come back."""
         while (change := self.lanes.placement() or self.lanes.relief() or self.lanes.returning()) is not None:
@@ -548,6 +562,7 @@ class LiveRun:
         for lane in lanes:
             while any(one.lane == lane and not one.is_present for one in self.lanes.backlogs):
                 (one,) = (one for one in self.lanes.backlogs if one.lane == lane)
+                self._look()
                 self._pass(self._run.turn_of(one, MOST_ROWS))
             if names := self._run.reading.queries.lanes.get(lane):
                 self._run.change(Place(names, behind=False))
@@ -832,6 +847,7 @@ class LiveRun:
             return self._share() or None
         ready = self._something()
         if (turn := self.lanes.take(front=ready)) is not None:
+            self._look()
             return dict(turn)
         if not ready:
             self._look()

@@ -126,7 +126,7 @@ class Backlog:
             yield name, Intake(end, source, begin - first, end - first, promise=self._promise(name, end))
 
     def _promise(self, name: str, end: int) -> int:
-        """The heartbeat of a stream of which all is taken below a place; BEGINNING where that says nothing."""
+        """The heartbeat of a stream of which all below a place is taken; BEGINNING where none follows."""
         of_stream = [file for known, file in self.files if known == name]
         if end >= of_stream[-1].end:
             return self.told[name]

@@ -1,8 +1,8 @@
 """Lanes of a live run: queries that are behind take their turns beside those that take rows as they come.
 
-A lane's turn is an epoch that takes rows which are kept for it. Several lanes may have a turn in one epoch, and
-the front's as well where little waits. A policy says who is next (`headrace.scheduling.policies`); a turn is
-short enough that whoever comes meanwhile is not late by it.
+A lane's turn is an epoch that takes rows which are kept for it. Several lanes may have a turn in one epoch,
+and the front's as well where little waits. A policy says who is next (`headrace.scheduling.policies`); a turn
+is short enough that whoever comes meanwhile is not late by it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.kept.behind import Backlog
 from headrace.runtime.driver.lanes.ability import may_be_behind
 from headrace.runtime.driver.lanes.measured import Measured
-from headrace.runtime.driver.lanes.priority import USUAL, Priority
-from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import Intake
-from headrace.scheduling.policies import POLICIES, QueuedRows
+from headrace.scheduling.policies import POLICIES, USUAL_POLICY, QueuedRows
+from headrace.scheduling.priority import USUAL, Priority
 from headrace.time import MICROSECONDS
 
 FRONT: Final = "front"
@@ -54,7 +53,7 @@ class LaneStatus:
 
     Attributes:
         lane: its number, the epoch in which it began; 0 for the front.
-        queries: the queries in it, by identity.
+        queries: the names of its queries.
         weight: the sum of their weights.
         latency: the shortest of their bounds (microseconds); None for none.
         rows: how many rows wait.
@@ -86,11 +85,13 @@ class Lanes:
         now: the seconds of a clock that only goes forward.
 
     Attributes:
+        priorities: those of the queries of which something was said, by identity.
         hurried: lanes that are to come to the present as soon as they can, for a change of their queries.
     """
 
     run: Run
     now: Callable[[], float] = time.monotonic
+    priorities: Mapping[str, Priority] = field(default_factory=dict)
     hurried: set[int] = field(default_factory=set)
     status: tuple[LaneStatus, ...] = ()
     _measured: dict[int, Measured] = field(default_factory=dict)
@@ -124,10 +125,10 @@ class Lanes:
 
     def priority_of(self, query: str) -> Priority:
         """The priority of a query."""
-        return self._settings.priorities.get(query, USUAL)
+        return self.priorities.get(query, USUAL)
 
     def weight_of(self, lane: int) -> float:
-        """The weight of a lane: those of its queries together; that of one query where it has none, as in front."""
+        """The weight of a lane: those of its queries together; the usual one of a front without any."""
         found = sum(self.priority_of(name).share for name in self.queries_of(lane))
         return found or (0.0 if lane else USUAL.share)
 
@@ -142,10 +143,6 @@ class Lanes:
         """The shortest bound of latency of the queries of a lane (microseconds); None for none."""
         bounds = (self.priority_of(name).latency for name in self.queries_of(lane))
         return min((bound for bound in bounds if bound is not None), default=None)
-
-    @property
-    def _settings(self) -> RunSettings:
-        return self.run.present.settings
 
     def take(self, *, front: bool) -> Mapping[str, Intake] | None:
         """What lanes take in the next epoch.
@@ -212,7 +209,7 @@ class Lanes:
         return max(1, int(seconds / measured.cost)) if measured.cost else measured.most
 
     def _chosen(self, queues: Sequence[QueuedRows], seconds: float) -> str | None:
-        choice = POLICIES[self._settings.scheduling](queues, seconds)
+        choice = POLICIES[self.run.present.settings.scheduling or USUAL_POLICY](queues, seconds)
         return None if choice is None else choice.name
 
     def _waiting(self, one: Backlog) -> QueuedRows:
@@ -276,7 +273,7 @@ class Lanes:
             before: the run before it.
             seconds: how long it took.
         """
-        if not (self.run.reading.queries.lanes or self._settings.priorities):
+        if not (self.run.reading.queries.lanes or self.priorities):
             return
         rows: dict[int, int] = {}
         for name, one in intakes.items():
@@ -313,7 +310,7 @@ class Lanes:
 
         Rows that come while an epoch runs wait for it and for the next one.
         """
-        bound = self.bound_of(0) if self._settings.priorities else None
+        bound = self.bound_of(0) if self.priorities else None
         if bound is None or 2 * self._front_took * MICROSECONDS["SECOND"] <= bound:
             return None
         took = seconds_of(self.run.reading)
@@ -343,10 +340,18 @@ class Lanes:
                 self._patience[one.lane] = measured.turns + _CALM
         return None
 
+    def misplaced(self) -> list[int]:
+        """The lanes at the present whose queries have different priorities by now."""
+        return [
+            one.lane
+            for one in self.backlogs
+            if one.is_present and len({self.priority_of(name) for name in self.queries_of(one.lane)}) > 1
+        ]
+
     def placement(self) -> Place | None:
         """The change by which queries get lanes of their own that have a weight; None where all have."""
         wanted: dict[Priority, list[str]] = {}
-        for name in self.queries_of(0) if self._settings.priorities else ():
+        for name in self.queries_of(0) if self.priorities else ():
             priority = self.priority_of(name)
             if priority.weight is not None and may_be_behind(self.run.reading, name) is None:
                 wanted.setdefault(priority, []).append(name)
@@ -361,7 +366,7 @@ class Lanes:
         measured = self._measured_of(lane)
         return LaneStatus(
             lane,
-            self.queries_of(lane),
+            tuple(map(self.run.reading.queries.name_of, self.queries_of(lane))),
             self.weight_of(lane),
             self.bound_of(lane),
             rows,

@@ -1,0 +1,95 @@
+"""The priority of a query: ALTER QUERY ... SET (WEIGHT ...), and SHOW LANES."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.catalog.query_changes import with_priority
+from headrace.engine.query.query import Query
+from headrace.engine.run.core import Core
+from headrace.engine.shown.status import Status
+from headrace.language.statements.catalog import SetPriority
+from headrace.runtime.driver.lanes.lanes import LaneStatus
+from headrace.scheduling.priority import Priority
+from headrace.time import TimeDomain, format_length
+
+LANES: Final = (
+    "lane", "queries", "weight", "latency", "waiting", "behind", "turns", "share", "seconds_per_row",
+)  # fmt: skip
+"""The columns of SHOW LANES."""
+
+
+def prioritised(core: Core, statement: SetPriority) -> str:
+    """Give a query another priority.
+
+    Args:
+        core: the database.
+        statement: which one.
+
+    Returns:
+        What follows from it.
+
+    Raises:
+        LanguageError: there is no such query, or it cannot have it.
+    """
+    with core.lock:
+        query, defined, priority = _change(core, statement)
+        core.change(defined)
+    return _text(query, priority, "has")
+
+
+def explain_prioritised(core: Core, statement: SetPriority) -> str:
+    """The effect that another priority would have; nothing is done.
+
+    Raises:
+        LanguageError: as of `prioritised`.
+    """
+    query, _, priority = _change(core, statement)
+    return _text(query, priority, "would have")
+
+
+def _change(core: Core, statement: SetPriority) -> tuple[Query, Definitions, Priority]:
+    core.make_waiting()
+    name, known = statement.query, core.definitions
+    query = known.query_named(name.text, name.position)
+    part = statement.part
+    priority = replace(known.queries[query.id].priority, **{part: getattr(statement.said, part)})
+    return query, with_priority(known, query, priority, statement.position), priority
+
+
+def _text(query: Query, priority: Priority, has: str) -> str:
+    said = " ".join(priority.clauses) or "no priority of its own"
+    if priority.weight is None:
+        rest = "it takes rows together with the others, and is put behind them only where it makes them late"
+    elif priority.weight:
+        rest = "it takes turns beside the others, by its weight"
+    else:
+        rest = "it takes no rows until it has a weight; those that come are kept"
+    return f"{query.name} {has} {said}: {rest}"
+
+
+def lane_rows(status: Status | None) -> list[tuple[str, ...]]:
+    """The lanes of a run, the front first.
+
+    Args:
+        status: of a run that goes on or is over; None if nothing has been run.
+    """
+    lanes = () if status is None else status.lanes
+    whole = sum(one.seconds for one in lanes)
+    return [_row(one, whole) for one in lanes]
+
+
+def _row(one: LaneStatus, whole: float) -> tuple[str, ...]:
+    return (
+        str(one.lane) if one.lane else "front",
+        ", ".join(one.queries),
+        f"{one.weight:g}",
+        "" if one.latency is None else format_length(one.latency, TimeDomain.TIMESTAMP),
+        f"{one.rows:,} rows" if one.lane else "",
+        "" if one.behind is None else f"{one.behind:.2g} s",
+        f"{one.turns:,}",
+        f"{100 * one.seconds / whole:.0f} %" if whole else "",
+        f"{one.cost:.2g}" if one.cost else "",
+    )

@@ -42,19 +42,20 @@ LEVELS = ("STRONG", "MIDDLE", "(BLOCK 2)")
 WEIGHTS = ("0", "0.5", "3", "DEFAULT")
 PUSHES = st.lists(
     st.tuples(st.sampled_from("sstu"), st.integers(0, 2), st.integers(0, 4), st.integers(-1, 4)),
-    min_size=1,
-    max_size=6,
+    min_size=2,
+    max_size=9,
 )
 ACTIONS = (
     "weight", "weight", "weight", "create", "drop", "rename", "restart", "level", "pause", "resume", "replace",
     "tune", "refresh", "heartbeat", "scheduling",
 )  # fmt: skip
+NUMBERS = st.integers(0, len(TEXTS) - 1)
 STEPS = st.lists(
     st.tuples(
         PUSHES,
         st.sampled_from(ACTIONS),
         st.integers(0, 2),
-        st.integers(0, len(TEXTS) - 1),
+        NUMBERS,
         st.integers(0, 11),
         st.just(0) | st.integers(1, 14),
     ),
@@ -247,10 +248,11 @@ def unruly(numbers: Sequence[int]) -> Iterator[None]:
 
 @pytest.mark.parametrize("stored", [False, True])
 @examples(8, 150)
-@given(STEPS, PUSHES, st.none() | st.lists(st.integers(0, 5), min_size=1, max_size=9))
+@given(st.tuples(*[st.tuples(NUMBERS, st.integers(0, 11))] * 3), STEPS, PUSHES, st.none() | st.lists(st.integers(0, 5), min_size=1, max_size=9))
 def test_they_say_what_they_would_say_in_front(
     tmp_path_factory: pytest.TempPathFactory,
     stored: bool,
+    first: tuple[tuple[int, int], ...],
     steps: list[Step],
     last: list[tuple[str, int, int, int]],
     turns: list[int] | None,
@@ -262,6 +264,9 @@ def test_they_say_what_they_would_say_in_front(
             stack.callback(lambda world=world: world.db.close())
         if turns is not None:
             stack.enter_context(unruly(turns))
+        for place, (text, number) in enumerate(first):
+            for world in worlds:
+                world.change("create", place, text, number)
         for rows, *step in steps:
             for world in worlds:
                 world.push(rows)

@@ -852,7 +852,7 @@ class LiveRun:
         if not ready:
             self._look()
             return {} if self._run.is_due() else None
-        if not self._feeds.all_ready():
+        if not (self._feeds.all_ready() or self.lanes.waits):
             time.sleep(LINGER)
         intakes = {**self._share(), **self._feeds.take(self._run.point), **self.lanes.beside()}
         self._promises.take(intakes, self._run.point)

@@ -7,6 +7,7 @@ is short enough that whoever comes meanwhile is not late by it.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,8 @@ FRONT: Final = "front"
 
 _LONGEST: Final = 0.1
 """Seconds that a turn takes at most, if no bound of latency wants shorter ones."""
+_RECENT: Final = 1.0
+"""For so long after an epoch of the front turns are no longer than that (seconds)."""
 _SHORTEST: Final = 0.01
 """Seconds that a turn is planned for at least: an epoch takes some time whatever its rows."""
 _SECONDS: Final = 6
@@ -101,6 +104,7 @@ class Lanes:
     _ready_since: float | None = None
     _seen: tuple[PublishedRun, list[Backlog]] | None = None
     _front_took: float = 0.0
+    _front_at: float = -math.inf
     _patience: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -177,9 +181,13 @@ class Lanes:
         """How long a turn may take, so that nobody is late by it (seconds)."""
         bounds = (self.bound_of(lane) for lane in (0, *self.run.reading.queries.lanes))
         shortest = min((bound for bound in bounds if bound is not None), default=None)
-        if shortest is None:
-            return _LONGEST
-        return max(_SHORTEST, min(_LONGEST, shortest / MICROSECONDS["SECOND"] / _PART))
+        longest = _LONGEST
+        if self.now() - self._front_at < _RECENT:
+            # Whoever comes in front waits for about half a turn.
+            longest = min(longest, self._front_took)
+        if shortest is not None:
+            longest = min(longest, shortest / MICROSECONDS["SECOND"] / _PART)
+        return max(_SHORTEST, longest)
 
     def far(self, lanes: Collection[int]) -> bool:
         """Whether some lanes are still far from the present; from now on they come as soon as they can."""
@@ -292,7 +300,7 @@ class Lanes:
                 self._measured_of(lane).note(self._turn, count, own, own + rest, weight)
             if not lane:
                 self._front_took += _NEWEST * (own + rest - self._front_took)
-                self._ready_since = None
+                self._ready_since, self._front_at = None, self.now()
         self._forget()
         self.status = tuple(self._looked())
 

@@ -75,7 +75,11 @@ def test_a_turn_takes_as_many_rows_as_fit_and_at_least_one(
         ("utility", {"delay": FLAT}, {}),
         ("utility", {"delay": FLAT, "cost": 0.01}, {"delay": FLAT, "cost": 0.1}),
         ("utility", {"delay": FLAT, "weight": 2.0}, {"delay": FLAT, "oldest": 2.0}),
-        ("utility", {"delay": SHARP, "oldest": -1.5}, {"delay": SHARP, "oldest": -2.0}),
+        (
+            "utility",
+            {"delay": QosGraph(((5, 1), (99, 0)))},
+            {"delay": QosGraph(((6, 1), (7, 0))), "oldest": 1.5},
+        ),
         ("utility", {"oldest": 2.0}, {"oldest": 1.0}),
         ("utility", {"delay": SHARP, "cost": 0.0}, {"delay": SHARP}),
     ],

@@ -63,8 +63,8 @@ def test_bounds_that_cannot_be_kept_starve_nobody(
     served = [turn.operator for turn in simulate(operators, bursts, weighted).turns[:400]]
     for one in operators:
         places = [place for place, name in enumerate(served) if name == one.name]
-        # Of the queues without a bound each has three turns at most for one of another, by their weights. Those
-        # with bounds are late by the same time in the end, which takes longer the later a bound is.
+        # Of the queues without a bound each has three turns at most for one of another, by their weights.
+        # Those with bounds are late by the same time in the end, which takes longer the later a bound is.
         most = (HASTE + 1) * (1 + 4 * len(free)) if one.bound is None else 200
         gaps = [after - before for before, after in pairwise((0, *places, len(served)))]
         assert max(gaps) <= most, (one.name, served)
@@ -72,7 +72,7 @@ def test_bounds_that_cannot_be_kept_starve_nobody(
 
 @st.composite
 def fitting(draw: st.DrawFn) -> tuple[list[QueuedOperator], list[Burst]]:
-    """Queues with bounds that need 0.7 of the processor, and others that are due far more of it and take all."""
+    """Queues with bounds that need 0.7 of the processor, and others that are due far more and take all."""
     operators = [QueuedOperator(f"free{one}", 1.0, weight=10.0) for one in range(draw(st.integers(1, 3)))]
     bursts, count = [Burst(0.0, one.name, 300) for one in operators], draw(st.integers(1, 3))
     for place in range(count):

@@ -18,6 +18,9 @@ from typing import Final
 from headrace.qos_graph import QosGraph
 from headrace.scheduling.progress import PathStep, first_slope, per_second
 
+RESERVE: Final = 0.5
+"""So much of a bound is left for what comes meanwhile."""
+
 HASTE: Final = 9
 """So many turns in a row queues may have because of their bounds while one without a bound waits."""
 
@@ -91,10 +94,10 @@ def weighted(queues: Sequence[QueuedRows], seconds: float) -> NextTurn | None:
     """Give each its share by weight, but keep bounds: stride scheduling, with earliest deadlines first.
 
     The queue with the smallest pass goes first, so passes of queues that always have rows differ by a turn
-    at most (Waldspurger and Weihl, Stride Scheduling, 1995). If after its turn not all rows of queues with
-    bounds could be done in time, in the order of their deadlines, the earliest deadline goes first instead;
-    so it is while a bound is broken. Of ten turns one at least is for queues without a bound, where rows wait
-    in one, so bounds that cannot be kept starve nobody.
+    at most (Waldspurger and Weihl, Stride Scheduling, 1995). If after its turn the rows of queues with
+    bounds, in the order of their deadlines, could not all be done in half of their bounds, the earliest
+    deadline goes first instead; so it is while a bound is broken. Of ten turns one at least is for queues
+    without a bound, where rows wait in one, so bounds that cannot be kept starve nobody.
     """
     active = _active(queues)
     if not active:
@@ -109,11 +112,11 @@ def weighted(queues: Sequence[QueuedRows], seconds: float) -> NextTurn | None:
 
 
 def _breaks(first: QueuedRows, active: Sequence[QueuedRows], seconds: float) -> bool:
-    """True if a bound of another queue would be broken, or is, after the turn of one."""
+    """True if the bound of another queue is at risk after the turn of one, or is broken."""
     done = first.cost * first.fitting(seconds)
-    for one in sorted((one for one in active if one is not first), key=_deadline):
+    for one in sorted((one for one in active if one is not first and one.bound is not None), key=_deadline):
         done += one.cost * one.rows
-        if _deadline(one) < done:
+        if one.oldest + done > (1 - RESERVE) * (one.bound or 0.0):
             return True
     return False
 
@@ -136,7 +139,7 @@ def round_robin(queues: Sequence[QueuedRows], seconds: float) -> NextTurn | None
 
 def fifo(queues: Sequence[QueuedRows], seconds: float) -> NextTurn | None:
     """Take rows in the order in which they came, each as far as it goes (STREAM, section 4.2, strategy 1)."""
-    return _first(_active(queues), seconds, lambda one: 0.0)
+    return _first(_active(queues), seconds, lambda one: (-one.oldest, len(one.steps)))
 
 
 def greedy(queues: Sequence[QueuedRows], seconds: float) -> NextTurn | None:

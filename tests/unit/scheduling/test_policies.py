@@ -75,7 +75,11 @@ def test_a_turn_takes_as_many_rows_as_fit_and_at_least_one(
         ("utility", {"delay": FLAT}, {}),
         ("utility", {"delay": FLAT, "cost": 0.01}, {"delay": FLAT, "cost": 0.1}),
         ("utility", {"delay": FLAT, "weight": 2.0}, {"delay": FLAT, "oldest": 2.0}),
-        ("utility", {"delay": SHARP, "oldest": -1.5}, {"delay": SHARP, "oldest": -2.0}),
+        (
+            "utility",
+            {"delay": QosGraph(((5, 1), (99, 0)))},
+            {"delay": QosGraph(((6, 1), (7, 0))), "oldest": 1.5},
+        ),
         ("utility", {"oldest": 2.0}, {"oldest": 1.0}),
         ("utility", {"delay": SHARP, "cost": 0.0}, {"delay": SHARP}),
     ],
@@ -92,11 +96,11 @@ def test_of_two_that_are_alike_the_first_is_served(policy: str) -> None:
 
 
 def test_bounds_are_seen_together() -> None:
-    """Three queues need half a second each: who has a second and a half left must begin now."""
-    three = [queue(name, passed=9.0, rows=5, bound=2.4) for name in "abc"]
+    """Three queues need half a second each, and half of their bounds is over in 1.4 seconds."""
+    three = [queue(name, passed=9.0, rows=5, bound=4.8) for name in "abc"]
     assert served("weighted", queue("free", passed=0.0), *three[:1]) == "free"
     assert served("weighted", queue("free", passed=0.0), *three) == "a"
-    earlier = queue("d", passed=9.0, rows=1, bound=2.3)
+    earlier = queue("d", passed=9.0, rows=1, bound=4.6)
     assert served("weighted", queue("free", passed=0.0), *three, earlier) == "d"
 
 
@@ -123,6 +127,11 @@ def test_the_chart_and_the_envelope_of_a_path() -> None:
     assert first_slope(steps) == pytest.approx(-1 / 2.8)
     # Behind the first operator the rest is steeper: who has begun a line goes on.
     assert first_slope(steps[1:]) < first_slope(steps)
+
+
+def test_the_line_of_an_envelope_goes_as_far_as_it_can() -> None:
+    chart = progress_chart((PathStep(1, 0.5), PathStep(2, 0.0)))
+    assert lower_envelope(chart) == (ChartPoint(0, 1), ChartPoint(2, 0))
 
 
 def test_the_chart_of_stream_falls_first_steeply_and_then_less() -> None:

@@ -74,7 +74,7 @@ class Loss:
 
     @cached_property
     def _qos(self) -> QosGraph:
-        """The graph with its ends: nothing is worth nothing, and all is worth all where it does not say less."""
+        """The graph with its ends: no rows are worth 0, and all of them 1 where it does not say less."""
         points = [(0.0, 0.0), *((share / WHOLE, float(utility)) for share, utility in self.graph)]
         return QosGraph((*points, *([] if points[-1][0] == 1 else [(1.0, 1.0)])), "loss")
 

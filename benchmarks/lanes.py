@@ -50,7 +50,7 @@ def slow(values: pa.Array) -> pa.Array:
 
 def opened(runner: str) -> hr.Database:
     """A database with the function."""
-    db = hr.connect(runner=runner)
+    db = hr.connect(runner="spark" if runner == "spark" else "inline")
     db.function("slow", slow, arguments=["BIGINT"], returns="BIGINT")
     return db
 
@@ -87,9 +87,11 @@ class Filling:
 
 
 def latencies(db: hr.Database, pushes: int, begin: int) -> list[float]:
-    """The seconds that each of some pushes takes until it is committed."""
-    found = []
+    """The seconds that each of some pushes takes until it is committed; fewer after a minute."""
+    found, until = [], time.perf_counter() + 60
     for at in range(begin, begin + pushes):
+        if time.perf_counter() > until:
+            break
         begun = time.perf_counter()
         db.push("light", [{"k": row % 10, "v": row, "ts": at} for row in range(100)])
         found.append(time.perf_counter() - begun)
@@ -100,8 +102,13 @@ def latencies(db: hr.Database, pushes: int, begin: int) -> list[float]:
 def told(name: str, seconds: Sequence[float], alone: Sequence[float] | None = None) -> list[float]:
     """Print the median and the 99th percentile of some seconds, and as multiples of those alone."""
     figures = [statistics.median(seconds), float(np.percentile(seconds, 99))]
+    name = f"{name} ({len(seconds)})"
     text = "  ".join(f"{one * 1e3:8.1f} ms" for one in figures)
-    ratio = "" if alone is None else "  " + "  ".join(f"{one / was:6.2f}" for one, was in zip(figures, alone, strict=True))
+    ratio = (
+        ""
+        if alone is None
+        else "  " + "  ".join(f"{one / was:6.2f}" for one, was in zip(figures, alone, strict=True))
+    )
     print(f"{name:<28}{text}{ratio}", flush=True)
     return figures
 
@@ -118,7 +125,9 @@ def measure_latency(runner: str, pushes: int) -> None:
             if clause is None:
                 alone = told(name, latencies(db, pushes, 5))
                 continue
-            db.execute(f"CREATE QUERY slowly {clause}AS SELECT k, SUM(slow(v)) AS x FROM heavy [RANGE 10] GROUP BY k")
+            db.execute(
+                f"CREATE QUERY slowly {clause}AS SELECT k, SUM(slow(v)) AS x FROM heavy [RANGE 10] GROUP BY k"
+            )
             with Filling(db, "heavy", 2_000):
                 time.sleep(2)
                 told(name, latencies(db, pushes, 5), alone)

@@ -45,9 +45,7 @@ class Priority:
         said = [] if self.weight is None else [f"WEIGHT {_text(self.weight)}"]
         said += [] if self.bound is None else [f"LATENCY {self.bound}"]
         if self.delay is not None:
-            points = ", ".join(
-                f"({_text(x)} SECONDS, {_text(utility)})" for x, utility in self.delay.points
-            )
+            points = ", ".join(f"({_text(x)} SECONDS, {_text(utility)})" for x, utility in self.delay.points)
             said.append(f"QOS (DELAY {points})")
         return said
 

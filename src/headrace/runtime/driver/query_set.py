@@ -13,14 +13,12 @@ from headrace.algebra.bounds import has_unbounded_state
 from headrace.algebra.by_object import REMEMBERED, ByObject
 from headrace.algebra.endings import Endings
 from headrace.algebra.explain import describe
-from headrace.algebra.horizon import Horizon
 from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.nodes import Clip, Plan, RefreshedRelation, Relation, Source
 from headrace.algebra.properties import is_stateless, relations_of, sources_of
 from headrace.algebra.tunings.in_force import sized_windows
 from headrace.algebra.tunings.tunings import Tunings, used
 from headrace.lowering.behind import declared_name, plan_behind, tunings_behind
-from headrace.lowering.early import horizon_of
 from headrace.lowering.graph import Graph, Merge, needed_merges
 from headrace.lowering.lower import Holds, lower
 from headrace.lowering.node import Node
@@ -298,12 +296,6 @@ class QuerySet:
         """The queries whose state grows for as long as they run."""
         return tuple(name for name, plan in self.live.items() if has_unbounded_state(plan))
 
-    @property
-    def horizons(self) -> dict[str, Horizon]:
-        """Up to where those queries speak that do not wait for their heartbeats."""
-        found = {name: horizon_of(plan) for name, plan in self.plans.items()}
-        return {name: horizon for name, horizon in found.items() if horizon is not None}
-
     @cached_property
     def live(self) -> dict[str, Plan]:
         """The queries that have not failed."""
@@ -366,11 +358,11 @@ class QuerySet:
     @cached_property
     def lanes(self) -> dict[int, tuple[str, ...]]:
         """The lanes in which queries are behind others, each with these queries."""
-        found: dict[int, list[str]] = {}
+        found: dict[int, tuple[str, ...]] = {}
         for name in self.live:
             if (lane := self.answered[name].lane) is not None:
-                found.setdefault(lane, []).append(name)
-        return {lane: tuple(names) for lane, names in found.items()}
+                found[lane] = (*found.get(lane, ()), name)
+        return found
 
     @cached_property
     def reading(self) -> dict[str, Plan]:
@@ -379,7 +371,7 @@ class QuerySet:
 
     @cached_property
     def carried_out_reading(self) -> dict[str, Plan]:
-        """What queries are carried out as whose own plan alone does not say it, over what they read."""
+        """The same as `carried_out`, over what queries read."""
         return self._placed(self.carried_out) if self.lanes else self.carried_out
 
     def _placed(self, plans: Mapping[str, Plan]) -> dict[str, Plan]:
@@ -465,8 +457,8 @@ class QuerySet:
     def meetings(self) -> tuple[frozenset[str], ...]:
         """Per query the inputs with a time that it reads: streams, and relations that are refreshed.
 
-        A query that is behind lets the heartbeats of its streams move as if it was not. What it reads itself
-        comes after those of all queries, where it reads a relation that follows that.
+        Of one that is behind these are the streams themselves, whose heartbeats move as if it was not. What it
+        reads of them comes after those of all queries if it reads such a relation, which follows that.
         """
         # Thousands of queries may have their answers of one operator, and so what it reads.
         of_one = {number: name for name, number in self.graph.answers}
@@ -496,10 +488,8 @@ class QuerySet:
     def _refreshed(self, name: str, output: int) -> frozenset[str]:
         if not any(isinstance(leaf, RefreshedRelation) for leaf in relations_of(self.live[name])):
             return frozenset()
-        leaves = (self.graph.nodes[number] for number in self.graph.below(output))
-        return frozenset(
-            leaf.reads for leaf in leaves if isinstance(leaf.plan, RefreshedRelation) and leaf.reads
-        )
+        below = (self.graph.nodes[number] for number in self.graph.below(output))
+        return frozenset(one.reads for one in below if isinstance(one.plan, RefreshedRelation) and one.reads)
 
     def state_of(self, state: Mapping[StateKey, Manifest]) -> dict[StateKey, Manifest]:
         """The part of some state that belongs to operators of these queries."""

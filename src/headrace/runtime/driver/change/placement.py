@@ -19,14 +19,14 @@ from headrace.lowering.lower import lower
 from headrace.lowering.node import Node
 from headrace.runtime.driver.change.migration.exchange import require_no_exchange
 from headrace.runtime.driver.change.turn import Present, Turn
-from headrace.runtime.driver.change.wanted import Place
+from headrace.runtime.driver.change.wanted import Placement
 from headrace.runtime.driver.kept.behind import backlog, point_behind
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.journal.records import StreamPoint
 from headrace.runtime.tasks.messages import Manifest, StateKey
 
 
-def placed(present: Present, change: Place) -> Turn:
+def placed(present: Present, change: Placement) -> Turn:
     """What it comes to that queries are put behind others, or come back.
 
     Args:

@@ -17,7 +17,7 @@ from headrace.runtime.driver.change.tuning import tuned
 from headrace.runtime.driver.change.turn import Present, Turn
 from headrace.runtime.driver.change.wanted import (
     JoinRun,
-    Place,
+    Placement,
     PlanChange,
     Redefine,
     Rename,
@@ -51,7 +51,7 @@ def turn_of(present: Present, change: PlanChange) -> Turn:
             return _renamed(present, change)
         case Tune():
             return tuned(present, change)
-        case Place():
+        case Placement():
             return placed(present, change)
         case _:
             assert_never(change)

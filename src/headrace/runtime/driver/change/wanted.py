@@ -143,7 +143,7 @@ class Tune:
 
 
 @dataclass(frozen=True)
-class Place:
+class Placement:
     """Queries are put behind the others, in a lane of their own, or come back.
 
     Attributes:
@@ -168,7 +168,7 @@ class Settle:
     max_dead_letters: int | None
 
 
-PlanChange = Redefine | Replace | JoinRun | Rename | Tune | Place
+PlanChange = Redefine | Replace | JoinRun | Rename | Tune | Placement
 """Changes of what a run answers; each is an epoch of its own, without input."""
 
 RunChange = PlanChange | Settle

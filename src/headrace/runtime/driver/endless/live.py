@@ -27,7 +27,7 @@ from headrace.runtime.driver.change.refresh import Refreshed
 from headrace.runtime.driver.change.tuning import tuned
 from headrace.runtime.driver.change.wanted import (
     JoinRun,
-    Place,
+    Placement,
     Redefine,
     Rename,
     Replace,
@@ -565,7 +565,7 @@ class LiveRun:
                 self._look()
                 self._pass(self._run.turn_of(one, MOST_ROWS))
             if names := self._run.reading.queries.lanes.get(lane):
-                self._run.change(Place(names, behind=False))
+                self._run.change(Placement(names, behind=False))
 
     def _remember(self) -> None:
         """Let joins remember what there is memory for, of queries that have a limit."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from headrace.lowering.behind import lane_of
-from headrace.runtime.driver.change.wanted import Place
+from headrace.runtime.driver.change.wanted import Placement
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.kept.behind import Backlog
@@ -313,7 +313,7 @@ class Lanes:
         first = self.run.totals.epochs if oldest is None else oldest
         self._since = {epoch: at for epoch, at in self._since.items() if epoch >= first}
 
-    def relief(self) -> Place | None:
+    def relief(self) -> Placement | None:
         """The change by which the query goes behind that makes others late; None where nobody is late by one.
 
         Rows that come while an epoch runs wait for it and for the next one.
@@ -332,9 +332,9 @@ class Lanes:
         if heaviest is None or took[heaviest] < _HEAVY * sum(took.values()):
             return None
         self._front_took -= self._front_took * took[heaviest] / sum(took.values())
-        return Place((heaviest,), behind=True)
+        return Placement((heaviest,), behind=True)
 
-    def returning(self) -> Place | None:
+    def returning(self) -> Placement | None:
         """The change by which queries come back that went behind others by themselves; None for none."""
         for one in self.backlogs:
             names = self.queries_of(one.lane)
@@ -344,7 +344,7 @@ class Lanes:
             if one.is_present and measured.turns >= self._patience.get(one.lane, _CALM):
                 expected = self._front_took + measured.took / measured.turns
                 if bound is None or expected * MICROSECONDS["SECOND"] <= _EASY * bound:
-                    return Place(names, behind=False)
+                    return Placement(names, behind=False)
                 self._patience[one.lane] = measured.turns + _CALM
         return None
 
@@ -356,14 +356,14 @@ class Lanes:
             if one.is_present and len({self.priority_of(name) for name in self.queries_of(one.lane)}) > 1
         ]
 
-    def placement(self) -> Place | None:
+    def placement(self) -> Placement | None:
         """The change by which queries get lanes of their own that have a weight; None where all have."""
         wanted: dict[Priority, list[str]] = {}
         for name in self.queries_of(0) if self.priorities else ():
             priority = self.priority_of(name)
             if priority.weight is not None and may_be_behind(self.run.reading, name) is None:
                 wanted.setdefault(priority, []).append(name)
-        return next((Place(tuple(names), behind=True) for names in wanted.values()), None)
+        return next((Placement(tuple(names), behind=True) for names in wanted.values()), None)
 
     def _looked(self) -> Iterator[LaneStatus]:
         yield self._status(0, 0, None)

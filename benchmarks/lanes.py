@@ -2,9 +2,9 @@
 
     python benchmarks/lanes.py [--runner inline|spark] [--pushes 60] [--only latency weights many]
 
-*latency*: rows are pushed to one stream, one after the other, and each push waits for its commit, while another
-thread keeps a second stream full for a query that works long on each row. First without that query, then with
-it in front, then with a weight, so that it is behind.
+*latency*: rows are pushed to one stream, one after the other, and each push waits for its commit, while
+another thread keeps a second stream full for a query that works long on each row. First without that query,
+then with it in front, then with a weight, so that it is behind.
 
 *weights*: three queries over one stream that have always rows to take, with weights 1, 2 and 5: the shares of
 the processor that they had over some 100 turns.
@@ -165,8 +165,8 @@ def measure_many(runner: str, pushes: int) -> None:
             for number in range(1_000):
                 clause = f"WEIGHT {1 + number % lanes} " if lanes else ""
                 db.execute(
-                    f"CREATE QUERY q{number} {clause}AS SELECT COUNT(*) AS n FROM light [RANGE {2 + number // 100}] "
-                    f"WHERE k = {number % 100}"
+                    f"CREATE QUERY q{number} {clause}AS SELECT COUNT(*) AS n "
+                    f"FROM light [RANGE {2 + number // 100}] WHERE k = {number % 100}"
                 )
             db.start()
             seconds = [pushed(db, at) for at in range(pushes + 5)][5:]

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from headrace.lowering.behind import lane_of
+from headrace.qos_graph import QosGraph
 from headrace.runtime.driver.change.wanted import Placement
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.facts.published import PublishedRun
@@ -21,7 +22,7 @@ from headrace.runtime.driver.kept.behind import Backlog
 from headrace.runtime.driver.lanes.ability import may_be_behind
 from headrace.runtime.driver.lanes.measured import Measured
 from headrace.runtime.intake.streams import Intake
-from headrace.scheduling.policies import POLICIES, USUAL_POLICY, QueuedRows
+from headrace.scheduling.policies import POLICIES, USUAL_POLICY, QueuedRows, joined
 from headrace.scheduling.priority import USUAL, Priority
 from headrace.time import MICROSECONDS
 
@@ -222,7 +223,6 @@ class Lanes:
 
     def _waiting(self, one: Backlog) -> QueuedRows:
         measured, bound = self._measured_of(one.lane), self.bound_of(one.lane)
-        delays = [self.priority_of(name).delay for name in self.queries_of(one.lane)]
         return QueuedRows(
             str(one.lane),
             one.rows,
@@ -233,8 +233,13 @@ class Lanes:
             passed=measured.passed,
             turn=measured.turn,
             bound=0.0 if one.lane in self.hurried else _seconds(bound),
-            delay=next((delay for delay in delays if delay is not None), None),
+            delay=self._delay_of(one.lane),
         )
+
+    def _delay_of(self, lane: int) -> QosGraph | None:
+        """The worth of answers of a lane by how late they are: the graph of the first query that has one."""
+        delays = (self.priority_of(name).delay for name in self.queries_of(lane))
+        return next((delay for delay in delays if delay is not None), None)
 
     def _front(self) -> QueuedRows:
         measured, bound = self._measured_of(0), self.bound_of(0)
@@ -249,6 +254,7 @@ class Lanes:
             passed=measured.passed,
             turn=measured.turn,
             bound=_seconds(bound),
+            delay=self._delay_of(0),
         )
 
     def _waited(self, one: Backlog) -> float | None:
@@ -259,12 +265,14 @@ class Lanes:
 
     def _notice(self, *, front: bool) -> None:
         """Who begins to wait now has no claim on the time in which nothing of it waited."""
-        now = {one.lane for one in self._active()} | ({0} if front else set())
-        others = [self._measured_of(lane).passed for lane in now & self._waited_before]
-        for lane in now - self._waited_before:
+        queues = {one.lane: self._waiting(one) for one in self._active()}
+        if front:
+            queues[0] = self._front()
+        others = [queue for lane, queue in queues.items() if lane in self._waited_before]
+        for lane in queues.keys() - self._waited_before:
             measured = self._measured_of(lane)
-            measured.passed = max(measured.passed, min(others, default=measured.passed))
-        self._waited_before = now
+            measured.passed = joined(measured.passed, others)
+        self._waited_before = {*queues}
         if not front:
             self._ready_since = None
         elif self._ready_since is None:

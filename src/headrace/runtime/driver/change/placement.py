@@ -15,6 +15,7 @@ from headrace.algebra.arrival import NO_PAST
 from headrace.algebra.nodes import Source
 from headrace.errors import PlanError
 from headrace.lowering.behind import declared_name
+from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
 from headrace.lowering.node import Node
 from headrace.runtime.driver.change.migration.exchange import require_no_exchange
@@ -43,41 +44,59 @@ def placed(present: Present, change: Placement) -> Turn:
         if before is not None and not backlog(before, known, present.known.points).is_present:
             raise PlanError(f"{known.name_of(name)} has yet to take rows that are kept for it")
     queries = known.with_records({name: replace(known.answered[name], lane=lane) for name in change.queries})
-    queries = _apart(known, queries, change.queries, present.epoch)
-    pairs = [pair for name in change.queries for pair in _pairs(known, queries, name)]
+    groups = _by_start(known, change.queries)
+    shared = _shared(known, queries, groups)
+    queries = queries.with_records(
+        {name: replace(queries.answered[name], level=present.epoch) for name in shared}
+    )
+    others = [tuple(name for name in group if name not in shared) for group in groups]
+    pairs = [
+        pair for group in (*others, *((name,) for name in shared)) for pair in _pairs(known, queries, group)
+    ]
     points = _points(present.known.points, known, pairs)
     return replace(present.turn(queries), given=_renamed(present.known.state, pairs), points=points)
 
 
-def _apart(known: QuerySet, queries: QuerySet, moved: tuple[str, ...], epoch: int) -> QuerySet:
-    """The queries, of which those that come back have operators of their own if others have the same ones."""
+def _by_start(queries: QuerySet, names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Some queries, those together that share what they have in common."""
+    found: dict[int, tuple[str, ...]] = {}
+    for name in names:
+        start = queries.answered[name].state_start
+        found[start] = (*found.get(start, ()), name)
+    return list(found.values())
+
+
+def _shared(known: QuerySet, queries: QuerySet, groups: list[tuple[str, ...]]) -> set[str]:
+    """Those that come back some of whose operators others have that are in front already."""
+    moved = {name for group in groups for name in group}
     others = {
         known.graph.nodes[number].identity
         for number, users in enumerate(known.graph.users)
-        if not {*users} <= {*moved}
+        if not moved.issuperset(users)
     }
-    shared = {
-        name
-        for name in moved
-        if any(
-            new.identity in others and new.identity != old.identity
-            for old, new in _pairs(known, queries, name)
-        )
-    }
-    return queries.with_records({name: replace(queries.answered[name], level=epoch) for name in shared})
+    found = set[str]()
+    for group in groups:
+        graph = _graph(queries, group)
+        for old, new in _pairs(known, queries, group):
+            if new.identity in others and new.identity != old.identity:
+                found.update(graph.users[new.number])
+    return found
 
 
-def _pairs(before: QuerySet, after: QuerySet, name: str) -> Iterator[tuple[Node, Node]]:
-    """The operators of a query, each as it was and as it is from the change on."""
-    return zip(_alone(before, name), _alone(after, name), strict=True)
+def _pairs(before: QuerySet, after: QuerySet, names: tuple[str, ...]) -> Iterator[tuple[Node, Node]]:
+    """The operators of queries of one start, each as it was and as it is from the change on."""
+    return zip(_graph(before, names).nodes, _graph(after, names).nodes, strict=True)
 
 
-def _alone(queries: QuerySet, name: str) -> tuple[Node, ...]:
-    """The operators of a query."""
-    starts = {name: queries.answered[name].state_start}
-    carried_out = {key: plan for key, plan in queries.carried_out_reading.items() if key == name}
-    holds = {key: one for key, one in queries.holds.items() if key == name}
-    return lower({name: queries.reading[name]}, starts, carried_out, queries.merges, holds).nodes
+def _graph(queries: QuerySet, names: tuple[str, ...]) -> Graph:
+    """The graph of some queries alone."""
+    return lower(
+        {name: queries.reading[name] for name in names},
+        {name: queries.answered[name].state_start for name in names},
+        {name: queries.carried_out_reading[name] for name in names if name in queries.carried_out_reading},
+        queries.merges,
+        {name: queries.holds[name] for name in names if name in queries.holds},
+    )
 
 
 def _renamed(state: Mapping[StateKey, Manifest], pairs: list[tuple[Node, Node]]) -> dict[StateKey, Manifest]:

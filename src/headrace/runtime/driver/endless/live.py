@@ -471,6 +471,7 @@ class LiveRun:
 
     def _loop(self) -> None:
         try:
+            self._place()
             while not self._stopping:
                 self._carry_out_changes()
                 self._catch_up()

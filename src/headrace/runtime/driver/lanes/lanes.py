@@ -21,6 +21,7 @@ from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.kept.behind import Backlog
 from headrace.runtime.driver.lanes.ability import may_be_behind
 from headrace.runtime.driver.lanes.measured import Measured
+from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.intake.streams import Intake
 from headrace.scheduling.policies import POLICIES, USUAL_POLICY, QueuedRows, joined
 from headrace.scheduling.priority import USUAL, Priority
@@ -80,6 +81,31 @@ class LaneStatus:
     cost: float
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked of a lane.
+
+    Attributes:
+        queries: its queries, by identity.
+        weight: the sum of their weights.
+        bound: the shortest of their bounds of latency (microseconds); None for none.
+        delay: the delay graph of the first that has one; None for none.
+    """
+
+    queries: tuple[str, ...] = ()
+    weight: float = 0.0
+    bound: int | None = None
+    delay: QosGraph | None = None
+
+    @classmethod
+    def of(cls, queries: tuple[str, ...], priorities: Sequence[Priority]) -> _Asked:
+        """What is asked by the priorities of the queries of a lane."""
+        bounds = [one.latency for one in priorities if one.latency is not None]
+        delays = (one.delay for one in priorities if one.delay is not None)
+        weight = sum(one.share for one in priorities)
+        return cls(queries, weight, min(bounds, default=None), next(delays, None))
+
+
 @dataclass
 class Lanes:
     """The lanes of a live run; its thread is the only user, but for `status`.
@@ -105,8 +131,10 @@ class Lanes:
     _ready_since: float | None = None
     _seen: tuple[PublishedRun, list[Backlog]] | None = None
     _front_took: float = 0.0
+    _each: float = 0.0
     _front_at: float = -math.inf
     _patience: dict[int, int] = field(default_factory=dict)
+    _known: tuple[QuerySet, Mapping[str, Priority], dict[int, _Asked]] | None = None
 
     @property
     def backlogs(self) -> list[Backlog]:
@@ -134,20 +162,30 @@ class Lanes:
 
     def weight_of(self, lane: int) -> float:
         """The weight of a lane: those of its queries together; the usual one of a front without any."""
-        found = sum(self.priority_of(name).share for name in self.queries_of(lane))
+        found = self._asked_of(lane).weight
         return found or (0.0 if lane else USUAL.share)
 
     def queries_of(self, lane: int) -> tuple[str, ...]:
         """The queries of a lane; those in front for 0."""
-        queries = self.run.reading.queries
-        if lane:
-            return queries.lanes.get(lane, ())
-        return tuple(name for name in queries.live if queries.answered[name].lane is None)
+        return self._asked_of(lane).queries
 
     def bound_of(self, lane: int) -> int | None:
         """The shortest bound of latency of the queries of a lane (microseconds); None for none."""
-        bounds = (self.priority_of(name).latency for name in self.queries_of(lane))
-        return min((bound for bound in bounds if bound is not None), default=None)
+        return self._asked_of(lane).bound
+
+    def _asked_of(self, lane: int) -> _Asked:
+        queries = self.run.reading.queries
+        if self._known is None or self._known[0] is not queries or self._known[1] is not self.priorities:
+            lanes = {
+                0: [name for name in queries.live if queries.answered[name].lane is None],
+                **queries.lanes,
+            }
+            found = {
+                lane: _Asked.of(tuple(names), [self.priority_of(name) for name in names])
+                for lane, names in lanes.items()
+            }
+            self._known = queries, self.priorities, found
+        return self._known[2].get(lane, _Asked())
 
     def take(self, *, front: bool) -> Mapping[str, Intake] | None:
         """What lanes take in the next epoch.
@@ -158,6 +196,8 @@ class Lanes:
         Returns:
             None where it is the front's turn; then what is in `beside` may go with it.
         """
+        if not self.run.reading.queries.lanes:
+            return None
         self._notice(front=front)
         active = self._active()
         if not active:
@@ -170,7 +210,9 @@ class Lanes:
         """What lanes take in an epoch of the front, since it is little."""
         active = self._active()
         expected = sum(self._measured_of(one.lane).cost * one.rows for one in active)
-        fits = expected <= _TOGETHER and all(one.rows <= self._measured_of(one.lane).most for one in active)
+        fits = expected <= max(_TOGETHER, self._each) and all(
+            one.rows <= self._measured_of(one.lane).most for one in active
+        )
         found: dict[str, Intake] = {}
         for one in active:
             if fits or not one.rows:
@@ -188,7 +230,8 @@ class Lanes:
             longest = min(longest, self._front_took)
         if shortest is not None:
             longest = min(longest, shortest / MICROSECONDS["SECOND"] / _PART)
-        return max(_SHORTEST, longest)
+        # Less than an epoch takes whatever its rows would be wasted on that.
+        return max(_SHORTEST, self._each, longest)
 
     def far(self, lanes: Collection[int]) -> bool:
         """Whether some lanes are still far from the present; from now on they come as soon as they can."""
@@ -233,13 +276,8 @@ class Lanes:
             passed=measured.passed,
             turn=measured.turn,
             bound=0.0 if one.lane in self.hurried else _seconds(bound),
-            delay=self._delay_of(one.lane),
+            delay=self._asked_of(one.lane).delay,
         )
-
-    def _delay_of(self, lane: int) -> QosGraph | None:
-        """The worth of answers of a lane by how late they are: the graph of the first query that has one."""
-        delays = (self.priority_of(name).delay for name in self.queries_of(lane))
-        return next((delay for delay in delays if delay is not None), None)
 
     def _front(self) -> QueuedRows:
         measured, bound = self._measured_of(0), self.bound_of(0)
@@ -254,7 +292,7 @@ class Lanes:
             passed=measured.passed,
             turn=measured.turn,
             bound=_seconds(bound),
-            delay=self._delay_of(0),
+            delay=self._asked_of(0).delay,
         )
 
     def _waited(self, one: Backlog) -> float | None:
@@ -300,7 +338,9 @@ class Lanes:
         self._since[self.run.totals.epochs] = self.now()
         worked = seconds_by_lane(before, self.run.reading)
         # Besides its operators an epoch takes time to be read, written and planned, for all alike.
-        rest = max(0.0, seconds - sum(worked.values())) / len(rows)
+        each = max(0.0, seconds - sum(worked.values()))
+        self._each += _NEWEST * (each - self._each)
+        rest = each / len(rows)
         for lane, count in rows.items():
             own = worked.get(lane, 0.0)
             if count or not lane:

@@ -238,10 +238,12 @@ def unruly(numbers: Sequence[int]) -> Iterator[None]:
         able = [one for one in queues if one.rows and one.weight]
         return NextTurn(able[next(drawn) % len(able)].name, 1) if able else None
 
-    few = property(lambda _: 1 + next(drawn) % 3)
+    def few(*_: Any) -> int:
+        return 1 + next(drawn) % 3
+
     with (
         patch.object(lanes_module, "POLICIES", dict.fromkeys(POLICIES, chosen)),
-        patch.object(Measured, "most", few),
+        patch.object(Measured, "fitting", few),
         patch.object(rows, "MOST_FILES", 2),
     ):
         yield

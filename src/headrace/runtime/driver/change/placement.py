@@ -49,10 +49,10 @@ def placed(present: Present, change: Placement) -> Turn:
     queries = queries.with_records(
         {name: replace(queries.answered[name], level=present.epoch) for name in shared}
     )
-    others = [tuple(name for name in group if name not in shared) for group in groups]
-    pairs = [
-        pair for group in (*others, *((name,) for name in shared)) for pair in _pairs(known, queries, group)
-    ]
+    # What they shared with others they may share no more.
+    apart = [tuple(name for name in group if name not in shared) for group in groups]
+    apart += [(name,) for name in shared]
+    pairs = [pair for group in apart for pair in _pairs(known, queries, group)]
     points = _points(present.known.points, known, pairs)
     return replace(present.turn(queries), given=_renamed(present.known.state, pairs), points=points)
 

@@ -209,10 +209,10 @@ class Lanes:
     def beside(self) -> Mapping[str, Intake]:
         """What lanes take in an epoch of the front, since it is little."""
         active = self._active()
-        expected = sum(self._measured_of(one.lane).cost * one.rows for one in active)
-        fits = expected <= max(_TOGETHER, self._each) and all(
-            one.rows <= self._measured_of(one.lane).most for one in active
-        )
+        measured = [self._measured_of(one.lane) for one in active]
+        pairs = list(zip(active, measured, strict=True))
+        fits = sum(known.expected(one.rows) for one, known in pairs) <= max(_TOGETHER, self.seconds)
+        fits = fits and all(one.rows <= known.fitting(_LONGEST) for one, known in pairs)
         found: dict[str, Intake] = {}
         for one in active:
             if fits or not one.rows:
@@ -225,7 +225,7 @@ class Lanes:
         bounds = (self.bound_of(lane) for lane in (0, *self.run.reading.queries.lanes))
         shortest = min((bound for bound in bounds if bound is not None), default=None)
         longest = _LONGEST
-        if self.now() - self._front_at < _RECENT:
+        if self.queries_of(0) and self.now() - self._front_at < _RECENT:
             # Whoever comes in front waits for about half a turn.
             longest = min(longest, self._front_took)
         if shortest is not None:
@@ -236,7 +236,11 @@ class Lanes:
     def far(self, lanes: Collection[int]) -> bool:
         """Whether some lanes are still far from the present; from now on they come as soon as they can."""
         self.hurried |= {*lanes} & self.run.reading.queries.lanes.keys()
-        return any(one.rows > self._measured_of(one.lane).most for one in self.backlogs if one.lane in lanes)
+        return any(
+            one.rows > self._measured_of(one.lane).fitting(_LONGEST)
+            for one in self.backlogs
+            if one.lane in lanes
+        )
 
     def _turns(self, active: Sequence[Backlog], seconds: float) -> dict[str, Intake]:
         """The turns of lanes that go into one epoch."""
@@ -251,14 +255,11 @@ class Lanes:
             if name is None:
                 break
             one, measured = left.pop(name), self._measured_of(int(name))
-            rows = min(measured.most, one.rows, self._fitting(measured, seconds))
+            rows = min(one.rows, measured.fitting(seconds))
             found |= self.run.turn_of(one, rows)
             # Of the first turns nobody knows how long they take: they are alone.
-            seconds = seconds - measured.cost * rows if measured.turns else 0.0
+            seconds = seconds - measured.expected(rows) if measured.turns else 0.0
         return found
-
-    def _fitting(self, measured: Measured, seconds: float) -> int:
-        return max(1, int(seconds / measured.cost)) if measured.cost else measured.most
 
     def _chosen(self, queues: Sequence[QueuedRows], seconds: float) -> str | None:
         choice = POLICIES[self.run.present.settings.scheduling or USUAL_POLICY](queues, seconds)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import headrace as hr
@@ -123,3 +124,16 @@ def test_what_has_no_streams_is_explained() -> None:
         db.push("s", {"k": 0, "v": 1, "ts": 1})
         told = db.execute("EXPLAIN CREATE QUERY one AS SELECT 1 AS one")
         assert told == ["it answers at once, and all of its answer is final"]
+
+
+def test_all_rows_of_an_epoch_are_taken_together() -> None:
+    """Their heartbeat is that after the last of them, and tasks have kept them in several files."""
+    count = 700_000
+    with hr.connect(runner="inline", threads=2, buckets=2) as db:
+        db.execute(f"CREATE STREAM s {COLUMNS} RETAIN ALL; CREATE QUERY a AS SELECT v FROM s [RANGE 1]")
+        db.execute("SET epoch_rows = 1000000")
+        db.start()
+        numbers = pa.array(range(count))
+        db.push("s", pa.table({"k": numbers, "v": numbers, "ts": numbers}))
+        (query,) = db.execute("CREATE QUERY q FROM BEGINNING AS SELECT COUNT(*) AS n FROM s [RANGE UNBOUNDED]")
+        assert query.latest().to_pylist() == [{"n": count - 1}]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Final
 
 from headrace.algebra.nodes import Plan
@@ -204,14 +205,19 @@ class CatchUp:
         return files_left(self._rows.streams, self._rows.needed, self._run.point, self._taken)
 
     def _next_files(self) -> Mapping[str, Sequence[RetainedFile]]:
-        """The files that come next, per stream: those of the oldest epochs, and enough for an epoch."""
+        """The files that come next, per stream: those of the oldest epochs, and enough for an epoch.
+
+        All that an epoch took are chosen, or none: their heartbeat is that after the last of its rows.
+        """
         chosen: dict[str, list[RetainedFile]] = {}
         rows = 0
-        for _, name, file in self._left():
-            if chosen and rows + file.rows > MOST_ROWS:
+        for _, same in groupby(self._left(), lambda one: one[0]):
+            files = [(name, file) for _, name, file in same]
+            rows += sum(file.rows for _, file in files)
+            if chosen and rows > MOST_ROWS:
                 break
-            chosen.setdefault(name, []).append(file)
-            rows += file.rows
+            for name, file in files:
+                chosen.setdefault(name, []).append(file)
         return chosen
 
 

@@ -1,6 +1,6 @@
 """Queries that may be behind: a light one beside a heavy one, shares by weight, and what lanes cost.
 
-    python benchmarks/lanes.py [--runner inline|spark] [--pushes 60] [--only latency weights many]
+    python benchmarks/lanes.py [--runner inline|spark] [--pushes 60] [--only latency weights many minutes]
 
 *latency*: rows are pushed to one stream, one after the other, and each push waits for its commit, while
 another thread keeps a second stream full for a query that works long on each row. First without that query,
@@ -11,6 +11,10 @@ the processor that they had over some 100 turns.
 
 *many*: 1,000 queries over one stream in front; and in 1, 10 and 100 lanes. CPU seconds of a push of 100 rows
 until all queries have it.
+
+*minutes*: three queries over one stream, an alarm with a bound of latency and two with weights 1 and 4, for
+five minutes of which the second brings more than they can take: how many rows wait for each (`--svg` for the
+picture).
 """
 
 from __future__ import annotations
@@ -19,7 +23,8 @@ import argparse
 import statistics
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -175,6 +180,68 @@ def measure_many(runner: str, pushes: int) -> None:
         print(f"{lanes:>4} lanes: {found * 1e3:8.1f} ms of CPU, {found / first:5.2f} times", flush=True)
 
 
+MINUTE: Final = 60
+CALM: Final = 600
+BUSY: Final = 4_000
+"""So many rows a second come in a minute that is calm, and in one that is not."""
+
+
+def measure_minutes(runner: str, svg: Path | None) -> None:
+    """Print, and draw, how many rows wait for each of three queries."""
+    waiting: dict[str, list[tuple[float, int]]] = {"alarm": [], "one": [], "four": []}
+    with opened(runner) as db:
+        db.execute(STREAMS)
+        db.execute(
+            "CREATE QUERY alarm LATENCY 500 MILLISECONDS AS SELECT MAX(v) AS x FROM heavy [RANGE 10];"
+            "CREATE QUERY one WEIGHT 1 AS SELECT k, SUM(slow(v)) AS x FROM heavy [RANGE 10] GROUP BY k;"
+            "CREATE QUERY four WEIGHT 4 AS SELECT k, AVG(slow(v)) AS x FROM heavy [RANGE 10] GROUP BY k"
+        )
+        db.start()
+        begun, at, late = time.perf_counter(), 0, 0.0
+        while (now := time.perf_counter() - begun) < 5 * MINUTE:
+            at += 1
+            rate = BUSY if MINUTE <= now < 2 * MINUTE else CALM
+            rows = [{"k": row % 100, "v": row, "ts": at} for row in range(rate // 5)]
+            asked = time.perf_counter()
+            db.push("heavy", rows)
+            late = max(late, time.perf_counter() - asked)
+            for one in db.status.lanes:
+                if (name := one.queries[-1]) in waiting:
+                    waiting[name].append((now, one.rows))
+            time.sleep(max(0.0, begun + at / 5 - time.perf_counter()))
+    for name, found in waiting.items():
+        print(f"{name:<6} at most {max((rows for _, rows in found), default=0):>8,} rows wait")
+    print(f"the alarm is {late:.2f} s late at most")
+    if svg is not None:
+        svg.write_text(drawn(waiting))
+
+
+COLOURS: Final = {"alarm": "#c33", "one": "#36c", "four": "#393"}
+
+
+def drawn(waiting: Mapping[str, Sequence[tuple[float, int]]]) -> str:
+    """The picture of rows that wait over time."""
+    most = max((rows for found in waiting.values() for _, rows in found), default=1) or 1
+    parts = []
+    for place, (name, found) in enumerate(waiting.items()):
+        points = " ".join(f"{60 + at * 2:.1f},{260 - 220 * rows / most:.1f}" for at, rows in found)
+        colour = COLOURS[name]
+        parts.append(f'<polyline fill="none" stroke="{colour}" stroke-width="2" points="{points}"/>')
+        parts.append(f'<text x="{480 + 70 * place}" y="24" fill="{colour}">{name}</text>')
+    for minute in range(6):
+        x = 60 + minute * 120
+        parts.append(f'<line x1="{x}" y1="260" x2="{x}" y2="265" stroke="#333"/>')
+        parts.append(f'<text x="{x}" y="280" text-anchor="middle">{minute} min</text>')
+    parts.append('<line x1="60" y1="260" x2="660" y2="260" stroke="#333"/>')
+    parts.append(f'<text x="55" y="44" text-anchor="end">{most:,}</text>')
+    parts.append('<text x="55" y="264" text-anchor="end">0</text><text x="60" y="24">rows that wait</text>')
+    return (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="700" height="300" '
+        'font-family="sans-serif" font-size="12">'
+        f'<rect width="100%" height="100%" fill="#fff"/>{"".join(parts)}</svg>\n'
+    )
+
+
 def pushed(db: hr.Database, at: int) -> float:
     """The CPU seconds of a push until all queries have it."""
     begun = time.process_time()
@@ -190,11 +257,13 @@ def main() -> None:
         "latency": measure_latency,
         "weights": lambda runner, _: measure_weights(runner),
         "many": measure_many,
+        "minutes": lambda runner, _: measure_minutes(runner, given.svg),
     }
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asked.add_argument("--runner", choices=("inline", "spark"), default="inline")
     asked.add_argument("--pushes", type=int, default=60)
-    asked.add_argument("--only", nargs="+", choices=tuple(parts), default=tuple(parts))
+    asked.add_argument("--only", nargs="+", choices=tuple(parts), default=("latency", "weights"))
+    asked.add_argument("--svg", type=Path, help="where the picture of *minutes* goes")
     given = asked.parse_args()
     for name in given.only:
         parts[name](given.runner, given.pushes)

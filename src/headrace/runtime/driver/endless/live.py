@@ -516,7 +516,6 @@ class LiveRun:
 
     def _prioritise(self, priorities: Mapping[str, Priority]) -> None:
         self.lanes.priorities = dict(priorities)
-        self._come_back(self.lanes.misplaced())
         self._place()
 
     def _place(self) -> None:
@@ -527,7 +526,7 @@ class LiveRun:
 
     def _approach(self, lanes: Callable[[], Collection[int]]) -> None:
         """Wait until lanes have come near the present, while others go on."""
-        while self._between_epochs(lambda: self.lanes.far(lanes())):
+        while self._run.reading.queries.lanes and self._between_epochs(lambda: self.lanes.far(lanes())):
             with self._changed:
                 self._changed.wait(_LOOK)
 

@@ -384,26 +384,29 @@ class Lanes:
         return Placement((heaviest,), behind=True)
 
     def returning(self) -> Placement | None:
-        """The change by which queries come back that went behind others by themselves; None for none."""
+        """The change by which queries come back that are behind without a weight, or differ in their priorities.
+
+        None where there are none, or where there is no time for them in front.
+        """
         for one in self.backlogs:
             names = self.queries_of(one.lane)
-            if any(self.priority_of(name).weight is not None for name in names):
-                continue
-            measured, bound = self._measured_of(one.lane), self.bound_of(0)
-            if one.is_present and measured.turns >= self._patience.get(one.lane, _CALM):
-                expected = self._front_took + measured.took / measured.turns
-                if bound is None or expected * MICROSECONDS["SECOND"] <= _EASY * bound:
-                    return Placement(names, behind=False)
-                self._patience[one.lane] = measured.turns + _CALM
+            priorities = {self.priority_of(name) for name in names}
+            if one.is_present and (len(priorities) > 1 or self._is_calm(one.lane, priorities)):
+                return Placement(names, behind=False)
         return None
 
-    def misplaced(self) -> list[int]:
-        """The lanes at the present whose queries have different priorities by now."""
-        return [
-            one.lane
-            for one in self.backlogs
-            if one.is_present and len({self.priority_of(name) for name in self.queries_of(one.lane)}) > 1
-        ]
+    def _is_calm(self, lane: int, priorities: Collection[Priority]) -> bool:
+        """Whether there is time in front for queries that went behind by themselves."""
+        if any(priority.weight is not None for priority in priorities):
+            return False
+        measured, bound = self._measured_of(lane), self.bound_of(0)
+        if measured.turns < self._patience.get(lane, _CALM):
+            return False
+        expected = self._front_took + measured.took / max(1, measured.turns)
+        if bound is None or expected * MICROSECONDS["SECOND"] <= _EASY * bound:
+            return True
+        self._patience[lane] = measured.turns + _CALM
+        return False
 
     def placement(self) -> Placement | None:
         """The change by which queries get lanes of their own that have a weight; None where all have."""

@@ -526,7 +526,7 @@ class LiveRun:
 
     def _approach(self, lanes: Callable[[], Collection[int]]) -> None:
         """Wait until lanes have come near the present, while others go on."""
-        while self._run.reading.queries.lanes and self._between_epochs(lambda: self.lanes.far(lanes())):
+        while bool(self._run.reading.queries.lanes) and self._between_epochs(lambda: self.lanes.far(lanes())):
             with self._changed:
                 self._changed.wait(_LOOK)
 

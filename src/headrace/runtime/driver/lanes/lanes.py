@@ -249,16 +249,18 @@ class Lanes:
         for one in active:
             if not one.rows:
                 found |= self.run.turn_of(one, 0)
-        while left and seconds > 0:
+        rest = seconds
+        # Who would have little time has a turn of its own later.
+        while left and rest > seconds / 2:
             queues = [self._waiting(one) for one in left.values()]
-            name = self._chosen(queues, seconds)
+            name = self._chosen(queues, rest)
             if name is None:
                 break
             one, measured = left.pop(name), self._measured_of(int(name))
-            rows = min(one.rows, measured.fitting(seconds))
+            rows = min(one.rows, measured.fitting(rest))
             found |= self.run.turn_of(one, rows)
             # Of the first turns nobody knows how long they take: they are alone.
-            seconds = seconds - measured.expected(rows) if measured.turns else 0.0
+            rest = rest - measured.expected(rows) if measured.turns else 0.0
         return found
 
     def _chosen(self, queues: Sequence[QueuedRows], seconds: float) -> str | None:
@@ -384,7 +386,7 @@ class Lanes:
         return Placement((heaviest,), behind=True)
 
     def returning(self) -> Placement | None:
-        """The change by which queries come back that are behind without a weight, or differ in their priorities.
+        """The change by which queries come back that have no weight, or have different priorities by now.
 
         None where there are none, or where there is no time for them in front.
         """

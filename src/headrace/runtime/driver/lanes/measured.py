@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
 _FIRST: Final = 64
 """So many rows are taken in the first turn, of which nobody knows how long it takes."""
-_GROWTH: Final = 4
+_GROWTH: Final = 2
 """So many times as many rows as ever before are taken at most."""
-_KEPT: Final = 0.8
-"""The part of what is known that stays so with each turn."""
-_ALIKE: Final = 0.01
-"""Turns whose numbers of rows vary by less (squared, beside the mean) do not say what a row takes."""
+_FORGOTTEN: Final = 1.005
+"""The shortest turn counts as so many times as long with each turn after it."""
+_NEWEST: Final = 0.4
+"""The part that the last turn has in what is known of a row."""
+_LEAST: Final = 0.1
+"""Of a turn at least this part is for its rows."""
 
 
 @dataclass
 class Measured:
     """What is known of who takes turns.
 
-    A turn takes some time whatever its rows, and some more for each of them. The two are told apart by a line
-    through the last turns, by least squares, as far as these took different numbers of rows.
+    A turn takes some time whatever its rows, which is about what the shortest of them took; the rest is for
+    its rows.
 
     Attributes:
         passed: the time that it has had (seconds), divided by its weight.
@@ -29,6 +32,8 @@ class Measured:
         rows: the rows of all its turns.
         turns: how many it has had.
         largest: the most rows that one of them took.
+        each: the time that operators need whatever the rows of a turn (seconds).
+        cost: the time that they need for a row besides (seconds), smoothed; 0 before the first turn.
     """
 
     passed: float = 0.0
@@ -37,7 +42,8 @@ class Measured:
     rows: int = 0
     turns: int = 0
     largest: int = 0
-    _sums: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 0.0)
+    each: float = math.inf
+    cost: float = 0.0
 
     def note(self, turn: int, rows: int, worked: float, seconds: float, weight: float) -> None:
         """Take in a turn.
@@ -52,40 +58,24 @@ class Measured:
         self.turn, self.turns = turn, self.turns + 1
         self.took, self.rows, self.largest = self.took + seconds, self.rows + rows, max(self.largest, rows)
         self.passed += seconds / weight if weight else 0.0
-        new = (1.0, rows, worked, rows * rows, rows * worked)
-        self._sums = tuple(known * _KEPT + one for known, one in zip(self._sums, new, strict=True))
-
-    @property
-    def cost(self) -> float:
-        """The time that operators need for one row more (seconds); 0 before the first turn."""
-        return self._line[1]
+        if not rows:
+            return
+        own = max(worked - self.each, _LEAST * worked) / rows
+        self.each = min(self.each * _FORGOTTEN, worked)
+        self.cost = own if not self.cost else self.cost + _NEWEST * (own - self.cost)
 
     def expected(self, rows: int) -> float:
         """The time that operators need for a turn (seconds)."""
-        whole, each = self._line
-        return whole + each * rows
+        return self.each + self.cost * rows if self.cost else 0.0
 
     def fitting(self, seconds: float) -> int:
-        """The number of rows for which a turn takes so long; at least as many as are worth a turn.
+        """The number of rows for which a turn takes so long. Half of that is for rows whatever else it takes.
 
         Args:
             seconds: how long it may take.
         """
-        whole, each = self._line
         most = max(_FIRST, self.largest * _GROWTH)
-        if not each:
+        if not self.cost:
             return most
-        return max(1, min(most, int(max(seconds - whole, whole) / each)))
-
-    @property
-    def _line(self) -> tuple[float, float]:
-        """The time of a turn whatever its rows, and that of a row (seconds)."""
-        count, rows, worked, squares, products = self._sums
-        if not rows:
-            return 0.0, 0.0
-        variance = squares / count - (rows / count) ** 2
-        if variance <= _ALIKE * (rows / count) ** 2:
-            return 0.0, worked / rows
-        each = (products / count - rows / count * worked / count) / variance
-        each = min(max(each, 0.0), worked / rows)
-        return max(0.0, (worked - each * rows) / count), each
+        room = max(seconds - self.each, seconds / 2)
+        return max(1, min(most, int(room / self.cost)))

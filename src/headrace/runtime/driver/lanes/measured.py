@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,20 +9,21 @@ _FIRST: Final = 64
 """So many rows are taken in the first turn, of which nobody knows how long it takes."""
 _GROWTH: Final = 2
 """So many times as many rows as ever before are taken at most."""
-_FORGOTTEN: Final = 1.005
-"""The shortest turn counts as so many times as long with each turn after it."""
-_NEWEST: Final = 0.4
-"""The part that the last turn has in what is known of a row."""
-_LEAST: Final = 0.1
-"""Of a turn at least this part is for its rows."""
+_STAYING: Final = 0.8
+"""The part of what is known that stays so with each turn."""
+_PRIOR: Final = 0.05
+"""So much (squared, beside the mean) rows of turns have to vary until that counts as much as the guess that
+all of a turn's time is for its rows."""
+_LEAST: Final = 0.2
+"""Of the time of turns at least this part is for their rows."""
 
 
 @dataclass
 class Measured:
     """What is known of who takes turns.
 
-    A turn takes some time whatever its rows, which is about what the shortest of them took; the rest is for
-    its rows.
+    A turn takes some time whatever its rows, and some for each of them. The two are told apart by a line
+    through the last turns, by least squares, as far as these had different numbers of rows.
 
     Attributes:
         passed: the time that it has had (seconds), divided by its weight.
@@ -33,7 +33,7 @@ class Measured:
         turns: how many it has had.
         largest: the most rows that one of them took.
         each: the time that operators need whatever the rows of a turn (seconds).
-        cost: the time that they need for a row besides (seconds), smoothed; 0 before the first turn.
+        cost: the time that they need for a row besides (seconds); 0 before the first turn.
     """
 
     passed: float = 0.0
@@ -42,8 +42,9 @@ class Measured:
     rows: int = 0
     turns: int = 0
     largest: int = 0
-    each: float = math.inf
+    each: float = 0.0
     cost: float = 0.0
+    _sums: tuple[float, ...] = (0.0, 0.0, 0.0, 0.0, 0.0)
 
     def note(self, turn: int, rows: int, worked: float, seconds: float, weight: float) -> None:
         """Take in a turn.
@@ -60,13 +61,17 @@ class Measured:
         self.passed += seconds / weight if weight else 0.0
         if not rows:
             return
-        own = max(worked - self.each, _LEAST * worked) / rows
-        self.each = min(self.each * _FORGOTTEN, worked)
-        self.cost = own if not self.cost else self.cost + _NEWEST * (own - self.cost)
+        new = (1.0, rows, worked, rows * rows, rows * worked)
+        self._sums = tuple(known * _STAYING + one for known, one in zip(self._sums, new, strict=True))
+        count, *sums = self._sums
+        row, time, square, product = (one / count for one in sums)
+        slope = (product - row * time + _PRIOR * row * time) / (square - row**2 + _PRIOR * row**2)
+        self.cost = min(max(slope, _LEAST * time / row), time / row)
+        self.each = time - self.cost * row
 
     def expected(self, rows: int) -> float:
         """The time that operators need for a turn (seconds)."""
-        return self.each + self.cost * rows if self.cost else 0.0
+        return self.each + self.cost * rows
 
     def fitting(self, seconds: float) -> int:
         """The number of rows for which a turn takes so long. Half of that is for rows whatever else it takes.
@@ -77,5 +82,4 @@ class Measured:
         most = max(_FIRST, self.largest * _GROWTH)
         if not self.cost:
             return most
-        room = max(seconds - self.each, seconds / 2)
-        return max(1, min(most, int(room / self.cost)))
+        return max(1, min(most, int(max(seconds - self.each, seconds / 2) / self.cost)))

@@ -247,11 +247,8 @@ class _Evaluation:
         return content
 
     def _filter(self, plan: Filter, below: Content) -> Content:
-        content: Content = Counter()
-        for row, count in below.items():
-            if self._values(plan, (plan.predicate,), row) == (True,):
-                content[row] = count
-        return content
+        held = (row for row in below if self._values(plan, (plan.predicate,), row) == (True,))
+        return Counter({row: below[row] for row in held})
 
     def _project(self, plan: Project, below: Content) -> Content:
         content: Content = Counter()

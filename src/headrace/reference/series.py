@@ -172,7 +172,7 @@ def shape_distance(values: Sequence[Any], pattern: Sequence[Any]) -> float | Non
 
     Both are standardised: less their mean, in deviations of a population. Their Euclidean distance is from 0
     to twice the square root of their number. What does not vary is 0 from what does not either, and the
-    square root of their number from anything else, as if they had nothing in common (`stumpy`).
+    square root of their number from anything else, as if half correlated (`stumpy`).
 
     Returns:
         None where a value is NULL, or there are too few; NaN where one is not finite.

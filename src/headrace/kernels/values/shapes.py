@@ -28,7 +28,7 @@ def _standardise(values, out):  # type: ignore[no-untyped-def]
 
 @inner
 def _distance(one, one_varies, other, other_varies):  # type: ignore[no-untyped-def]
-    """The distance of standardised values; 0 where none varies, and as if by chance where one does not."""
+    """The distance of standardised values; 0 where none varies, as if half correlated where one does not."""
     if not (one_varies and other_varies):
         return 0.0 if one_varies == other_varies else math.sqrt(len(one))
     total = 0.0

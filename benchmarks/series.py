@@ -4,6 +4,11 @@ Every series has a value at each instant, and the window holds 60 of them. Once 
 each bring one instant more are timed; so is numpy, which is given the values of the window as one matrix.
 
     python benchmarks/series.py [--series 1000 4000 10000] [--walks] [--gaps 0.02] [--slides 3] [--lag 0]
+
+Statistics of each series over five windows at once, beside pandas' groups of the same rows, and gaps that
+are filled:
+
+    python benchmarks/series.py --of statistics filled [--series 1000 10000 100000]
 """
 
 from __future__ import annotations
@@ -82,6 +87,76 @@ def measure(series: int, walks: bool, gaps: float, slides: int, lag: int) -> Non
     db.close()
 
 
+WINDOWS = (2, 3, 5, 8, 10)
+"""Of statistics, in slides, in each of which every series has a row."""
+STATISTICS = {
+    "means": "AVG(value) AS mean",
+    "means and deviations": "AVG(value) AS mean, STDDEV(value) AS deviation",
+    "means, deviations and slopes": "AVG(value) AS mean, STDDEV(value) AS deviation, "
+    "REGR_SLOPE(value, ts) AS slope",
+}
+
+
+def statistics_of(series: int, slides: int) -> None:
+    """Print what 100,000 rows take, in epochs with a row of each series, once all windows are full."""
+    for what, listed in STATISTICS.items():
+        windows = "; ".join(
+            f"CREATE QUERY w{size} AS SELECT device, {listed} FROM reading [RANGE {size} SLIDE 1] "
+            "GROUP BY device"
+            for size in WINDOWS
+        )
+        seconds, tables = _pushed(series, slides, windows)
+        cpu = time.process_time()
+        for size in WINDOWS:
+            grouped = pa.concat_tables(tables[-size:]).to_pandas().groupby("device").value
+            grouped.agg(["mean", "std"] if "deviations" in what else ["mean"])
+        peer = time.process_time() - cpu
+        ours = statistics.median(seconds)
+        beside = "" if "slopes" in what else f"; pandas {peer:.2f} s, ratio {ours / peer:.2f}"
+        print(
+            f"{series:>6} series, {what} over {len(WINDOWS)} windows: a slide takes {ours:.2f} s CPU, "
+            f"{ours / series * 1e5:.2f} s for 100,000 rows{beside}",
+            flush=True,
+        )
+
+
+def filled_of(series: int, slides: int) -> None:
+    """Print what a step takes of which every series but a tenth has a row, by what fills the gaps."""
+    for filling in ("LAST", "LINEAR", "NULL"):
+        query = (
+            "CREATE QUERY filled AS SELECT COUNT(*) AS n FROM GAP_FILL(TABLE reading PARTITION BY device, "
+            f"DESCRIPTOR(ts), 1, 5, '{filling}') [RANGE 1 SLIDE 1]"
+        )
+        seconds, _ = _pushed(series, slides, query, gaps=0.1)
+        ours = statistics.median(seconds)
+        print(
+            f"{series:>6} series, gaps filled with {filling}: a step takes {ours:.2f} s CPU, "
+            f"{ours / series * 1e5:.2f} s for 100,000 series",
+            flush=True,
+        )
+
+
+def _pushed(series: int, slides: int, queries: str, gaps: float = 0.0) -> tuple[list[float], list[pa.Table]]:
+    """The seconds of processor time of each slide once windows are full, and the rows of all."""
+    count = max(WINDOWS) + slides + 1
+    draw, values = np.random.default_rng(1), values_of(series, count, walks=False)
+    tables = [rows_of(values, instant, gaps, draw) for instant in range(count)]
+    with hr.connect(runner="inline") as db:
+        db.execute(
+            "CREATE STREAM reading (device VARCHAR, value DOUBLE, ts BIGINT) FROM push TIMESTAMP BY ts"
+        )
+        db.execute(queries)
+        db.start()
+        for table in tables[:-slides]:
+            db.push("reading", table)
+        seconds = []
+        for table in tables[-slides:]:
+            cpu = time.process_time()
+            db.push("reading", table)
+            seconds.append(time.process_time() - cpu)
+    return seconds, tables
+
+
 def main() -> None:
     """Measure each number of series that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -92,9 +167,16 @@ def main() -> None:
     parser.add_argument("--gaps", type=float, default=0.0)
     parser.add_argument("--slides", type=int, default=3)
     parser.add_argument("--lag", type=int, default=0)
+    kinds = ("pairs", "statistics", "filled")
+    parser.add_argument("--of", nargs="*", choices=kinds, default=["pairs"], help="what is measured")
     asked = parser.parse_args()
     for series in asked.series:
-        measure(series, asked.walks, asked.gaps, asked.slides, asked.lag)
+        if "pairs" in asked.of:
+            measure(series, asked.walks, asked.gaps, asked.slides, asked.lag)
+        if "statistics" in asked.of:
+            statistics_of(series, asked.slides)
+        if "filled" in asked.of:
+            filled_of(series, asked.slides)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ PAGES = {
     "LICENSE": "LICENSE",
     "benchmarks/RESULTS.md": "benchmarks.md",
     "examples/first_hour.ipynb": "first_hour.ipynb",
+    "examples/series.ipynb": "series.ipynb",
 }
 """Where on the site the files outside of `docs/` are."""
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from headrace.algebra.bounds import lasts_at_most
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
-from headrace.algebra.kinds import JoinKind, Ranking, SetKind
+from headrace.algebra.kinds import Filling, JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     BoundedRowWindow,
@@ -25,6 +25,7 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Filter,
+    GapFill,
     Granularity,
     Istream,
     Join,
@@ -51,6 +52,7 @@ from headrace.algebra.nodes import (
     with_inputs,
 )
 from headrace.algebra.predicates import conjunction
+from headrace.algebra.properties import timestamp_columns
 from headrace.elements import from_rows
 from headrace.expressions.aggregates.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.functions.functions import literal, make_cast
@@ -401,7 +403,7 @@ class _Builder:
     def _window(self, depth: int) -> Plan:
         below = self._chronons(depth)
         if self.draw(st.integers(0, 2)) == 0:
-            kinds = (self._rows, self._hop, self._session, self._over, self._lifetime)
+            kinds = (self._rows, self._hop, self._session, self._over, self._lifetime, self._series)
             return self.draw(st.sampled_from(kinds))(below)
         size = self._multiple(below, 3, 2, 5, 1, 4, 6, INFINITY)
         slide = self.draw(st.sampled_from((1, 2, 1, 3, 4)))
@@ -510,6 +512,21 @@ class _Builder:
         longest = self.draw(st.sampled_from((None, 1, 2, 3)))
         most = None if longest is None else replace(gap, length=longest * gap.length)
         return SessionWindow(below, gap, self._partition(below), most)
+
+    def _series(self, below: Plan) -> Plan:
+        """Series with a column for their time; those on lines have DOUBLEs besides their keys."""
+        step = self._multiple(below, 2, 1, 3)
+        longest = replace(step, length=step.length * self.draw(st.integers(1, 4)))
+        filling = self.draw(st.sampled_from(Filling))
+        known = sorted(timestamp_columns(below))
+        if not known:
+            return below
+        time = self.draw(st.sampled_from(known))
+        others = [one for one in _columns(below) if one.index != time]
+        keys = tuple(one for one in others if one.type != DOUBLE) if filling is Filling.LINEAR else ()
+        if filling is not Filling.LINEAR and others:
+            keys = tuple(self.draw(st.lists(st.sampled_from(others), max_size=2, unique=True)))
+        return GapFill(below, step, longest, filling, keys, time)
 
     def _union(self, depth: int) -> Plan:
         return Union(self._alike(depth))

@@ -249,6 +249,36 @@ def _history(
     return sorted(found, key=repr)
 
 
+COME, GO = 0.5, 0.2
+AT_ALL = f"CORRELATED PAIRS OF (SELECT device, value FROM s) OVER (RANGE 6 SLIDE 2) ABOVE {GO}"
+SELDOM = f"""
+SELECT first, second FROM (
+  ISTREAM(SELECT first, second, TRUE AS starts FROM {AT_ALL} WHERE correlation > {COME})
+  UNION ALL
+  DSTREAM(SELECT first, second, FALSE AS starts FROM {AT_ALL})
+) [PARTITION BY first, second ROWS 1] WHERE starts
+"""
+
+
+@given(st.integers(0, 10**6))
+@examples(6, 40)
+def test_pairs_come_above_one_threshold_and_go_below_another(seed: int) -> None:
+    """The recipe for hysteresis, beside a walk over the slides of the pairs that are above the lower one."""
+    table = random_readings(seed)
+    with hr.connect(runner="inline") as db:
+        db.stream("s", table, timestamp="ts")
+        pairs, seldom = db.query(f"SELECT * FROM {AT_ALL}"), db.query(SELDOM)
+        db.run()
+        there: set[tuple[object, object]] = set()
+        for slide in range(1, 40, 2):
+            found = {
+                (row["first"], row["second"]): row["correlation"] for row in pairs.snapshot(slide).to_pylist()
+            }
+            there = {pair for pair, value in found.items() if value > COME or pair in there}
+            answer = seldom.snapshot(slide).to_pylist()
+            assert {(row["first"], row["second"]) for row in answer} == there, slide
+
+
 @given(st.integers(0, 10**6), st.sampled_from([1.0, 1e-200, 1e200]), st.sampled_from([0.0, 1e6]))
 @examples(30, 300)
 def test_a_correlation_is_that_of_numpy(seed: int, scale: float, away: float) -> None:

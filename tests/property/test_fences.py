@@ -43,6 +43,8 @@ QUERIES: Final = {
     "rows of sessions": "SELECT k, window_end FROM TABLE(SESSION(TABLE g PARTITION BY k, DESCRIPTOR(ts), 2))",
     "sessions": "SELECT k, COUNT(*) AS n FROM TABLE(SESSION(TABLE g PARTITION BY k, DESCRIPTOR(ts), 2)) "
     "GROUP BY k, window_start, window_end",
+    "series": "SELECT k, SUM(v) AS n FROM GAP_FILL(TABLE g PARTITION BY k, DESCRIPTOR(ts), 2, 8, 'LAST') "
+    "[RANGE 4] GROUP BY k",
     "frames": "SELECT k, v, SUM(v + 1) OVER (PARTITION BY k ORDER BY ts ROWS 2 PRECEDING) AS n, "
     "LAG(v) OVER (PARTITION BY k ORDER BY ts) AS l FROM g",
     "insertions": "ISTREAM(SELECT k, MIN(v) AS m FROM g [RANGE 4] GROUP BY k)",

@@ -16,13 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.algebra.kinds import SetKind
+from headrace.algebra.kinds import Filling, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     Coalesce,
     Distinct,
     Dstream,
     Filter,
+    GapFill,
     Istream,
     Join,
     Lifetime,
@@ -92,6 +93,9 @@ CLAIMS = {
     "sliding window": Claim(TimeWindow(LEFT, Duration(4), Duration(2)), perfect=True, chronons=True),
     "lifetime": Claim(Lifetime(LEFT, V, Duration(2), 1), perfect=True, chronons=True),
     "sessions": Claim(SessionWindow(LEFT, Duration(2), (K,)), perfect=True, chronons=True),
+    "series": Claim(
+        GapFill(LEFT, Duration(2), Duration(4), Filling.LINEAR, (K,), 1), perfect=True, chronons=True
+    ),
     "istream": Claim(Istream(LEFT), perfect=True),
     "dstream": Claim(Dstream(LEFT), perfect=True),
     "settled aggregation": Claim(Aggregate(LEFT, (("k", K),), EXACT, settled=True), perfect=True),

@@ -19,13 +19,14 @@ from hypothesis import strategies as st
 
 from driving import Arriving, State, drive, over, standing_for
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
-from headrace.algebra.kinds import Ranking, SetKind
+from headrace.algebra.kinds import Filling, Ranking, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     BoundedRowWindow,
     Coalesce,
     Distinct,
     Dstream,
+    GapFill,
     Granularity,
     Istream,
     Join,
@@ -539,6 +540,13 @@ WINDOWS: dict[str, Plan] = {
     "all rows of sessions of all": sessions((), (*EXACT, *ONE_VALUE), by=()),
     "sessions of a longest length": SessionWindow(LEFT, Duration(3), (K,), Duration(5)),
     "sessions as long as their gap": SessionWindow(LEFT, Duration(2), (), Duration(2)),
+    "series that keep their last row": GapFill(LEFT, Duration(2), Duration(6), Filling.LAST, (K,), 1),
+    "series by a float": GapFill(LEFT, Duration(1), Duration(3), Filling.LAST, (X, K), 1),
+    "series without rows": GapFill(LEFT, Duration(3), Duration(6), Filling.NULL, (K,), 1),
+    "one series": GapFill(LEFT, Duration(2), Duration(2), Filling.NULL, (), 1),
+    "series on lines": GapFill(LEFT, Duration(2), Duration(8), Filling.LINEAR, (K,), 1),
+    "series on lines of each instant": GapFill(LEFT, Duration(1), Duration(5), Filling.LINEAR, (K,), 1),
+    "series on no lines": GapFill(LEFT, Duration(3), Duration(3), Filling.LINEAR, (K,), 1),
 }
 ALL_TIME = TimeWindow(LEFT, Duration(INFINITY))
 BEGUN = Project(ALL_TIME, (("begun", literal(True)),))

@@ -73,6 +73,7 @@ TEXTS = {
     "WindowBounds": "SELECT * FROM HOP(tick, DESCRIPTOR(at), 2, 4)",
     "RowWindow": "SELECT * FROM tick [PARTITION BY kind ROWS 2]",
     "SessionWindow": "SELECT * FROM SESSION(tick, DESCRIPTOR(at), DESCRIPTOR(kind), 2)",
+    "GapFill": "SELECT * FROM GAP_FILL(TABLE tick PARTITION BY kind, DESCRIPTOR(at), 2, 6, 'NULL')",
     "Unnest": "SELECT id, v, p FROM tick LEFT JOIN UNNEST(ARRAY(id, at)) WITH ORDINALITY AS t (v, p) ON TRUE",
     "Sample": "SELECT * FROM tick SAMPLE(50)",
     "Granularity": "SELECT * FROM tick [RANGE 3] GRANULARITY(2)",

@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
+
+from notebooks import after, chart_of, has_no_outputs, run_notebook, table_of
 
 NOTEBOOK = Path(__file__).parents[2] / "examples" / "first_hour.ipynb"
 
 
 @pytest.fixture(scope="module")
-def executed(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def executed(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """The code cells, with what they put out."""
-    notebook = nbformat.reads(NOTEBOOK.read_text(), as_version=4)  # type: ignore[no-untyped-call]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("IPYTHONDIR", str(tmp_path_factory.mktemp("ipython")))
-        NotebookClient(notebook, timeout=120).execute()
-    return [cell for cell in notebook.cells if cell.cell_type == "code"]
-
-
-def after(cells: Any, beginning: str) -> Any:
-    """The last output of the last cell whose text begins so."""
-    return [cell for cell in cells if cell.source.startswith(beginning)][-1].outputs[-1]
-
-
-def table_of(output: Any) -> list[list[str]]:
-    """The cells of an output's table, row by row."""
-    rows = re.findall("<tr>(.*?)</tr>", output["data"]["text/html"])
-    return [re.findall("<t[hd]>(.*?)</t[hd]>", row) for row in rows]
+    return run_notebook(NOTEBOOK, tmp_path_factory.mktemp("ipython"))
 
 
 def lines_of(output: Any) -> dict[str, list[tuple[str, float | None]]]:
     """The corners of a chart's lines by group, with times of the day."""
-    html = output["data"]["text/html"]
-    specification, _ = json.JSONDecoder().raw_decode(html, html.index("})({") + 3)
+    specification = chart_of(output)
     assert specification["mark"] == {"type": "line", "interpolate": "step-after"}
     (points,) = specification["datasets"].values()
     found: dict[str, list[tuple[str, float | None]]] = {}
@@ -50,9 +32,7 @@ def lines_of(output: Any) -> dict[str, list[tuple[str, float | None]]]:
 
 
 def test_it_is_stored_without_outputs() -> None:
-    for cell in json.loads(NOTEBOOK.read_text())["cells"]:
-        assert not cell.get("outputs")
-        assert cell.get("execution_count") is None
+    assert has_no_outputs(NOTEBOOK)
 
 
 def test_its_tables_are_right(executed: Any) -> None:

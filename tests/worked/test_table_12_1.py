@@ -24,7 +24,7 @@ import pytest
 from driving import standing_for
 from headrace.algebra.frames import RangeFrame
 from headrace.algebra.horizon import Horizon
-from headrace.algebra.kinds import BloomKind, JoinKind, SetKind
+from headrace.algebra.kinds import BloomKind, Filling, JoinKind, SetKind
 from headrace.algebra.nodes import (
     Aggregate,
     ApproximateAggregate,
@@ -37,6 +37,7 @@ from headrace.algebra.nodes import (
     Early,
     Filter,
     Finalize,
+    GapFill,
     Granularity,
     Istream,
     Join,
@@ -185,6 +186,15 @@ TABLE: dict[str, Line] = {
     ),
     "session": Line(
         lambda one, two: SessionWindow(Split(one), Duration(2), ()), never, Ends.ENFORCED, always
+    ),
+    "series": Line(
+        lambda one, two: GapFill(
+            Project(Split(one), (("e", column(one, 0)), ("at", literal(0)))),
+            *(Duration(2), Duration(4), Filling.LAST, (column(one, 0),), 1),
+        ),
+        always,
+        Ends.ENFORCED,
+        always,
     ),
     "groups of sessions": Line(
         lambda one, two: SessionAggregate(

@@ -18,6 +18,7 @@ from headrace.algebra.nodes import (
     EventSource,
     Filter,
     Finalize,
+    GapFill,
     Granularity,
     Istream,
     Join,
@@ -114,7 +115,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
     match plan:
         case Source() | Relation():
             return plan.is_chronon
-        case Istream() | Dstream() | Split():
+        case Istream() | Dstream() | Split() | GapFill():
             return True
         case TimeWindow(size=size, slide=slide):
             return size.length < INFINITY and -(-size.length // slide.length) * slide.length <= limit
@@ -189,6 +190,8 @@ def settles_within(plan: Plan) -> int:
             return below + 2 * gap.length
         case Granularity(longest=granule):
             return below + granule.length
+        case GapFill(step=step, longest=longest):
+            return below + step.length + longest.length
         case Istream() | Dstream():
             # A row for each change, which is there for an instant.
             return below + 1

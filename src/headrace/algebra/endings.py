@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TypeAlias
 
 from headrace.algebra.nodes import (
+    GapFill,
     Granularity,
     Lifetime,
     Plan,
@@ -110,7 +111,28 @@ class LifetimeStart:
         return ((passed - self.shift) // self.granule + 1) * self.granule
 
 
-Ending: TypeAlias = SlideEnd | SessionEnd | GranuleEnd | LifetimeStart
+@dataclass(frozen=True)
+class StepEnd:
+    """The end of the step at which a row of a series counts; see `GapFill`.
+
+    Attributes:
+        step: its length (instants).
+        ahead: how far ahead the answers at it look (instants).
+    """
+
+    step: int
+    ahead: int
+
+    def answered(self, instant: int) -> int:
+        """The first multiple of the step at or after an instant."""
+        return granule_start(instant, self.step)
+
+    def needed(self, passed: int) -> int:
+        """The smallest heartbeat of the input with which that of the output is beyond an instant."""
+        return (passed + self.ahead) // self.step * self.step + 1
+
+
+Ending: TypeAlias = SlideEnd | SessionEnd | GranuleEnd | LifetimeStart | StepEnd
 """One that rows wait for."""
 
 Way: TypeAlias = tuple[str, tuple[Ending, ...]]
@@ -193,6 +215,8 @@ def _ending(plan: Plan) -> Ending | None:
             return SessionEnd(gap.length)
         case Granularity(granule=granule, longest=longest) if longest.length > 1:
             return GranuleEnd(longest.length, granule.length)
+        case GapFill(step=step, ahead=ahead) if step.length > 1 or ahead:
+            return StepEnd(step.length, ahead)
         case Lifetime(granule=granule, shift=shift) if granule.length > 1 or shift:
             return LifetimeStart(granule.length, shift)
         case _:

@@ -11,6 +11,7 @@ from headrace.algebra.nodes import (
     BloomFilter,
     Dstream,
     EventSource,
+    GapFill,
     Granularity,
     Istream,
     Lifetime,
@@ -73,6 +74,8 @@ def looks_back(plan: Plan) -> int:
             return INFINITY if size.length == INFINITY else size.length + further
         case Istream() | Dstream():
             return 1
+        case GapFill(step=step, longest=longest):
+            return step.length - 1 + longest.length
         case Lifetime(fixed=None) | SessionWindow() | SessionAggregate() | RowWindow():
             return INFINITY
         case Lifetime(fixed=fixed, shift=shift):

@@ -27,6 +27,7 @@ from headrace.algebra.nodes import (
     EventSource,
     Filter,
     Finalize,
+    GapFill,
     Granularity,
     Istream,
     Join,
@@ -125,8 +126,8 @@ def describe(plan: Plan) -> str:
             | BloomFilter()
         ):
             return _window(plan)
-        case Over():
-            return _over(plan)
+        case Over() | GapFill():
+            return _of_partitions(plan)
         case Union(inputs=inputs):
             return f"Union of {len(inputs)}"
         case SetOperation(kind=kind):
@@ -180,13 +181,15 @@ def _leaf(plan: Source | Relation) -> str:
             return f"{columns} valid from {begin} to {end}"
 
 
-def _over(plan: Over) -> str:
+def _of_partitions(plan: Over | GapFill) -> str:
     schema = plan.input.schema
+    by = f" BY {', '.join(_text(key, schema) for key in plan.keys)}" if plan.keys else ""
+    if isinstance(plan, GapFill):
+        return f"GapFill {plan.filling.value} STEP {plan.step} WITHIN {plan.longest}{by}"
     calls = ", ".join(
         _named(name, f"{_call(call, schema)} {_frame(frame)}") for name, call, frame in plan.aggregates
     )
-    by = ", ".join(_text(key, schema) for key in plan.keys)
-    return "Over" + (f" BY {by}" if by else "") + f": {calls}"
+    return f"Over{by}: {calls}"
 
 
 def _frame(frame: Frame) -> str:

@@ -87,3 +87,14 @@ class BloomKind(Enum):
     DISTINCT = "DISTINCT"
     NEW = "ISTREAM of DISTINCT"
     EXCEPT = "EXCEPT"
+
+
+class Filling(Enum):
+    """What a series has at the instants of a gap; the value is how it is written."""
+
+    LAST = "LAST"
+    """The values before the gap."""
+    LINEAR = "LINEAR"
+    """Those on the line from the values before the gap to those after it."""
+    NULL = "NULL"
+    """NULLs."""

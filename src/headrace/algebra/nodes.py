@@ -27,7 +27,7 @@ from headrace.algebra.checks import require_boolean, require_columns, require_sa
 from headrace.algebra.failure import can_fail
 from headrace.algebra.frames import MAX_ROWS, Frame
 from headrace.algebra.horizon import Horizon
-from headrace.algebra.kinds import BloomKind, JoinKind, Ranking, SetKind
+from headrace.algebra.kinds import BloomKind, Filling, JoinKind, Ranking, SetKind
 from headrace.algebra.memory import Memory
 from headrace.errors import PlanError
 from headrace.expressions.aggregates.functions import function_of
@@ -1156,6 +1156,79 @@ class Over(Unary):
         return Schema((*self.input.schema, *added))
 
 
+@dataclass(frozen=True)
+class GapFill(Unary):
+    """Series at the multiples of a step: one row for each of them, also where a series has none.
+
+    The rows of a series that are of one step `(g - step, g]` count at its end g. The last of them, in the
+    order of instant and payload, is the row of the series at g, a multiple of the step. At other multiples g
+    let f be the last one before g at which it has a row. If `g <= f + longest` it has
+
+    - LAST: the row of f;
+    - NULL: the keys of that row, and NULL in all other columns;
+    - LINEAR: where it has a row again at a multiple h after g, and `h <= f + longest`, the keys, and in each
+      other column the value at g on the line from that of f to that of h; NULL where one of them is NULL.
+
+    The rows are chronons, and the time column has g in all of them. So a series begins with its first row,
+    and goes on for as long as no gap is longer than `longest`; it begins anew with the next row then. LINEAR
+    looks ahead, by `longest - step` at most, and so much does it stay behind (Aurora's Resample, whose window
+    is `2 * longest` long).
+
+    Attributes:
+        step: how far apart the instants are.
+        longest: how far apart two rows of a series may be for the gap to be filled: a multiple of the step.
+        filling: what the series has in gaps.
+        keys: the columns by which series are told apart.
+        time: the place of the column that holds the rows' instants, or nearly: that gets g.
+    """
+
+    step: Duration
+    longest: Duration
+    filling: Filling
+    keys: tuple[Column, ...]
+    time: int
+
+    most: ClassVar[int] = 1_000_000
+    """So many multiples of the step are in a gap at most."""
+
+    def __post_init__(self) -> None:
+        for key in self.keys:
+            require_columns(key, len(self.input.schema))
+        _require_chronon(self.input, "filling gaps")
+        if not 1 <= self.step.length <= self.longest.length <= MAX_INSTANT // 2:
+            raise PlanError("gaps are filled at steps of at least 1, and are no shorter than one")
+        if self.longest.length % self.step.length or self.longest.length // self.step.length > self.most:
+            raise PlanError(f"the longest gap is a multiple of the step, {self.most:,} of them at most")
+        if self.input.schema[self.time].type != instant_type(self):
+            raise PlanError("the time of a series is an instant")
+        if self.time in {key.index for key in self.keys}:
+            raise PlanError("series are not told apart by their time")
+        others = (self.input.schema[place].type for place in self.filled)
+        if self.filling is Filling.LINEAR and any(other != DOUBLE for other in others):
+            raise PlanError("values on a line are DOUBLEs")
+
+    @property
+    def filled(self) -> tuple[int, ...]:
+        """The places of the columns that get other values in gaps."""
+        fixed = {self.time, *(key.index for key in self.keys)}
+        return tuple(place for place in range(len(self.input.schema)) if place not in fixed)
+
+    @property
+    def ahead(self) -> int:
+        """How far ahead it looks (instants)."""
+        return self.longest.length - self.step.length if self.filling is Filling.LINEAR else 0
+
+    def over(self, below: Plan, places: Mapping[int, int]) -> GapFill:
+        """The same over an input that has its columns at other places.
+
+        Args:
+            below: the input.
+            places: the new places of the columns that are left.
+        """
+        keys = tuple(replace(key, index=places[key.index]) for key in self.keys)
+        return replace(self, input=below, keys=keys, time=places[self.time])
+
+
 # What changes when rows are valid, other than windows.
 
 
@@ -1593,6 +1666,7 @@ Stateful = (
     RowWindow
     | SessionWindow
     | Over
+    | GapFill
     | SetOperation
     | Join
     | Aggregate

@@ -20,6 +20,7 @@ from headrace.algebra.nodes import (
     EventSource,
     Filter,
     Finalize,
+    GapFill,
     Granularity,
     Istream,
     Join,
@@ -131,7 +132,7 @@ def is_insert_only(plan: Plan) -> bool:
     match plan:
         case EventSource(signed=signed):
             return not signed
-        case Source():
+        case Source() | GapFill():
             return True
         case Relation():
             return not isinstance(plan, RefreshedRelation)
@@ -244,8 +245,8 @@ def output_heartbeat(plan: Plan, inputs: tuple[int, ...]) -> int:
     """The promise a node can make from its inputs' promises: no later result starts before it.
 
     The smallest input heartbeat; a window that slides rounds it up to the next instant at which its content
-    may change, lifetimes move it as they move the starts of rows, and what is clipped begins where it is and
-    has ended when its end is passed.
+    may change, lifetimes move it as they move the starts of rows, gaps are filled at multiples of a step and
+    maybe later, and what is clipped begins where it is and has ended when its end is passed.
     """
     heartbeat = min(inputs)
     match plan:
@@ -256,6 +257,8 @@ def output_heartbeat(plan: Plan, inputs: tuple[int, ...]) -> int:
         case Granularity(granule=granule, steps=steps):
             # Elements begin in the order of their instants also where the granule changes.
             return granule_start(heartbeat, value_at(granule.length, steps, heartbeat))
+        case GapFill(step=step, ahead=ahead):
+            return lifetime_start(granule_start(heartbeat, step.length), 1, -ahead)
         case Clip(begin=begin, end=end):
             return INFINITY if heartbeat >= end else max(heartbeat, begin)
         case _:
@@ -295,6 +298,9 @@ def timestamp_columns(plan: Plan) -> frozenset[int]:
         case Source(schema=schema, timestamp=timestamp):
             place = schema.find(timestamp)
             return frozenset() if place is None else frozenset([place])
+        case Relation(schema=schema, valid=valid):
+            place = None if valid is None else schema.find(valid[0])
+            return frozenset() if place is None else frozenset([place])
         case Project(items=items):
             return _mapped_timestamps(plan.input, [item for _, item in items])
         case Aggregate(keys=keys) | ApproximateAggregate(keys=keys):
@@ -308,6 +314,8 @@ def timestamp_columns(plan: Plan) -> frozenset[int]:
             return timestamp_columns(left)
         case Lifetime() | Dstream() | SessionWindow() | Split():
             return frozenset()
+        case GapFill(time=time):
+            return frozenset([time])
         case Istream(input=below) if (stream := without_unbounded_window(below)) is not None:
             return timestamp_columns(stream)
         case _:

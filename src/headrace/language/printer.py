@@ -29,6 +29,7 @@ from headrace.algebra.nodes import (
     Early,
     Filter,
     Finalize,
+    GapFill,
     Granularity,
     Istream,
     Join,
@@ -305,10 +306,8 @@ def _leaf(plan: Plan) -> str:
             return _hop(window)
         case WindowBounds():
             return _leaf(_above_window(plan))
-        case SessionWindow(keys=keys, gap=gap, longest=longest):
-            names = ", ".join(quoted_name(plan.input.schema[key.index].name) for key in keys)
-            lengths = [gap] if longest is None else [gap, longest]
-            return _table_function("SESSION", plan.input, f" PARTITION BY ({names})" if keys else "", lengths)
+        case SessionWindow() | GapFill():
+            return _series(plan)
         case Istream() | Dstream() | Rstream():
             return _query(plan)
         case _:
@@ -367,7 +366,7 @@ def _hop(plan: TimeWindow) -> str:
     if start:
         lengths.append(Duration(start))
     function = "TUMBLE" if plan.size == plan.slide else "HOP"
-    return _table_function(function, plan.input, "", lengths)
+    return _table_function(function, plan, lengths)
 
 
 def _above_window(plan: WindowBounds) -> Plan:
@@ -404,18 +403,32 @@ def _bounds(plan: WindowBounds, below: Plan) -> tuple[tuple[str, Expression], ..
     return tuple((name, Column(width + place, name, instant_type(plan))) for place, name in enumerate(names))
 
 
-def _table_function(name: str, below: Plan, keys: str, lengths: Sequence[Duration]) -> str:
+def _table_function(name: str, plan: TimeWindow | SessionWindow, lengths: Sequence[Duration]) -> str:
     """A window table function; its descriptor is left out where the timestamp is no longer a column."""
-    domain = below.domain
-    known = [
-        f"DESCRIPTOR({quoted_name(below.schema[place].name)})" for place in sorted(timestamp_columns(below))
-    ]
-    arguments = [
-        f"TABLE {_leaf(below)}{keys}",
-        *known[:1],
-        *(_duration(length, domain) for length in lengths),
-    ]
-    return f"{name}({', '.join(arguments)})"
+    below = plan.input
+    known = [quoted_name(below.schema[place].name) for place in sorted(timestamp_columns(below))]
+    written = [_duration(length, below.domain) for length in lengths]
+    return f"{name}({', '.join([_partitioned(plan), *map(_descriptor, known[:1]), *written])})"
+
+
+def _series(plan: SessionWindow | GapFill) -> str:
+    if isinstance(plan, SessionWindow):
+        lengths = [plan.gap] if plan.longest is None else [plan.gap, plan.longest]
+        return _table_function("SESSION", plan, lengths)
+    written = (_duration(length, plan.domain) for length in (plan.step, plan.longest))
+    time = _descriptor(quoted_name(plan.schema[plan.time].name))
+    return f"GAP_FILL({', '.join([_partitioned(plan), time, *written])}, '{plan.filling.value}')"
+
+
+def _partitioned(plan: TimeWindow | SessionWindow | GapFill) -> str:
+    """The table of a table function, with the columns by which that is partitioned."""
+    keys = () if isinstance(plan, TimeWindow) else plan.keys
+    names = ", ".join(quoted_name(plan.input.schema[key.index].name) for key in keys)
+    return f"TABLE {_leaf(plan.input)}" + (f" PARTITION BY ({names})" if keys else "")
+
+
+def _descriptor(name: str) -> str:
+    return f"DESCRIPTOR({name})"
 
 
 def _unwindowed(plan: Plan) -> str:

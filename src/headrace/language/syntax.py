@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from sqlglot import exp
 
-from headrace.algebra.kinds import JoinKind, SetKind
+from headrace.algebra.kinds import Filling, JoinKind, SetKind
 from headrace.errors import Position
 from headrace.time import Duration
 
@@ -200,10 +200,11 @@ class WindowFunction:
         function: its name, in upper case.
         data: the table whose rows fall into windows.
         time: the column that the descriptor names, or None where it is left out.
-        keys: the columns that a SESSION is partitioned by.
+        keys: the columns that a SESSION or the series of GAP_FILL are partitioned by.
         durations: the other arguments by name, in upper case, with their places.
         position: where the function starts.
         grouped: whether it is written in GROUP BY, over the timestamp alone.
+        filling: what GAP_FILL fills gaps with, and where that is written; None where nothing is.
     """
 
     function: str
@@ -213,6 +214,7 @@ class WindowFunction:
     durations: Mapping[str, tuple[Duration, Position]]
     position: Position
     grouped: bool = False
+    filling: tuple[Filling, Position] | None = None
 
 
 @dataclass(frozen=True)

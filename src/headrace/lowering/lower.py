@@ -23,6 +23,7 @@ from headrace.algebra.nodes import (
     Early,
     Filter,
     Finalize,
+    GapFill,
     Granularity,
     Istream,
     Join,
@@ -395,6 +396,7 @@ class _Lowering:
             case (
                 RowWindow()
                 | SessionWindow()
+                | GapFill()
                 | Over()
                 | TopK()
                 | Coalesce()

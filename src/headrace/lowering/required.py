@@ -7,6 +7,7 @@ from headrace.algebra.nodes import (
     ApproximateAggregate,
     BloomFilter,
     Distinct,
+    GapFill,
     Join,
     NestedAggregate,
     Over,
@@ -29,6 +30,8 @@ def required_keys(plan: Plan, port: int) -> tuple[Expression, ...]:
         case Aggregate(keys=keys) | NestedAggregate(keys=keys) | ApproximateAggregate(keys=keys):
             return tuple(expression for _, expression in keys)
         case RowWindow(keys=keys) | SessionWindow(keys=keys) | Over(keys=keys) | TopK(keys=keys):
+            return keys
+        case GapFill(keys=keys):
             return keys
         case SessionAggregate(by=by):
             return by

@@ -12,6 +12,7 @@ from headrace.algebra.nodes import (
     Distinct,
     Dstream,
     Finalize,
+    GapFill,
     Istream,
     Join,
     LimitedJoin,
@@ -43,6 +44,7 @@ from headrace.operators.sample import SampleOperator
 from headrace.operators.top_k.top_k import TopKOperator
 from headrace.operators.windows.approximate_aggregates import ApproximateOperator
 from headrace.operators.windows.bloom_filters import BloomFilterOperator
+from headrace.operators.windows.gaps import GapFillOperator
 from headrace.operators.windows.over import OverOperator
 from headrace.operators.windows.rows import RowWindowOperator
 from headrace.operators.windows.sampled_aggregates import SampledOperator
@@ -71,8 +73,8 @@ def create_operator(plan: Stateful, reduced: bool, report: Report) -> Operator:
             return LimitedJoinOperator(plan, report)
         case Join():
             return JoinOperator(plan, report)
-        case RowWindow():
-            return RowWindowOperator(plan)
+        case RowWindow() | GapFill():
+            return RowWindowOperator(plan) if isinstance(plan, RowWindow) else GapFillOperator(plan)
         case Over():
             return OverOperator(plan, report)
         case SessionWindow():

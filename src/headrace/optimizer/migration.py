@@ -53,6 +53,7 @@ from headrace.algebra.nodes import (
     EventSource,
     Filter,
     Finalize,
+    GapFill,
     Granularity,
     Istream,
     Join,
@@ -374,6 +375,8 @@ def _end_above(plan: Plan, end: int) -> int:
             return end + 2 * (gap.length - 1)
         case Granularity(longest=granule):
             return granule_start(end, granule.length)
+        case GapFill(step=step, longest=longest):
+            return granule_start(end - 1, step.length) + longest.length + 1
         case Istream() | Dstream():
             return end + 1
         case Clip(end=last):

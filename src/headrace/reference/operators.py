@@ -27,6 +27,7 @@ from headrace.algebra.nodes import (
     EventSource,
     Filter,
     Finalize,
+    GapFill,
     Granularity,
     Istream,
     Join,
@@ -75,6 +76,7 @@ from headrace.reference.scalars import RowError, equal, value
 from headrace.reference.summaries import approximate
 from headrace.reference.top_k import first_rows
 from headrace.reference.windows import (
+    LooksBack,
     PastContents,
     bound_changes,
     frames,
@@ -155,7 +157,7 @@ class _Evaluation:
                 return {change for instant in below for change in window_changes(plan, instant)}
             case Lifetime():
                 return {end for *ends, _ in self._lifetimes(plan) for end in ends}
-            case SessionWindow():
+            case SessionWindow() | GapFill():
                 return {change for instant in below for change in session_changes(plan, instant)}
             case WindowBounds() | LargestWeight() | Split():
                 return below.union(*self._cuts(plan))
@@ -196,7 +198,7 @@ class _Evaluation:
                 return self._mapped(plan, self.content(plan.input, instant))
             case TimeWindow() | Lifetime() | WindowBounds() | Weighing():
                 return self._window(plan, instant)
-            case RowWindow() | SessionWindow() | Over() | BloomFilter():
+            case RowWindow() | SessionWindow() | Over() | BloomFilter() | GapFill():
                 return self._looking_back(plan, instant)
             case Union() | SetOperation() | Join() | OuterJoin() | SemiJoin():
                 return self._combined(plan, [self.content(below, instant) for below in inputs_of(plan)])
@@ -245,11 +247,8 @@ class _Evaluation:
         return content
 
     def _filter(self, plan: Filter, below: Content) -> Content:
-        content: Content = Counter()
-        for row, count in below.items():
-            if self._values(plan, (plan.predicate,), row) == (True,):
-                content[row] = count
-        return content
+        held = (row for row in below if self._values(plan, (plan.predicate,), row) == (True,))
+        return Counter({row: below[row] for row in held})
 
     def _project(self, plan: Project, below: Content) -> Content:
         content: Content = Counter()
@@ -350,8 +349,8 @@ class _Evaluation:
             return False
         return plan.residual is None or self._values(plan, (plan.residual,), row) == (True,)
 
-    def _looking_back(self, plan: RowWindow | SessionWindow | Over | BloomFilter, instant: int) -> Content:
-        past = self._past(plan.input, instant)
+    def _looking_back(self, plan: LooksBack | Over, instant: int) -> Content:
+        past = self._past(plan.input, INFINITY if isinstance(plan, GapFill) else instant)
         if not isinstance(plan, Over):
             return window_content(plan, instant, past)
         content: Content = Counter()

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal
 from headrace.expressions.user import UserFunction, failure
-from headrace.reference import nested, texts, times
+from headrace.reference import nested, series, texts, times
 from headrace.reference.casts import EXACT, RowError, cast, to_scale
 from headrace.reference.contents import equal_form, order
 from headrace.reference.hashes import hash_of
@@ -333,4 +333,5 @@ _PLAIN: Final[dict[str, Callable[..., Any]]] = {
     **texts.FUNCTIONS,
     **times.FUNCTIONS,
     **nested.FUNCTIONS,
+    **series.FUNCTIONS,
 }

@@ -7,7 +7,7 @@ last bit, and the operators have to give the same one.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from itertools import combinations
 from typing import Any, Final
@@ -165,3 +165,69 @@ def of_sequence(call: AggregateCall, values: Sequence[Any]) -> float | None:
     for value in values:
         spread = spread * rest + (value - mean) * (value - mean)
     return 0.0 if min(values) == max(values) else math.sqrt(spread * weight / spare)
+
+
+def shape_distance(values: Sequence[Any], pattern: Sequence[Any]) -> float | None:
+    """How far the last values are from a pattern, of so many, by their shapes.
+
+    Both are standardised: less their mean, in deviations of a population. Their Euclidean distance is from 0
+    to twice the square root of their number. What does not vary is 0 from what does not either, and the
+    square root of their number from anything else, as if half correlated (`stumpy`).
+
+    Returns:
+        None where a value is NULL, or there are too few; NaN where one is not finite.
+    """
+    count = len(pattern)
+    if count < 2 or count > len(values) or None in (*values, *pattern):
+        return None
+    if not all(map(math.isfinite, (*values, *pattern))):
+        return math.nan
+    return _distance(values[len(values) - count :], pattern)
+
+
+def discord(values: Sequence[Any], count: int) -> float | None:
+    """How far so many last values are from the run of as many before them that is most alike.
+
+    A run counts that begins more than a quarter of their number before them.
+
+    Returns:
+        None where a value is NULL, or there are too few; NaN where one is not finite.
+    """
+    last = len(values) - count
+    apart = -(-count // 4)
+    runs = [values[start : start + count] for start in range(last) if last - start > apart]
+    if count < 2 or not runs or None in values:
+        return None
+    if not all(map(math.isfinite, values)):
+        return math.nan
+    return min(_distance(values[last:], run) for run in runs)
+
+
+def _distance(one: Sequence[float], other: Sequence[float]) -> float:
+    left, right = _standardised(one), _standardised(other)
+    if left is None or right is None:
+        return 0.0 if left is right else math.sqrt(len(one))
+    total = 0.0
+    for x, y in zip(left, right, strict=True):
+        total += (x - y) * (x - y)
+    return math.sqrt(total)
+
+
+def _standardised(values: Sequence[float]) -> list[float] | None:
+    numbers = [float(value) for value in values]
+    if min(numbers) == max(numbers):
+        return None
+    parts = _deviations(numbers)
+    total = square = 0.0
+    for value in parts:
+        total += value
+        square += value * value
+    square -= total * total / len(parts)
+    if not square > 0:
+        return None
+    factor = math.sqrt(len(parts) / square)
+    return [value * factor for value in parts]
+
+
+FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {"SHAPE_DISTANCE": shape_distance, "DISCORD": discord}
+"""Functions of ARRAYs of numbers; none of their arguments is NULL."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
 from headrace.algebra.frames import Frame, RangeFrame, RowsFrame
-from headrace.algebra.kinds import BloomKind
+from headrace.algebra.kinds import BloomKind, Filling
 from headrace.algebra.nodes import (
     BloomFilter,
     BoundedRowWindow,
+    GapFill,
     Granularity,
     LiveRow,
     Over,
@@ -24,22 +26,28 @@ from headrace.algebra.nodes import (
     instant_type,
 )
 from headrace.algebra.tunings.bloom import PROBES, block_of, cells_of, values_of
-from headrace.reference.contents import Content, Payload, order
+from headrace.reference.contents import Content, Payload, order, payload
 from headrace.reference.sampling import drawn
 from headrace.reference.scalars import value
 from headrace.schema import BIGINT
 from headrace.steps import value_at
-from headrace.time import BEGINNING, INFINITY
+from headrace.time import BEGINNING, INFINITY, MAX_INSTANT
 
 PastContents = Mapping[int, Content]
 """The content of a stream of chronons at every instant at which it is not empty, up to some instant."""
 
+LooksBack = RowWindow | SessionWindow | BloomFilter | GapFill
+"""Nodes whose content is of single rows of before, or, on a line, of later ones."""
 
-def window_content(
-    plan: RowWindow | SessionWindow | BloomFilter, instant: int, past: PastContents
-) -> Content:
-    """The content at an instant, from those of its input up to it."""
+Series = dict[int, Payload]
+"""The rows of a series by the multiple of the step at which each counts."""
+
+
+def window_content(plan: LooksBack, instant: int, past: PastContents) -> Content:
+    """The content at an instant, from those of its input up to it; of series from all of these."""
     match plan:
+        case GapFill():
+            return _gaps_filled(plan, instant, past)
         case RowWindow():
             return _row_window_content(plan, past)
         case SessionWindow():
@@ -199,8 +207,16 @@ def _longest(plan: SessionWindow) -> int:
     return INFINITY if plan.longest is None else plan.longest.length
 
 
-def session_changes(plan: SessionWindow, instant: int) -> Iterator[int]:
-    """When a session is there, and when it goes, whose last row is of an instant, or whose first one is."""
+def session_changes(plan: SessionWindow | GapFill, instant: int) -> Iterator[int]:
+    """When a session is there, and when it goes, whose last row is of an instant, or whose first one is.
+
+    Of series when there may be something of a row of an instant.
+    """
+    if isinstance(plan, GapFill):
+        first = _step_of(plan, instant)
+        for multiple in range(first, first + plan.longest.length + 1, plan.step.length):
+            yield from (multiple, multiple + 1)
+        return
     lengths = (plan.gap, plan.longest)
     for end in (instant + length.length for length in lengths if length is not None):
         yield from (end - 1, end - 1 + plan.gap.length)
@@ -281,3 +297,76 @@ def window_changes(plan: TimeWindow | BloomFilter, instant: int) -> tuple[int, i
     if size < INFINITY:
         leaves = (instant + size - offset + slide) // slide * slide + offset - 1
     return enters, leaves
+
+
+def _gaps_filled(plan: GapFill, instant: int, contents: PastContents) -> Content:
+    """The rows of all series at an instant.
+
+    Args:
+        plan: the node.
+        instant: the instant.
+        contents: of its input, at all instants, also later ones.
+    """
+    found: Content = Counter()
+    if instant % plan.step.length == 0:
+        for rows in _series(plan, contents).values():
+            row = _at(plan, instant, rows)
+            if row is not None:
+                found[payload(_timed(plan, row, instant))] += 1
+    return found
+
+
+def _step_of(plan: GapFill, instant: int) -> int:
+    """The multiple of the step at which a row of an instant counts."""
+    return -(-instant // plan.step.length) * plan.step.length
+
+
+def _series(plan: GapFill, contents: PastContents) -> dict[Payload, Series]:
+    found: dict[Payload, Series] = defaultdict(dict)
+    for then in sorted(contents):
+        for row in sorted(contents[then], key=lambda row: tuple(map(order, row))):
+            # A later row takes the place of an earlier one of its step.
+            found[tuple(row[key.index] for key in plan.keys)][_step_of(plan, then)] = row
+    return found
+
+
+def _at(plan: GapFill, instant: int, rows: Series) -> Payload | None:
+    """The row of a series at a multiple of the step, but for its time; None if it has none there."""
+    if instant in rows:
+        return rows[instant]
+    before = max((at for at in rows if at < instant), default=None)
+    if before is None or instant > min(before + plan.longest.length, MAX_INSTANT):
+        return None
+    match plan.filling:
+        case Filling.LAST:
+            return rows[before]
+        case Filling.NULL:
+            return _with(plan, rows[before], [None] * len(plan.filled))
+        case Filling.LINEAR:
+            after = min((at for at in rows if at > instant), default=None)
+            if after is None or after > before + plan.longest.length:
+                return None
+            part = (instant - before) / (after - before)
+            pairs = ((rows[before][place], rows[after][place]) for place in plan.filled)
+            return _with(plan, rows[before], [_between(one, other, part) for one, other in pairs])
+
+
+def _between(one: object, other: object, part: float) -> float | None:
+    """The value at a part of the way from one to another."""
+    if not (isinstance(one, float) and isinstance(other, float)):
+        return None
+    rise = other - one
+    if math.isinf(rise) and math.isfinite(one) and math.isfinite(other):
+        return one * (1 - part) + other * part
+    return one + rise * part
+
+
+def _with(plan: GapFill, row: Payload, values: list[float | None]) -> Payload:
+    filled = list(row)
+    for place, one in zip(plan.filled, values, strict=True):
+        filled[place] = one
+    return tuple(filled)
+
+
+def _timed(plan: GapFill, row: Payload, instant: int) -> Payload:
+    return (*row[: plan.time], instant_value(instant, plan), *row[plan.time + 1 :])

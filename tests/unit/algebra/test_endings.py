@@ -8,11 +8,14 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from headrace.algebra.endings import Endings
+from headrace.algebra.kinds import Filling
 from headrace.algebra.nodes import (
+    GapFill,
     Granularity,
     Istream,
     Lifetime,
     Plan,
+    Project,
     SessionWindow,
     Source,
     TimeWindow,
@@ -31,7 +34,7 @@ def source(name: str) -> Source:
 
 
 WINDOWS = st.tuples(
-    st.sampled_from(["window", "granule", "session", "lifetime"]),
+    st.sampled_from(["window", "granule", "session", "lifetime", "series"]),
     st.integers(1, 9),
     st.integers(1, 7),
     st.integers(0, 6),
@@ -48,6 +51,10 @@ def over(plan: Plan, kind: str, length: int, step: int, offset: int) -> Plan:
             return TimeWindow(below, Duration(length), Duration(step), Duration(offset % step))
         case "session":
             return SessionWindow(below, Duration(length))
+        case "series":
+            timed = Project(below, (("at", Literal(0, BIGINT)),))
+            filling = Filling.LINEAR if offset % 2 else Filling.LAST
+            return GapFill(timed, Duration(step), Duration(step * (1 + length // 3)), filling, (), 0)
         case _:
             return Lifetime(below, Literal(1, BIGINT), Duration(step), length - 4)
 
@@ -63,6 +70,8 @@ def answers(plan: Plan, instants: set[int]) -> set[int]:
             return {u + gap.length - 1 for u in instants}
         case Granularity(granule=granule):
             return {next(t for t in range(u, u + 20) if t % granule.length == 0) for u in instants}
+        case GapFill(step=step):
+            return {next(t for t in range(u, u + 20) if t % step.length == 0) for u in instants}
         case Lifetime(granule=granule, shift=shift):
             return {max(t for t in range(u - 20, u + 1) if t % granule.length == 0) + shift for u in instants}
         case _:

@@ -65,6 +65,21 @@ BAND = """async ([columns, rows]) => {
     const label = drawn.getAttribute("aria-label");
     return { measures, labels, label, bands: read(".band"), lines: read(".series") };
 }"""
+SQUARES = """async (rows) => {
+    const { squares } = await import("/page/maps.js");
+    const drawn = squares("q", rows, ["first", "second"], "r");
+    const read = (name) => [...drawn.querySelectorAll("rect")].map((one) => one.getAttribute(name));
+    const names = [...drawn.querySelectorAll("rect title")].map((one) => one.textContent);
+    const [x, y, depths] = ["x", "y", "fill-opacity"].map((name) => read(name).map(Number));
+    return { names, x, y, depths, classes: read("class"), label: drawn.getAttribute("aria-label") };
+}"""
+MULTIPLES = """async (rows) => {
+    const { multiples } = await import("/page/maps.js");
+    const drawn = multiples("q", rows, ["room"], "n", null);
+    const read = (tag, name) => [...drawn.querySelectorAll(tag)].map((one) => one.getAttribute(name));
+    return { texts: [...drawn.querySelectorAll("text")].map((one) => one.lastChild.textContent),
+      paths: read("path", "d"), label: drawn.getAttribute("aria-label") };
+}"""
 STREAMS = """
 CREATE STREAM reading (ts BIGINT, room STRING, celsius BIGINT) FROM push TIMESTAMP BY ts DISORDER 1;
 CREATE STREAM door (ts BIGINT, room STRING) FROM push TIMESTAMP BY ts;
@@ -314,6 +329,36 @@ def test_bounds_are_a_band_around_the_line(opened: Callable[..., Page], server: 
     assert (len(found["bands"]), len(found["lines"])) == (1, 1)
     assert found["bands"][0].count("M") == 1, "where there are bounds"
     assert found["label"] == "n of q over time, between 0 and 20; now 12, from 8 to 20"
+
+
+@needs_browser
+def test_pairs_are_squares_of_colour(opened: Callable[..., Page], server: str) -> None:
+    """The farther from 0 the darker, in another colour below it; a pair that is not there has none."""
+    values = {("a", "b"): 0.5, ("a", "c"): -1.0, ("b", "c"): None, ("b", "d"): 0.25}
+    rows = [{"first": one, "second": other, "r": r} for (one, other), r in values.items()]
+    found = opened(server).evaluate(SQUARES, rows)
+    assert found["names"] == ["a · b: 0.5", "a · c: -1", "b · d: 0.25"]
+    assert (found["y"][0], found["x"][0] < found["x"][1] < found["x"][2]) == (found["y"][1], True)
+    assert found["y"][2] > found["y"][0]
+    assert found["classes"] == ["square", "square below", "square"]
+    assert found["depths"] == [0.54, 1.0, 0.31]
+    assert found["label"] == "r of q for 3 pairs of first and second, from -1 to 0.5"
+    many = [{"first": f"a{one}", "second": "b", "r": 0.5} for one in range(40)]
+    assert opened(server).evaluate(SQUARES, many)["label"].endswith("; 10 groups are not drawn")
+
+
+@needs_browser
+def test_each_group_has_a_small_picture_with_the_same_axes(opened: Callable[..., Page], server: str) -> None:
+    rows = [
+        {"room": room, "n": n, "valid_from": ts, "valid_to": ts + 10}
+        for room, n in (("hall", 1), ("attic", 5))
+        for ts in (0, 10)
+    ]
+    found = opened(server).evaluate(MULTIPLES, rows)
+    assert found["texts"] == ["attic", "hall"]
+    high, low = (float(path.split()[1].split("H")[0]) for path in found["paths"])
+    assert high < low, "5 is above 1"
+    assert found["label"] == "n of q over time, each of 2 groups by itself, between 1 and 6"
 
 
 @needs_browser

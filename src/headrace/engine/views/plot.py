@@ -1,4 +1,4 @@
-"""An answer as a chart: step lines over time, one per group."""
+"""An answer as a chart: step lines over time, one per group or in one drawing each, or a map of colours."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ _WIDTH: Final = 560
 _HEIGHT: Final = 240
 """Of the drawing, in pixels; the legend is beside it."""
 
+_ACROSS, _BETWEEN = 3, 40
+"""So many small drawings are beside each other, and so many pixels between them."""
+
 MOST_ROWS: Final = 20_000
 """More rows make a browser slow; the chart holds all of them as text."""
 
@@ -35,13 +38,140 @@ _COLOURS: Final = 10
 """So many groups have different colours in the usual palette."""
 
 
-def chart_of(history: pa.Table, value: str | None, by: Sequence[str] | None, title: str) -> Any:
-    """An Altair chart; see `specification_of`.
+def chart_of(
+    history: pa.Table, value: str | None, by: Sequence[str] | None, title: str, kind: str = "lines"
+) -> Any:
+    """An Altair chart.
+
+    Args:
+        history, value, by, title: as of `specification_of`; of a map of pairs the content of an instant.
+        kind: `lines`, `multiples` (a small drawing for each group) or `heat`.
 
     Raises:
-        UserError: Altair is not installed, or as `specification_of` does.
+        UserError: Altair is not installed, there is no such kind, or as `specification_of` does.
     """
-    return optional("altair", "plot").Chart.from_dict(specification_of(history, value, by, title))
+    if kind not in KINDS:
+        raise UserError(f"there is no kind {kind} of charts", hint=f"write {' or '.join(map(repr, KINDS))}")
+    if kind == "heat":
+        made = heat_of(history, value, by, title)
+    else:
+        made = specification_of(history, value, by, title)
+        made = made if kind == "lines" else _multiples(made)
+    of_altair = _CHARTS[next(part for part in _CHARTS if part in made)]
+    return getattr(optional("altair", "plot"), of_altair).from_dict(made)
+
+
+KINDS: Final = ("lines", "multiples", "heat")
+"""The kinds of charts."""
+
+_CHARTS: Final = {"facet": "FacetChart", "layer": "LayerChart", "mark": "Chart"}
+"""Altair's classes, by what their specifications have."""
+
+
+def _multiples(lines: dict[str, Any]) -> dict[str, Any]:
+    """The same lines, each in a drawing of its own with the same axes."""
+    data, title = lines.pop("data"), lines.pop("title")
+    parts = lines.get("layer", [lines])
+    colour: dict[str, Any] = {}
+    for part in parts:
+        encoding = {**part["encoding"]}
+        colour = encoding.pop("color", {})
+        # Labels at the ends would run into those of the next drawing.
+        axis = encoding["x"].get("axis", {}) | {"tickCount": 3, "labelBound": True}
+        part["encoding"] = encoding | {"x": encoding["x"] | {"axis": axis}}
+    facet = {"field": "group", "type": "nominal", "title": colour.get("title")}
+    small = {"width": _WIDTH // _ACROSS - _BETWEEN, "height": _HEIGHT // 3}
+    return {"title": title, "data": data, "facet": facet, "columns": _ACROSS, "spec": lines | small}
+
+
+def heat_of(rows: pa.Table, value: str | None, by: Sequence[str] | None, title: str) -> dict[str, Any]:
+    """A map of colours as a Vega-Lite chart, whose colour is the value.
+
+    Of two columns that make the groups, such as the series of correlated pairs, each pair is a square; of one
+    each group is a row, over time, with a rectangle for each row of the history.
+
+    Args:
+        rows: the payload at an instant; or with `valid_from` and `valid_to` a history, of which squares are
+            drawn as they are at the last instant at which a row begins.
+        value: the column whose values are colours; the last numeric one if None.
+        by: one column or two; those of the payload that are no numbers if None, or else all others.
+        title: what is written above.
+
+    Raises:
+        UserError: there is no such column, or none with numbers; there are no groups, or more than two
+            columns of these; or there are too many rows.
+    """
+    _check_rows(rows)
+    payload = [name for name in rows.column_names if name not in ("valid_from", "valid_to")]
+    value = _value_column(rows, payload, value, _bounds_in(payload))
+    groups = _groups_of_heat(rows, payload, value) if by is None else list(by)
+    for name in groups:
+        _check(name, payload)
+    if len(groups) not in (1, 2):
+        raise UserError(
+            f"a map of colours has one column of groups or two, not {len(groups)}",
+            hint="name them: by=['first', 'second'] for pairs, by=['device'] for series over time",
+        )
+    if len(groups) == 1 and "valid_from" not in rows.column_names:
+        raise UserError("groups over time have all instants", hint="leave out at, or name two columns in by")
+    if len(groups) == 2 and "valid_from" in rows.column_names:
+        rows = _at_last(rows)
+    labels = [value_texts(rows[name].combine_chunks()).fill_null("NULL").to_pylist() for name in groups]
+    colours = [_number(one) for one in rows[value].to_pylist()]
+    colour = {"field": "value", "type": "quantitative", "title": value, "scale": _colour_scale(colours)}
+    upright = {"field": "group", "type": "nominal", "title": groups[0]}
+    if len(groups) == 2:
+        data = [
+            {"group": one, "other": other, "value": shown}
+            for one, other, shown in zip(*labels, colours, strict=True)
+        ]
+        across: dict[str, Any] = {"x": {"field": "other", "type": "nominal", "title": groups[1]}}
+    else:
+        starts, ends = (rows[name].to_pylist() for name in ("valid_from", "valid_to"))
+        last = max((time for time in (*starts, *ends) if time is not None), default=None)
+        data = [
+            {"at": _time(at), "until": _time(last if end is None else end), "group": label, "value": shown}
+            for at, end, label, shown in zip(starts, ends, labels[0], colours, strict=True)
+        ]
+        across = {"x": _time_axis(rows["valid_from"], rows["valid_to"]), "x2": {"field": "until"}}
+    return {
+        "title": title,
+        "width": _WIDTH if len(groups) == 1 else _HEIGHT,
+        "height": _HEIGHT,
+        "data": {"values": data},
+        "mark": {"type": "rect", "tooltip": True},
+        "encoding": across | {"y": upright, "color": colour},
+    }
+
+
+def _at_last(history: pa.Table) -> pa.Table:
+    """The rows that are there at the last instant at which one begins."""
+    last = pc.max(history["valid_from"])
+    ended = pc.less_equal(history["valid_to"], last).fill_null(False)
+    return history.filter(pc.invert(ended))
+
+
+def _groups_of_heat(rows: pa.Table, payload: Sequence[str], value: str) -> list[str]:
+    others = [name for name in payload if name != value]
+    texts = [name for name in others if not _is_number(rows.schema.field(name).type)]
+    return texts or others
+
+
+def _colour_scale(values: Sequence[float | None]) -> dict[str, Any]:
+    """From the smallest to the largest; with numbers below 0, as far to one side of 0 as to the other."""
+    known = [abs(value) for value in values if value is not None]
+    if any(value is not None and value < 0 for value in values):
+        most = max(known)
+        return {"scheme": "redblue", "reverse": True, "domain": [-most, most]}
+    return {"scheme": "blues"}
+
+
+def _check_rows(history: pa.Table) -> None:
+    if len(history) > MOST_ROWS:
+        raise UserError(
+            f"a chart shows at most {count(MOST_ROWS, 'row')}, and the answer has {len(history):,}",
+            hint="let the answer change less often, with a SLIDE or a GRANULARITY after the window",
+        )
 
 
 def specification_of(
@@ -62,11 +192,7 @@ def specification_of(
     Raises:
         UserError: there is no such column, or none with numbers; or there are too many rows.
     """
-    if len(history) > MOST_ROWS:
-        raise UserError(
-            f"a chart shows at most {count(MOST_ROWS, 'row')}, and the answer has {len(history):,}",
-            hint="let the answer change less often, with a SLIDE or a GRANULARITY after the window",
-        )
+    _check_rows(history)
     payload, (start, end) = history.column_names[:-2], history.column_names[-2:]
     bounds = _bounds_in(payload)
     value = _value_column(history, payload, value, bounds)

@@ -366,20 +366,33 @@ class Readable(ABC):
         """
         return to_polars(self._view(view))
 
-    def plot(self, value: str | None = None, by: Sequence[str] | None = None) -> Any:
-        """The history as an Altair chart: a value over time, as a line of steps per group.
+    def plot(
+        self,
+        value: str | None = None,
+        by: Sequence[str] | None = None,
+        *,
+        kind: Literal["lines", "multiples", "heat"] = "lines",
+        at: object = None,
+    ) -> Any:
+        """The answer as an Altair chart: a value over time, as a line of steps per group.
 
         An estimate `n` has its bounds `n_low` and `n_high` as a band around the line.
 
         Args:
             value: the column that is drawn; the last one with numbers that is no bound if None.
             by: the columns that make the groups; all others, but estimates and bounds, if None.
+            kind: `lines`; `multiples`, a small drawing for each group; or `heat`, where the value is a
+                colour: for one column of groups over time, for two, such as `first` and `second` of
+                correlated pairs, as a square for each pair at an instant.
+            at: the instant of such squares, as of `snapshot`; the last at which the answer changes if None.
 
         Raises:
-            UserError: Altair is not installed, there is no such column, or more than 20,000 rows; or as
-                `history` does.
+            UserError: Altair is not installed, there is no such column or kind, or more than 20,000 rows; or
+                as `history` and `snapshot` do.
         """
-        return chart_of(self.history(), value, by, self.name)
+        if at is not None and kind != "heat":
+            raise UserError("a chart of lines has all instants", hint="leave out at, or write kind='heat'")
+        return chart_of(self.history() if at is None else self.snapshot(at), value, by, self.name, kind)
 
     def _view(self, view: View) -> pa.Table:
         self._check_view(view)

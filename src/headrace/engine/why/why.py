@@ -20,6 +20,7 @@ from headrace.algebra.memory import Memory
 from headrace.algebra.nodes import (
     Clip,
     Filter,
+    GapFill,
     Granularity,
     Join,
     Plan,
@@ -462,8 +463,10 @@ def _window(status: Status, query: QueryStatus, needed: int) -> Iterator[Finding
                 f"sessions that end after {since} have not closed: each ends {gap} after its last row"
             )
             return
-        if isinstance(plan, Granularity):
-            yield Finding(f"the answer at {instant_text(link.heartbeat, query.domain)} is not final")
+        if isinstance(plan, Granularity | GapFill):
+            ahead = plan.ahead if isinstance(plan, GapFill) else 0
+            wait = f": a line waits {format_length(ahead, query.domain)} for its end" if ahead else ""
+            yield Finding(f"the answer at {instant_text(link.heartbeat, query.domain)} is not final{wait}")
             return
 
 

@@ -164,6 +164,7 @@ _TABLE: Final[dict[str, _Entry]] = {
     "SIZE": _Entry(1, 1, nested.size),
     "ARRAY_JOIN": _Entry(2, 2, nested.array_join),
     **{name: _Entry(2, 2, nested.searching(BOOLEAN)) for name in ("ARRAY_CONTAINS", "MAP_CONTAINS_KEY")},
+    **{name: _Entry(2, 2, nested.of_shapes) for name in ("SHAPE_DISTANCE", "DISCORD")},
     "ARRAY_POSITION": _Entry(2, 2, nested.searching(BIGINT)),
     "ARRAY_DISTINCT": _Entry(1, 1, nested.same_array),
     "SORT_ARRAY": _Entry(1, 2, nested.same_array),

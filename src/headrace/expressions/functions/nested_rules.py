@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.errors import LanguageError
-from headrace.expressions.coercion import common_type_of, make_cast
+from headrace.expressions.coercion import common_type_of, is_numeric, make_cast
 from headrace.expressions.functions.pattern_rules import check_regex
 from headrace.expressions.functions.typing_rules import of_types, strings, whole
 from headrace.expressions.json_paths import steps_of
 from headrace.expressions.tree import Arguments, Call, Expression, Literal
 from headrace.nested import is_nested, is_sequence, part_types
-from headrace.schema import BIGINT, BOOLEAN, STRING, UNKNOWN, check_compared, quote, sql_type, widen
+from headrace.schema import BIGINT, BOOLEAN, DOUBLE, STRING, UNKNOWN, check_compared, quote, sql_type, widen
 from headrace.suggestions import did_you_mean
 
 
@@ -146,6 +146,18 @@ def extreme(name: str, arguments: Arguments) -> Expression:
     values = array(name, arguments[0])
     check_compared(values.type.value_type)
     return Call(name, (values,), values.type.value_type)
+
+
+def of_shapes(name: str, arguments: Arguments) -> Expression:
+    """SHAPE_DISTANCE(values, pattern) and DISCORD(values, n), of ARRAYs of numbers."""
+    numbers = [array(name, part) for part in arguments[: 1 if name == "DISCORD" else 2]]
+    for part in numbers:
+        if not is_numeric(part.type.value_type):
+            raise LanguageError(
+                f"{name} takes an ARRAY of numbers, not {sql_type(part.type)}",
+                hint=f"write {name}(ARRAY_AGG(x ORDER BY ts), ...) for a number x",
+            )
+    return Call(name, (*numbers, *(whole(name, part) for part in arguments[len(numbers) :])), DOUBLE)
 
 
 def map_part(name: str, arguments: Arguments) -> Expression:

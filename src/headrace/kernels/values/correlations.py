@@ -44,7 +44,7 @@ def _scaled(values, both):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _deviate(values, both, out):  # type: ignore[no-untyped-def]
+def deviate(values, both, out):  # type: ignore[no-untyped-def]
     """Write the scaled distances from the mean; how many, their sum and the sum of their squares about it.
 
     The last is 0 where the values do not vary.
@@ -87,8 +87,8 @@ def correlate(left, right):  # type: ignore[no-untyped-def]
     """The correlation of two vectors; NaN where one does not vary, or has a value that is not finite."""
     both = np.ones(len(left), dtype=np.uint8)
     one, other = np.empty(len(left)), np.empty(len(left))
-    count, total, squares = _deviate(left, both, one)
-    _, other_total, other_squares = _deviate(right, both, other)
+    count, total, squares = deviate(left, both, one)
+    _, other_total, other_squares = deviate(right, both, other)
     if not (squares > 0.0 and other_squares > 0.0):
         return np.nan
     products = 0.0
@@ -116,7 +116,7 @@ def deviations(
     counts = np.zeros(rows, dtype=np.int64)
     totals, squares = np.zeros(rows), np.zeros(rows)
     for row in range(rows):
-        counts[row], totals[row], squares[row] = _deviate(values[row], present[row], found[row])
+        counts[row], totals[row], squares[row] = deviate(values[row], present[row], found[row])
     return found, counts, totals, squares
 
 
@@ -254,8 +254,8 @@ def common_correlations(
     for pair in range(len(rows)):
         row, other = rows[pair], others[pair]
         both = left_present[row] & right_present[other]
-        count, total, squares = _deviate(left[row], both, one)
-        _, other_total, other_squares = _deviate(right[other], both, another)
+        count, total, squares = deviate(left[row], both, one)
+        _, other_total, other_squares = deviate(right[other], both, another)
         if count < fewest or not (squares > 0.0 and other_squares > 0.0):
             continue
         products = 0.0

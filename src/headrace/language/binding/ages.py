@@ -17,6 +17,7 @@ from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
     Filter,
+    GapFill,
     Istream,
     Join,
     Lifetime,
@@ -147,6 +148,8 @@ def _ages(plan: Plan, *, fresh: bool) -> Mapping[int, Age]:
             # A group is there anew whenever a row of it leaves, but for those of a window with its bounds.
             fresh = fresh and shows_windows(below)
             return _mapped(_ages(below, fresh=fresh), [key for _, key in keys])
+        case GapFill(time=time):
+            return {time: Age(0, 0)}
         case TimeWindow() | Lifetime() | WindowBounds() | SessionWindow():
             return _of_window(plan, fresh=fresh)
         case Join() | OuterJoin() | SemiJoin() | Union() | SetOperation():

@@ -422,7 +422,7 @@ def _windows(item: WindowedTable, catalog: Catalog, around: Around | None, timed
     """A table under a window function; `timed` if `window_time` may be asked of it."""
     data = _from_item(item.function.data, catalog, around, bare=True)
     plan, hidden = window_function(item.function, data.plan, data.scope), 0
-    if catalog.defaults is Defaults.SQL and is_stream(data.plan):
+    if item.function.function != "GAP_FILL" and catalog.defaults is Defaults.SQL and is_stream(data.plan):
         # A row is an event at the last instant of its window.
         plan, hidden = with_window_time(Istream(plan)) if timed else (Istream(plan), 0)
     stream = data.scope.tables[0].stream if len(data.scope.tables) == 1 else None

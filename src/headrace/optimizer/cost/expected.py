@@ -30,6 +30,7 @@ from headrace.algebra.nodes import (
     Dstream,
     Filter,
     Finalize,
+    GapFill,
     Istream,
     Join,
     NestedAggregate,
@@ -86,9 +87,8 @@ def expected(plan: Plan, inputs: Sequence[Flow], elapsed: float) -> Expectation:
     """
     below = inputs[0]
     match plan:
-        case RowWindow(rows=rows, keys=keys):
-            live = below.among_first(keys, rows, below.rate * elapsed)
-            return Expectation(replace(below, lifetime=lasting(live, below.rate), is_open=True), live)
+        case RowWindow() | GapFill():
+            return _last_rows(plan, below, elapsed)
         case SessionWindow(gap=gap, keys=keys):
             return _sessions(below, length(gap), keys)
         case SessionAggregate():
@@ -114,6 +114,16 @@ def expected(plan: Plan, inputs: Sequence[Flow], elapsed: float) -> Expectation:
             raise AssertionError("sources are measured, and semi- and outer joins are expanded before")
         case _:
             return Expectation(passed(plan, inputs, elapsed))
+
+
+def _last_rows(plan: RowWindow | GapFill, flow: Flow, elapsed: float) -> Expectation:
+    """The last rows of partitions; or one row of each series at each step, for as long as it goes on."""
+    if isinstance(plan, RowWindow):
+        live = flow.among_first(plan.keys, plan.rows, flow.rate * elapsed)
+        return Expectation(replace(flow, lifetime=lasting(live, flow.rate), is_open=True), live)
+    series = flow.growth(plan.keys).at(flow.rate * min(length(plan.longest), elapsed))
+    filled = replace(flow, rate=series / length(plan.step), sample=None)
+    return Expectation(filled, series + flow.rate * length(plan.step))
 
 
 def _groups(plan: AnyAggregate, inputs: Sequence[Flow], elapsed: float) -> Expectation:

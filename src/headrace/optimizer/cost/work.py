@@ -26,6 +26,7 @@ from headrace.algebra.nodes import (
     Early,
     Filter,
     Finalize,
+    GapFill,
     Granularity,
     Istream,
     Join,
@@ -215,7 +216,7 @@ def _kind_of(plan: Plan) -> WorkKind:
             return WorkKind.TOP
         case Over():
             return WorkKind.OVER
-        case RowWindow():
+        case RowWindow() | GapFill():
             return WorkKind.LAST_ROWS
         case SessionWindow():
             return WorkKind.SESSIONS

@@ -20,6 +20,7 @@ _ROWS = "a window of rows has others where some are missing"
 _DIFFERENT = "how many different rows there are cannot be told from how often those came that are kept"
 _MISSING = "a row that is missing on its other side would add rows to the answer"
 _SESSIONS = "a session ends where rows are missing"
+_GAPS = "rows that are missing would be taken for gaps"
 CHANGES: Final = "the changes of an estimate are not estimates of the changes"
 _LASTING = "rows that last, or are taken back, are not left out"
 _ALONE = "it is not among what is estimated"
@@ -39,6 +40,7 @@ NODES: Final[Mapping[str, str | None]] = {
     "RowWindow": _ROWS,
     **dict.fromkeys(("SessionWindow", "SessionAggregate"), _SESSIONS),
     "Over": _ORDER,
+    "GapFill": _GAPS,
     "TopK": _ORDER,
     "ApproximateAggregate": "its aggregates are approximate already, WITHIN some percent",
     "Distinct": _DIFFERENT,
@@ -116,6 +118,7 @@ _NAMES: Final = {
     "SessionWindow": "sessions",
     "SessionAggregate": "sessions",
     "Over": "OVER",
+    "GapFill": "GAP_FILL",
     "TopK": "ORDER BY, LIMIT or ROW_NUMBER",
     "Distinct": "DISTINCT",
     "SetOperation": "EXCEPT, INTERSECT or UNION",

@@ -22,6 +22,7 @@ from headrace.algebra.nodes import (
     Early,
     Filter,
     Finalize,
+    GapFill,
     Granularity,
     Istream,
     Join,
@@ -115,7 +116,7 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
             | Dstream()
         ):
             return with_inputs(plan, (_all(plan.input),)), _places(range(len(plan.schema)))
-        case TimeWindow() | Lifetime() | WindowBounds() | RowWindow() | SessionWindow() | LargestWeight():
+        case TimeWindow() | Lifetime() | WindowBounds() | LargestWeight():
             return _window(plan, needed)
         case Union(inputs=inputs):
             narrowed = tuple(_exactly(below, needed) for below in inputs)
@@ -131,8 +132,8 @@ def _prune(plan: Plan, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
             width = range(len(plan.schema))
             sides = _exactly(left, frozenset(width)), _exactly(right, frozenset(width))
             return with_inputs(plan, sides), _places(width)
-        case TopK() | Over():
-            return _top_k(plan, needed) if isinstance(plan, TopK) else _over(plan, needed)
+        case RowWindow() | SessionWindow() | GapFill() | TopK() | Over():
+            return _of_partitions(plan, needed)
         case _:
             assert_never(plan)
 
@@ -172,8 +173,7 @@ def _project(plan: Project, needed: frozenset[int]) -> tuple[Plan, PlacesLeft]:
 
 
 def _window(
-    plan: TimeWindow | Lifetime | WindowBounds | RowWindow | SessionWindow | LargestWeight,
-    needed: frozenset[int],
+    plan: TimeWindow | Lifetime | WindowBounds | LargestWeight, needed: frozenset[int]
 ) -> tuple[Plan, PlacesLeft]:
     match plan:
         case LargestWeight(input=below):
@@ -192,17 +192,31 @@ def _window(
             if kept == needed and plan.is_chronon == below.is_chronon:
                 return _prune(below, needed)
             return with_inputs(plan, (_exactly(below, kept),)), places
+        case _:
+            assert_never(plan)
+
+
+def _of_partitions(
+    plan: RowWindow | SessionWindow | GapFill | TopK | Over, needed: frozenset[int]
+) -> tuple[Plan, PlacesLeft]:
+    """What tells partitions apart is kept; and often what puts the rows of one instant in order."""
+    match plan:
+        case TopK():
+            return _top_k(plan, needed)
+        case Over():
+            return _over(plan, needed)
         case SessionWindow(input=below, keys=keys):
             kept, places = _beside_bounds(plan, needed | _read(keys))
             moved = tuple(replace(key, index=places[key.index]) for key in keys)
             return _unless_same(plan, replace(plan, input=_exactly(below, kept), keys=moved)), places
-        case RowWindow(input=below, keys=keys):
+        case RowWindow() | GapFill():
             # The keys, and the columns up to the last one that is read: they order the rows of one instant.
-            fixed = frozenset(key.index for key in keys)
+            fixed = frozenset(key.index for key in plan.keys)
+            fixed |= {plan.time} if isinstance(plan, GapFill) else frozenset()
             read = needed | {plan.live.index} if isinstance(plan, LiveRow) else needed
             kept = fixed | frozenset(range(max(read - fixed, default=-1) + 1))
             places = _places(sorted(kept))
-            return _unless_same(plan, plan.over(_exactly(below, kept), places)), places
+            return _unless_same(plan, plan.over(_exactly(plan.input, kept), places)), places
         case _:
             assert_never(plan)
 

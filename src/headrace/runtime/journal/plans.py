@@ -52,6 +52,7 @@ _CLASSES: Final[dict[str, type[Any]]] = {
             nodes.RelationIndex,
         ),
         *(nodes.WindowBounds, nodes.RowWindow, nodes.SessionWindow, nodes.Over, nodes.Granularity),
+        nodes.GapFill,
         *(nodes.Clip, nodes.Split, nodes.Coalesce, nodes.Istream, nodes.Dstream, nodes.Rstream, nodes.Early),
         *(nodes.Remember, nodes.SessionAggregate, nodes.ApproximateAggregate),
         *(tree.Column, tree.Literal, tree.Call, tree.Cast, tree.Case, tree.SortKey, tree.AggregateCall),
@@ -63,7 +64,10 @@ _CLASSES: Final[dict[str, type[Any]]] = {
 
 _ENUMS: Final[dict[str, type[Enum]]] = {
     known.__name__: known
-    for known in (kinds.JoinKind, kinds.SetKind, kinds.BloomKind, kinds.Ranking, TimeDomain, Unit, tree.Side)
+    for known in (
+        *(kinds.JoinKind, kinds.SetKind, kinds.BloomKind, kinds.Ranking, kinds.Filling),
+        *(TimeDomain, Unit, tree.Side),
+    )
 }
 
 

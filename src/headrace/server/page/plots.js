@@ -6,7 +6,7 @@ import { isNumeric, number, position, value } from "./format.js";
 const SERIES = 8;
 const BARS = 12;
 const LEFT = 64;
-const WIDTH = 860;
+export const WIDTH = 860;
 
 /** The bounds of an estimate, which are columns beside it; null where there are none. */
 function boundsOf(names, measure) {
@@ -63,7 +63,7 @@ export function timeText(at, span) {
 }
 
 /** Rows of a history as series of horizontal pieces, those with the newest values first. */
-function seriesOf(rows, labels, measure, end) {
+export function seriesOf(rows, labels, measure, end, most = SERIES) {
   const found = new Map();
   const bounds = rows.length > 0 ? boundsOf(Object.keys(rows[0]), measure) : null;
   for (const row of rows) {
@@ -78,10 +78,10 @@ function seriesOf(rows, labels, measure, end) {
   for (const pieces of found.values()) pieces.sort((a, b) => a.from - b.from);
   const last = ([, pieces]) => pieces[pieces.length - 1];
   const sorted = [...found].sort((a, b) => last(b).to - last(a).to || last(b).y - last(a).y);
-  return { all: sorted.length, shown: sorted.slice(0, SERIES) };
+  return { all: sorted.length, shown: sorted.slice(0, most) };
 }
 
-function pathOf(pieces, x, y) {
+export function pathOf(pieces, x, y) {
   let path = "";
   let before = null;
   for (const piece of pieces) {
@@ -166,7 +166,7 @@ function frame(name, measure, { all, shown, pieces, low, high, isTime }) {
   return s("svg", { class: "plot", viewBox: `0 0 ${WIDTH} ${height}`, role: "img", "aria-label": label }, across, along, bands, lines, legend);
 }
 
-const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+export const cut = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 /** Bars of a measure by group, the longest first; null where there is nothing to draw. */
 export function bars(name, rows, labels, measure) {

@@ -8,6 +8,7 @@ import { behind, count, instant, isNumeric, number, quoted, rate, value } from "
 import { hourOf, wholeHour } from "./hour.js";
 import { Live } from "./live.js";
 import { ask, say } from "./notices.js";
+import { multiples, squares } from "./maps.js";
 import { bars, drawable, labelText, steps } from "./plots.js";
 import { rateFigure } from "./rates.js";
 import { memory } from "./memory.js";
@@ -166,15 +167,23 @@ function picture(query) {
   if (measures.length === 0) return null;
   const chosen = picked.form ?? form;
   const measure = measures.includes(picked.measure) ? picked.measure : measures[0];
-  const drawn = chosen === "bars" ? bars(query.name, live.rows, labels, measure)
-    : steps(query.name, live.history, labels, measure, live.until);
+  const drawn = drawnAs(chosen, query.name, labels, measure);
   const choice = (one, text) => h("button", { type: "button", "aria-pressed": String(one === chosen), "data-do": "form", "data-form": one }, text);
   return h("figure", {},
     h("div", { class: "choices" },
-      h("div", { role: "group", "aria-label": "Picture", class: "choice" }, choice("steps", "Over time"), choice("bars", "By group")),
+      h("div", { role: "group", "aria-label": "Picture", class: "choice" }, choice("steps", "Over time"),
+        labels.length > 0 ? choice("multiples", "Each group") : null, choice("bars", "By group"),
+        labels.length === 2 ? choice("squares", "Pairs") : null),
       measures.length > 1 ? h("label", {}, "Value ", h("select", { "data-do": "measure" },
         measures.map((one) => h("option", { value: one, selected: one === measure }, one)))) : h("span", { class: "faint" }, measure)),
     drawn ?? h("p", { class: "faint" }, "There is nothing to draw yet."));
+}
+
+function drawnAs(form, name, labels, measure) {
+  if (form === "bars") return bars(name, live.rows, labels, measure);
+  if (form === "squares" && labels.length === 2) return squares(name, live.rows, labels, measure);
+  if (form === "multiples") return multiples(name, live.history, labels, measure, live.until);
+  return steps(name, live.history, labels, measure, live.until);
 }
 
 function definition(name) {

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import headrace as hr
-from headrace.engine.views.plot import MOST_ROWS, specification_of
+from headrace.engine.views.plot import MOST_ROWS, heat_of, specification_of
 from headrace.errors import UserError
 
 
@@ -197,3 +197,75 @@ def test_without_altair_the_error_names_the_package(monkeypatch: pytest.MonkeyPa
         with pytest.raises(UserError, match="altair is not installed") as caught:
             query.plot()
     assert "headrace[plot]" in str(caught.value.hint)
+
+
+PAIRS = pa.table(
+    {
+        "first": ["a", "a", "b", "a"],
+        "second": ["b", "c", "c", "b"],
+        "r": [0.9, -0.5, 0.1, 0.8],
+        "valid_from": [0, 0, 3, 3],
+        "valid_to": pa.array([3, None, 5, 4], pa.int64()),
+    }
+)
+
+
+def test_pairs_are_squares_at_an_instant() -> None:
+    made = heat_of(PAIRS, None, None, "pairs")
+    squares = {(one["group"], one["other"]): one["value"] for one in made["data"]["values"]}
+    assert squares == {("a", "c"): -0.5, ("b", "c"): 0.1, ("a", "b"): 0.8}
+    assert made["mark"]["type"] == "rect"
+    assert made["encoding"]["color"]["scale"]["domain"] == [-0.8, 0.8]
+    titles = [made["encoding"][name]["title"] for name in ("x", "y", "color")]
+    assert titles == ["second", "first", "r"]
+
+
+def test_groups_over_time_are_rows_of_colours() -> None:
+    made = heat_of(PAIRS, "r", ["first"], "pairs")
+    assert [(one["group"], one["at"], one["until"], one["value"]) for one in made["data"]["values"]] == [
+        ("a", 0, 3, 0.9),
+        ("a", 0, 5, -0.5),
+        ("b", 3, 5, 0.1),
+        ("a", 3, 4, 0.8),
+    ]
+    assert made["encoding"]["x2"] == {"field": "until"}
+
+
+@pytest.mark.parametrize(
+    ("by", "rows", "message"),
+    [
+        (["first", "second", "r"], PAIRS, "a map of colours has one column of groups or two, not 3"),
+        (["frist"], PAIRS, "there is no column frist"),
+        (["first"], PAIRS.select(["first", "r"]), "groups over time have all instants"),
+        (None, PAIRS.select(["first"]), "no column of numbers can be drawn"),
+    ],
+)
+def test_what_is_no_map_of_colours(by: list[str] | None, rows: pa.Table, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        heat_of(rows, None, by, "pairs")
+    assert caught.value.message == message
+
+
+def test_altair_takes_every_kind() -> None:
+    """Maps of colours and small drawings are valid charts, with and without bounds beside a value."""
+    rows = [{"ts": ts, "k": k, "n": ts} for ts in (0, 3, 6) for k in "ab"]
+    with hr.connect(runner="inline") as db:
+        db.stream("s", rows, timestamp="ts")
+        query = db.query(
+            "SELECT k, SUM(n) AS n, SUM(n) - 1 AS n_low, SUM(n) + 1 AS n_high FROM s [RANGE 2] GROUP BY k"
+        )
+        plain = db.query("SELECT a.k, b.k AS other, a.n FROM s [RANGE 2] a JOIN s [RANGE 2] b ON a.n = b.n")
+        db.run()
+        small = query.plot(kind="multiples").to_dict()
+        assert (small["columns"], small["facet"]["title"]) == (3, "k")
+        assert [part["mark"]["type"] for part in small["spec"]["layer"]] == ["area", "line"]
+        assert "color" not in small["spec"]["layer"][0]["encoding"]
+        assert plain.plot(kind="multiples").to_dict()["spec"]["mark"]["type"] == "line"
+        squares = plain.plot("n", ["k", "other"], kind="heat", at=1).to_dict()
+        assert len(next(iter(squares["datasets"].values()))) == 4
+        assert query.plot("n", ["k"], kind="heat").to_dict()["mark"]["type"] == "rect"
+        for wrong, hint in (({"kind": "pie"}, "'lines'"), ({"at": 1}, "heat")):
+            with pytest.raises(UserError) as caught:
+                query.plot(**wrong)
+            assert caught.value.hint is not None
+            assert hint in caught.value.hint

@@ -184,6 +184,18 @@ def test_rows_that_are_all_rejected() -> None:
     assert found.chain == ()
 
 
+def test_a_line_waits_for_its_end(db: hr.Database) -> None:
+    """An answer at an instant is known when a row may come no more that ends the gap there."""
+    rows = "(SELECT CAST(v AS DOUBLE) AS v, ts FROM a)"
+    started(db, f"SELECT v, ts FROM GAP_FILL(TABLE {rows}, DESCRIPTOR(ts), 5, 20, 'LINEAR')")
+    push(db, "a", 0, 13)
+    found = messages(db.why("q"))
+    assert db["q"].heartbeat == 0
+    assert "the answer at 0 is not final: a line waits 15 for its end" in found
+    push(db, "a", 30)
+    assert [row["ts"] for row in db["q"].history().to_pylist()] == [0, 5, 10]
+
+
 def test_sessions_that_have_not_closed(db: hr.Database) -> None:
     """A session ends a gap after its last row: below the heartbeat no row can prolong it."""
     started(db, "SELECT COUNT(*) AS n FROM TABLE(SESSION(TABLE a, DESCRIPTOR(ts), 10)) GROUP BY window_end")

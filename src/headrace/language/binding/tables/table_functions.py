@@ -1,4 +1,4 @@
-"""What the window table functions mean: TUMBLE, HOP, CUMULATE and SESSION over a bound table."""
+"""The meaning of the table functions TUMBLE, HOP, CUMULATE, SESSION and GAP_FILL over a bound table."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from headrace.language.binding.scalars.context import located
 from headrace.language.binding.scope import Scope
 from headrace.language.binding.tables.bins import binned, domain_of
 from headrace.language.binding.tables.cumulate import cumulated
+from headrace.language.binding.tables.gaps import gaps_filled
 from headrace.language.binding.windows import chronons
 from headrace.language.lengths import check_duration
 from headrace.language.syntax import WindowFunction
@@ -27,6 +28,8 @@ def window_function(function: WindowFunction, plan: Plan, scope: Scope) -> Plan:
         LanguageError: the descriptor names another column than the timestamp, a length does not fit the
             timestamp, or the table's rows hold for longer than an instant.
     """
+    if function.function == "GAP_FILL":
+        return gaps_filled(function, plan, scope)
     by = _other_column(function, plan, scope)
     with located(function.position if function.time is None else function.time.position):
         domain = plan.domain if by is None else domain_of(by)

@@ -1,4 +1,4 @@
-"""The window table functions TUMBLE, HOP, CUMULATE and SESSION: `TUMBLE(TABLE bid, DESCRIPTOR(ts), ...)`.
+"""The table functions TUMBLE, HOP, CUMULATE, SESSION and GAP_FILL: `TUMBLE(TABLE bid, DESCRIPTOR(ts), ...)`.
 
 Arguments come in the order of Calcite and Flink, or by name, as in Flink: `SIZE => INTERVAL '10' SECONDS`.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from headrace.algebra.kinds import Filling
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.clauses.window_clauses import parse_duration_at
 from headrace.language.parsing.tokens.cursor import Cursor
@@ -20,8 +21,15 @@ DURATIONS: Final[dict[str, tuple[str, ...]]] = {
     "HOP": ("SLIDE", "SIZE", "OFFSET"),
     "CUMULATE": ("STEP", "SIZE", "OFFSET"),
     "SESSION": ("GAP", "MAX"),
+    "GAP_FILL": ("STEP", "WITHIN"),
 }
 """The functions, and their durations in their order."""
+
+_CALLED: Final = {"WITHIN": "longest gap"}
+"""What durations are called in messages, unless by their names."""
+
+_BY_SERIES: Final = ("SESSION", "GAP_FILL")
+"""The functions that take PARTITION BY."""
 
 _OPTIONAL: Final = ("OFFSET", "MAX")
 """The durations that may be left out."""
@@ -32,6 +40,8 @@ WRITTEN: Final[dict[str, str]] = {
     "CUMULATE": "the step comes first: CUMULATE(TABLE bid, DESCRIPTOR(ts), INTERVAL '1' MINUTE, "
     "INTERVAL '1' HOUR)",
     "SESSION": "write SESSION(TABLE bid PARTITION BY bidder, DESCRIPTOR(ts), INTERVAL '5' MINUTES)",
+    "GAP_FILL": "write GAP_FILL(TABLE reading PARTITION BY device, DESCRIPTOR(ts), INTERVAL '1' MINUTE, "
+    "INTERVAL '1' HOUR, 'LAST')",
 }
 """How each is written, for hints."""
 
@@ -71,6 +81,7 @@ def _function(cursor: Cursor, table: Callable[[Cursor], FromItem]) -> WindowFunc
     data = table(cursor)
     keys = _partition(cursor, name)
     time, described, durations = _arguments(cursor, name)
+    filling = _filling(cursor) if name == "GAP_FILL" else None
     if keys and described:
         raise LanguageError(
             f"{name} is partitioned twice", position=described[0].position, hint=WRITTEN[name]
@@ -78,17 +89,21 @@ def _function(cursor: Cursor, table: Callable[[Cursor], FromItem]) -> WindowFunc
     for wanted in DURATIONS[name]:
         if wanted not in durations and wanted not in _OPTIONAL:
             raise cursor.error(
-                f"the {wanted.lower()} of {name} is missing, before {cursor.shown()}", WRITTEN[name]
+                f"the {_called(wanted)} of {name} is missing, before {cursor.shown()}", WRITTEN[name]
             )
     cursor.expect(")", f"to close {name}")
-    return WindowFunction(name, data, time, keys or described, durations, position)
+    return WindowFunction(name, data, time, keys or described, durations, position, filling=filling)
+
+
+def _called(label: str) -> str:
+    return _CALLED.get(label, label.lower())
 
 
 def _partition(cursor: Cursor, name: str) -> tuple[Name, ...]:
     """Read `PARTITION BY a, b` or `PARTITION BY (a, b)`, if it comes next."""
     if not cursor.at("PARTITION BY"):
         return ()
-    if name != "SESSION":
+    if name not in _BY_SERIES:
         raise cursor.error(f"{name} takes no PARTITION BY", "group by the columns instead")
     cursor.index += 1
     parentheses = cursor.accept("(")
@@ -108,7 +123,7 @@ def _arguments(
     descriptors: dict[str, tuple[Name, ...]] = {}
     durations: dict[str, tuple[Duration, Position]] = {}
     described = ("TIMECOL", "KEY") if name == "SESSION" else ("TIMECOL",)
-    while cursor.accept(","):
+    while not _at_filling(cursor, name, len(durations)) and cursor.accept(","):
         position = cursor.position
         label = _label(cursor, name, (*described, *DURATIONS[name]))
         if label in durations or label in descriptors:
@@ -121,9 +136,30 @@ def _arguments(
         if label in described:
             descriptors[label] = _descriptor(cursor, several=label == "KEY")
         else:
-            durations[label] = parse_duration_at(cursor, f"the {label.lower()} of {name}"), position
+            durations[label] = parse_duration_at(cursor, f"the {_called(label)} of {name}"), position
     (time, *_), keys = descriptors.get("TIMECOL", (None,)), descriptors.get("KEY", ())
     return time, keys, durations
+
+
+def _at_filling(cursor: Cursor, name: str, durations: int) -> bool:
+    """Whether what GAP_FILL fills gaps with comes next, as its last argument."""
+    by_place = durations == len(DURATIONS[name]) and cursor.word(2) != "=>"
+    return name == "GAP_FILL" and cursor.at(",") and (by_place or cursor.word(1) == "FILL")
+
+
+def _filling(cursor: Cursor) -> tuple[Filling, Position] | None:
+    """Read what GAP_FILL fills gaps with, if it comes next."""
+    if not cursor.accept(","):
+        return None
+    _label(cursor, "GAP_FILL", ("FILL",))
+    position, token = cursor.position, cursor.peek()
+    word = "" if token is None else str(token.text).upper()
+    filling = next((one for one in Filling if one.value == word), None)
+    if filling is None:
+        hint = did_you_mean(word, [one.value for one in Filling]) or "write 'LAST', 'LINEAR' or 'NULL'"
+        raise cursor.error(f"GAP_FILL fills gaps with no {cursor.shown()}", hint)
+    cursor.index += 1
+    return filling, position
 
 
 def _at_column(cursor: Cursor) -> bool:

@@ -19,6 +19,7 @@ from headrace.algebra.frames import RangeFrame
 from headrace.algebra.nodes import (
     ApproximateAggregate,
     BloomFilter,
+    GapFill,
     Granularity,
     Over,
     Plan,
@@ -161,6 +162,8 @@ def reach_of(plan: Plan) -> int:
             return below + size.length + plan.granule
         case Granularity(longest=granule):
             return below + granule.length
+        case GapFill(step=step, longest=longest):
+            return below + step.length + longest.length
         case RelationIndex():
             # All queries that read the relation have the same rows of it.
             return below

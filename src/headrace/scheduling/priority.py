@@ -42,12 +42,25 @@ class Priority:
     @property
     def clauses(self) -> list[str]:
         """The clauses of CREATE QUERY that say so."""
-        said = [] if self.weight is None else [f"WEIGHT {_text(self.weight)}"]
-        said += [] if self.bound is None else [f"LATENCY {self.bound}"]
+        return [*self._texts.values()]
+
+    @property
+    def _texts(self) -> dict[str, str]:
+        """The clauses by their first words."""
+        said = {} if self.weight is None else {"WEIGHT": f"WEIGHT {_text(self.weight)}"}
+        said |= {} if self.bound is None else {"LATENCY": f"LATENCY {self.bound}"}
         if self.delay is not None:
             points = ", ".join(f"({_text(x)} SECONDS, {_text(utility)})" for x, utility in self.delay.points)
-            said.append(f"QOS (DELAY {points})")
+            said["QOS"] = f"QOS (DELAY {points})"
         return said
+
+    def unlike(self, other: Priority) -> list[str]:
+        """The clauses in which it differs from another one; with DEFAULT where it says nothing."""
+        return [
+            self._texts.get(word, f"{word} DEFAULT")
+            for word in ("WEIGHT", "LATENCY", "QOS")
+            if self._texts.get(word) != other._texts.get(word)
+        ]
 
 
 def _text(number: float) -> str:

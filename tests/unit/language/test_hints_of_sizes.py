@@ -53,6 +53,6 @@ def test_a_size_as_in_a_query_is_refused_with_the_right_one(size: str, of: str, 
 @pytest.mark.parametrize("text", ["SIZE 3", "GRANULARITY ROWS 3", "GRANULARITY (3 ROWS)", "WINDOW ROWS", ""])
 def test_where_no_size_is_meant_the_forms_are_shown(text: str) -> None:
     written = re.findall(r"SET \(.*?\)", hint_of(f"ALTER QUERY q SET ({text}"))
-    assert len(written) == 5
+    assert len(written) == 7
     for one in written:
         parse_one(f"ALTER QUERY q {one}")

@@ -14,6 +14,7 @@ from headrace.language.statement_text import query_text, relation_text, sink_tex
 from headrace.language.statements.sinks import CreateSink
 from headrace.language.statements.statements import Consistency, CreateQuery
 from headrace.language.statements.streams import CreateRelation, CreateSkew, CreateStream, TimeClauses
+from headrace.scheduling.priority import Priority
 
 PUSHED = "CREATE STREAM s (k STRING, v DECIMAL(10, 2), ts TIMESTAMP) FROM push TIMESTAMP BY ts"
 
@@ -52,6 +53,11 @@ def text_of(statement: object) -> str:
         PUSHED,
         "CREATE QUERY q LOSS TOLERANT AS SELECT COUNT(*) AS n FROM s",
         "CREATE QUERY q LOSS TOLERANT BY `v w` (-0.25: 0.5, 75: 1) AS SELECT v AS `v w` FROM s",
+        "CREATE QUERY q WEIGHT 0 AS SELECT v FROM s",
+        "CREATE QUERY q WEIGHT 0.5 LATENCY 250 MILLISECONDS CONSISTENCY MIDDLE AS SELECT v FROM s",
+        "CREATE QUERY q QOS DELAY (0, 1), (5 SECONDS, 0.25) WEIGHT 2 AS SELECT v FROM s",
+        "CREATE QUERY q LATENCY 1 MINUTE QOS (DELAY (0.0000015 SECONDS, 1), (1 HOUR, 0)) AS SELECT v FROM s",
+        "CREATE QUERY q WEIGHT 2 LOSS TOLERANT AS SELECT COUNT(*) AS n FROM s",
         "CREATE QUERY q WITHIN 5 PERCENT AS SELECT COUNT(*) AS n FROM s",
         "CREATE QUERY q WITHIN 0.5 PERCENT CONFIDENCE 99 AS SELECT COUNT(*) AS n FROM s",
         "CREATE QUERY q LOSS TOLERANT (0.2: 0.5, 0.75: 0.8) CONFIDENCE 99.5 AS SELECT COUNT(*) AS n FROM s",
@@ -132,7 +138,8 @@ def test_the_text_of_a_statement_is_the_statement(text: str) -> None:
         assert isinstance(again, CreateQuery)
         assert again.text == statement.text
         clauses = (
-            (one.heartbeats, placeless(one.consistency), placeless(one.start)) for one in (again, statement)
+            (one.heartbeats, placeless(one.consistency), placeless(one.start), one.priority)
+            for one in (again, statement)
         )
         assert len(set(clauses)) == 1
     else:
@@ -159,8 +166,9 @@ def test_every_part_of_a_statement_is_written() -> None:
     # How a query once started, by `warm`, or came to its name, by `replaces`, is not part of its definition.
     assert names[CreateQuery] == {
         *("name", "query", "position", "warm", "heartbeats", "consistency", "start", "text", "replaces"),
-        "loss",
+        *("loss", "priority"),
     }
+    assert {one.name for one in fields(Priority)} == {"weight", "bound", "delay"}
 
 
 @pytest.mark.parametrize(

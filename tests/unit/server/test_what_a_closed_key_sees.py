@@ -141,7 +141,7 @@ STATEMENTS: Final = (
     "EXPLAIN SHARED",
     "EXPLAIN REPLACE theirs AS SELECT v FROM r",
     "SHOW QUERIES", "SHOW STREAMS", "SHOW RELATIONS", "SHOW SINKS", "SHOW SKEWS", "SHOW FUNCTIONS",
-    "SHOW SETTINGS", "SHOW TUNINGS", "SHOW TUNINGS FOR theirs", "SHOW MANAGER", "SHOW SHEDDING",
+    "SHOW SETTINGS", "SHOW TUNINGS", "SHOW TUNINGS FOR theirs", "SHOW MANAGER", "SHOW SHEDDING", "SHOW LANES",
     "SHOW CREATE QUERY theirs", "SHOW CREATE QUERY near", "SHOW CREATE QUERY paused",
     "DESCRIBE theirs", "DESCRIBE QUERY near", "DESCRIBE failing", "DESCRIBE paused", "DESCRIBE r",
     "WHY theirs", "WHY failing",
@@ -151,10 +151,13 @@ STATEMENTS: Final = (
     "ALTER QUERY theirs SET CONSISTENCY MIDDLE", "ALTER QUERY theirs REOPTIMIZE",
     "ALTER QUERY theirs SET (WINDOW 5)",
     "ALTER QUERY theirs SET (KEEP 0.5)", "ALTER QUERY theirs SET (KEEP UTILITY 0.5)",
+    "ALTER QUERY theirs SET (WEIGHT 0)", "ALTER QUERY theirs SET (LATENCY 1 SECOND)",
+    "ALTER QUERY theirs SET (QOS (DELAY (0, 1)))", "EXPLAIN ALTER QUERY theirs SET (WEIGHT 0)",
     "EXPLAIN ALTER QUERY theirs PAUSE", "EXPLAIN ALTER QUERY theirs SET (KEEP 0.5)",
     "COMMENT ON QUERY theirs IS 'x'",
     "REFRESH RELATION theirs", "REPLAY DEAD LETTERS OF r", "SET dialect = 'cql'", "SET epoch_rows = 5",
     "SET latency_bound = '2 SECONDS'", "SET processing_limit = 1.5",
+    "SET scheduling = 'fifo'",
 )  # fmt: skip
 
 

@@ -15,10 +15,12 @@ from headrace.engine.inputs.relations import RelationTable
 from headrace.engine.query.query import Query
 from headrace.errors import LanguageError, Position
 from headrace.language.catalog import DerivedStream
+from headrace.language.names import quoted_name
 from headrace.language.statement_text import time_text
 from headrace.language.statements.streams import AddColumns
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.description import where_they_differ
+from headrace.scheduling.priority import USUAL, Priority
 
 
 def is_stored(definitions: Definitions, definition: Definition) -> bool:
@@ -66,7 +68,12 @@ def with_derived(
 
 
 def with_query(
-    definitions: Definitions, query: Query, optimized: Plan, given: Definition, position: Position | None
+    definitions: Definitions,
+    query: Query,
+    optimized: Plan,
+    given: Definition,
+    position: Position | None,
+    priority: Priority = USUAL,
 ) -> tuple[Definitions, Query]:
     """The definitions once a query of a store has been given again, and the query.
 
@@ -76,17 +83,34 @@ def with_query(
         optimized: its plan, optimized.
         given: its text.
         position: where it is defined, if that is known.
+        priority: what it says of its share of the processor, and of how late it may be.
 
     Raises:
-        LanguageError: it is another one.
+        LanguageError: it is another one, or has another priority.
     """
     known = definitions.find_query(query.name)
     assert known is not None
-    plan = definitions.queries[known.id].plan
-    if (known.plan, known.heartbeats, plan) != (query.plan, query.heartbeats, optimized):
+    defined = definitions.queries[known.id]
+    if (known.plan, known.heartbeats, defined.plan) != (query.plan, query.heartbeats, optimized):
         raise differs(definitions, given, position)
+    if defined.priority != priority:
+        raise _differs_in_priority(known, defined.priority, priority, position)
     known.noted(query)
     return replace(definitions, records=definitions.records.claimed(given.key)), known
+
+
+def _differs_in_priority(
+    query: Query, known: Priority, given: Priority, position: Position | None
+) -> LanguageError:
+    """A store has a query with another priority than is given."""
+    theirs, ours = (" ".join(one.clauses) or "no priority of its own" for one in (known, given))
+    name = quoted_name(query.name)
+    changes = "; ".join(f"ALTER QUERY {name} SET ({clause})" for clause in given.unlike(known))
+    return LanguageError(
+        f"the query {query.name} of the store has {theirs}; here it has {ours}",
+        position=position,
+        hint=f"write {changes} before it, or say here what the store has",
+    )
 
 
 def with_sink(definitions: Definitions, given: Definition, position: Position) -> Definitions:

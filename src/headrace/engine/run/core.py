@@ -355,7 +355,9 @@ class Core:
                 inputs, is_new = self.definitions.inputs, not (stored or self._making)
                 plan = at_level(found.optimized, consistency, inputs, warm=warm, new=is_new)
                 if stored:
-                    self.definitions, query = with_query(self.definitions, query, plan, definition, position)
+                    self.definitions, query = with_query(
+                        self.definitions, query, plan, definition, position, priority
+                    )
                     return query
 
             def made() -> Definitions:

@@ -19,7 +19,7 @@ from headrace.language.parsing.statements.definitions import (
 )
 from headrace.language.parsing.statements.losses import parse_loss
 from headrace.language.parsing.statements.past_clauses import parse_start
-from headrace.language.parsing.statements.priorities import parse_priority
+from headrace.language.parsing.statements.priorities import check_no_priority, parse_priority
 from headrace.language.parsing.statements.relations import parse_create_relation
 from headrace.language.parsing.statements.settings import parse_set, parse_show
 from headrace.language.parsing.statements.sinks import parse_create_sink
@@ -281,6 +281,7 @@ def _create_query(cursor: Cursor, position: Position) -> CreateQuery:
             "leave one of them out: operators that wait have other state than those of a query that runs",
         )
     heartbeats = _heartbeats(cursor) if cursor.accept("HEARTBEATS") else Heartbeats.OPERATOR
+    check_no_priority(cursor, name.text)
     cursor.expect("AS", f"after CREATE QUERY {name.text}")
     query, text = _with_text(cursor)
     return CreateQuery(name, query, position, warm, heartbeats, consistency, start, loss, priority, text)

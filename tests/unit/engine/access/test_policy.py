@@ -24,6 +24,7 @@ from headrace.language.statements.catalog import (
     ResumeQuery,
     SetKeep,
     SetOption,
+    SetPriority,
     SetWindow,
     ShowCreate,
 )
@@ -125,6 +126,7 @@ def test_closed_sql_asks_the_streams_that_there_are(db: hr.Database) -> None:
         *("DROP STREAM d", "DROP QUERY theirs", "SET dialect = 'cql'", "ALTER STREAM s DISORDER 1"),
         *("COMMENT ON QUERY theirs IS 'mine'", "ALTER QUERY theirs PAUSE"),
         "ALTER QUERY theirs RENAME TO mine",
+        *("ALTER QUERY theirs SET (WEIGHT 2)", "ALTER QUERY theirs SET (LATENCY 1 SECOND)"),
         "CREATE OR REPLACE QUERY theirs AS SELECT v + 1 AS v FROM s",
     ],
 )
@@ -177,7 +179,7 @@ def test_every_kind_of_statement_has_been_judged() -> None:
         DropRelation,
         DropQuery,
     }
-    changes |= {DropSink, SetKeep, SetWindow}
+    changes |= {DropSink, SetKeep, SetPriority, SetWindow}
     changes |= {SetConsistency, SetDialect, Replay, Comment, PauseQuery, RenameQuery, ResumeQuery, SetOption}
     asks = {CreateStreamAs, CreateQuery, Select, Explain, ExplainCost, Show, ShowCreate, Describe}
     looks = {ExplainAlter, ExplainAnalyze, ExplainReplace, ExplainShared, AskWhy}

@@ -36,6 +36,20 @@ def parse_priority(cursor: Cursor) -> Priority:
     return found
 
 
+def check_no_priority(cursor: Cursor, name: str) -> None:
+    """Refuse a clause that is behind the others of CREATE QUERY.
+
+    Args:
+        cursor: it is where AS is to be.
+        name: the query's.
+
+    Raises:
+        LanguageError: it is at a clause of a priority.
+    """
+    if (word := cursor.word()) in PRIORITIES:
+        raise cursor.error(f"{word} comes before the other clauses", f"write it behind CREATE QUERY {name}")
+
+
 def parse_change(cursor: Cursor, known: Priority) -> Priority:
     """Read one of the clauses; DEFAULT takes it back.
 
@@ -75,7 +89,8 @@ def _weight(cursor: Cursor) -> float:
 def _graph(cursor: Cursor) -> QosGraph:
     """Read `(DELAY (0, 1), (5 SECONDS, 0.2))`."""
     opened, position = cursor.accept("("), cursor.position
-    cursor.expect("DELAY", "after QOS")
+    if not cursor.accept("DELAY"):
+        raise cursor.error(f"DELAY is missing after QOS, before {cursor.shown()}", _DELAY)
     points = []
     while True:
         cursor.expect("(", "before a delay and its utility")

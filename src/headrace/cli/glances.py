@@ -14,6 +14,7 @@ from rich.text import Text
 
 from headrace.cli.progress import readable_bytes
 from headrace.cli.seen import MemorySeen, OperatorSeen, QuerySeen, Seen, StreamSeen
+from headrace.engine.shown.lanes import lane_row
 from headrace.runtime.writing.texts import count
 
 _LEAST: Final = 12
@@ -102,7 +103,11 @@ def picture(
     title = Text(f"{seen.title}; {count(seen.rows, 'row')}{speed}", style="bold")
     notes = [Text(note, style="red") for note in seen.notes]
     memory = [] if seen.memory is None else [_windows(seen.memory, most)]
-    others = (_streams(seen, rates, most), _queries(seen, rates, most), _operators(seen, rates, most, order))
+    lanes = [_lanes(seen, most)] if seen.lanes else []
+    others = (
+        *(_streams(seen, rates, most), _queries(seen, rates, most)),
+        *(*lanes, _operators(seen, rates, most, order)),
+    )
     for table in (*memory, *others):
         table.expand = fills
     return Group(title, *notes, *([Text(seen.memory.title)] if seen.memory else []), *memory, *others)
@@ -131,6 +136,15 @@ def _queries(seen: Seen, rates: Rates, most: int) -> Table:
         speed = rates.text(one, lambda one: one.changes, one.rate)
         table.add_row(one.name, f"{one.changes:,}", speed, one.final, one.said, one.held_by, one.note)
     return _cut(table, len(seen.queries), most)
+
+
+def _lanes(seen: Seen, most: int) -> Table:
+    numbers = ("weight", "due", "had", "latency", "waiting", "behind", "turns", "seconds/row")
+    table = _listing("queries together", ("lane", *numbers), ("utility",))
+    for one in seen.lanes[:most]:
+        lane, queries, *rest = lane_row(one)
+        table.add_row(queries, lane, *rest)
+    return _cut(table, len(seen.lanes), most)
 
 
 def _operators(seen: Seen, rates: Rates, most: int, order: OperatorOrder) -> Table:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,10 @@ from headrace.algebra.system_streams import system_stream
 from headrace.algebra.tunings.tunings import TuningKind
 from headrace.byte_sizes import format_bytes
 from headrace.core_counts import format_cores
+from headrace.engine.shown.lanes import waiting_text
 from headrace.engine.shown.status import instant_text
 from headrace.heartbeats.bounded import Arrivals
+from headrace.runtime.driver.lanes.status import AnswerWorth, LaneStatus, lane_of_query
 from headrace.runtime.journal.inspect import Glance
 from headrace.runtime.writing.texts import count
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_length, in_words
@@ -47,7 +49,7 @@ class QuerySeen:
         changes: how many elements it has yielded.
         final, said: up to where its answer is final, and up to where it is said if that is later, as texts.
         held_by: the stream that it waits for; empty where that is not known.
-        note: that it is paused, or why it has failed.
+        note: that it is paused, why it has failed, or how much waits for it where it is behind others.
         rate: changes per second, smoothed; None where that is not known.
     """
 
@@ -137,6 +139,7 @@ class Seen:
         notes: what needs attention.
         streams, queries, operators: it.
         memory: its state beside its limit; None without one.
+        lanes: the queries in front, and the lanes of those that are behind; none where nobody has a priority.
     """
 
     title: str
@@ -145,6 +148,7 @@ class Seen:
     queries: tuple[QuerySeen, ...]
     operators: tuple[OperatorSeen, ...]
     memory: MemorySeen | None = None
+    lanes: tuple[LaneStatus, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -160,18 +164,30 @@ def seen_in_status(place: str, status: Mapping[str, Any]) -> Seen:
         status: as `Status.to_dict` gives it, with `problems` beside.
     """
     state = "running" if status["running"] else "at rest"
+    lanes = tuple(_lanes(status.get("lanes", ())))
     at = f", the last at {status['at']}" if status["epoch"] else ""
     return Seen(
         f"{place}: {state}, {count(status['epoch'], 'epoch')}{at}",
         tuple(_notes(status)),
         tuple(map(_stream, status["streams"])),
         (
-            *(_query(one) for one in status["queries"]),
+            *(_query(one, lane_of_query(lanes, one["name"])) for one in status["queries"]),
             *(_paused(one["name"], _text(one["heartbeat"])) for one in status["paused"]),
         ),
         tuple(map(_operator, status["operators"])),
         _memory(status.get("managed")),
+        lanes,
     )
+
+
+def _lanes(found: Sequence[Mapping[str, Any]]) -> Iterator[LaneStatus]:
+    """Lanes as they are told; none where an earlier Headrace tells less."""
+    names = {field.name for field in fields(LaneStatus)}
+    for one in found:
+        if names <= one.keys():
+            told = {name: one[name] for name in names}
+            worth = tuple(AnswerWorth(part["query"], part["utility"], part["late"]) for part in one["worth"])
+            yield LaneStatus(**{**told, "queries": tuple(one["queries"]), "worth": worth})
 
 
 def _memory(managed: Mapping[str, Any] | None) -> MemorySeen | None:
@@ -215,11 +231,13 @@ def _notes(status: Mapping[str, Any]) -> Iterator[str]:
         yield f"{name}: {what}"
 
 
-def _query(one: Mapping[str, Any]) -> QuerySeen:
+def _query(one: Mapping[str, Any], lane: LaneStatus | None) -> QuerySeen:
     said = "" if one["horizon"] == one["heartbeat"] else _text(one["horizon"])
     # The message of a failure may come with its hint.
     failed = one["failed"][0] if isinstance(one["failed"], list) and one["failed"] else one["failed"]
-    note = "" if not failed else f"failed: {failed}"
+    waiting = "" if lane is None else waiting_text(lane)
+    note = f"behind by {waiting}" if waiting else ""
+    note = note if not failed else f"failed: {failed}"
     final, held_by = _text(one["heartbeat"]), one["held_by"] or ""
     return QuerySeen(one["name"], one["changes"], final, said, held_by, note, one["rate"])
 

@@ -80,6 +80,21 @@ def shown_status(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         "ended": None,
         "managed": None,
         "shedding": None,
+        "lanes": [
+            shown_lane(one, caller) for one in status["lanes"] if any(map(caller.sees, one["queries"]))
+        ],
+    }
+
+
+def shown_lane(lane: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
+    """The status of a lane without the queries that somebody may not see, and without what is said of them."""
+    is_seen = lane["urgent"] is None or caller.sees(lane["urgent"])
+    return {
+        **lane,
+        "queries": [name for name in lane["queries"] if caller.sees(name)],
+        "urgent": lane["urgent"] if is_seen else None,
+        "latency": lane["latency"] if is_seen else None,
+        "worth": [one for one in lane["worth"] if caller.sees(one["query"])],
     }
 
 

@@ -37,7 +37,8 @@ def analyzed(status: Status, name: str) -> str:
     operators = [status.operators[number] for number in sorted(numbers)]
     everything = sum(operator.seconds for operator in operators)
     notes = {operator.number: _note(status, operator, everything) for operator in operators}
-    parts = [explain_graph(status.graph, query.id, notes, lambda _: query.name), _answer(query)]
+    parts = [explain_graph(status.graph, query.id, notes, lambda _: query.name)]
+    parts.append(_answer(query, status.held_by(query)))
     if query.memory is not None:
         parts.append(query.memory.text)
     if query.exchanged is not None:
@@ -119,7 +120,7 @@ def _exchanged(exchange: PlanExchange, domain: TimeDomain) -> str:
     )
 
 
-def _answer(query: QueryStatus) -> str:
+def _answer(query: QueryStatus, held_by: str) -> str:
     """How far the answer is, on one line."""
     changes = count(query.changes, "element")
     if query.heartbeat == INFINITY:
@@ -128,4 +129,4 @@ def _answer(query: QueryStatus) -> str:
     final = f"final below {heartbeat}" if heartbeat else "nothing final yet"
     lag = lag_text(query)
     behind = f", {lag} behind the newest row read" if lag else ""
-    return f"{changes}, {final}{behind}; held back by {query.held_by}"
+    return f"{changes}, {final}{behind}; held back by {held_by}"

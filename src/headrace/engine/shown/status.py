@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from headrace.algebra.tunings.tunings import Tunings
 from headrace.engine.shown.display import html_of_rows
+from headrace.engine.shown.lanes import LANES, lane_row, waiting_text
 from headrace.errors import UserError
 from headrace.heartbeats.estimated import DisorderChange
 from headrace.lowering.graph import Graph
@@ -31,7 +32,7 @@ from headrace.runtime.driver.facts.status import (
     query_statuses,
 )
 from headrace.runtime.driver.facts.stream_status import stream_statuses
-from headrace.runtime.driver.lanes.lanes import LaneStatus
+from headrace.runtime.driver.lanes.status import LaneStatus, lane_of_query
 from headrace.runtime.driver.manager.managed import Managed
 from headrace.runtime.driver.shedder.findings import Shedding
 from headrace.runtime.journal.records import EpochResults
@@ -108,6 +109,12 @@ class Status:
             raise UserError(f"the query {name} is not part of the run", hint="call run() or start() again")
         return found
 
+    def held_by(self, query: QueryStatus) -> str:
+        """The stream that a query waits for, or what waits for it where it is behind; maybe empty."""
+        lane = lane_of_query(self.lanes, query.name)
+        waiting = "" if lane is None else waiting_text(lane)
+        return f"its lane: {waiting}" if waiting else query.held_by or ""
+
     def to_dict(self) -> dict[str, Any]:
         """The same for JSON, without the plan.
 
@@ -131,15 +138,24 @@ class Status:
         }
 
     def __repr__(self) -> str:
-        return f"<Status {self._title}; {'; '.join(_in_short(part) for part in self.queries)}>"
+        return f"<Status {self._title}; {'; '.join(map(self._in_short, self.queries))}>"
+
+    def _in_short(self, query: QueryStatus) -> str:
+        if query.failed is not None:
+            return f"{query.name} failed"
+        if query.heartbeat in (BEGINNING, INFINITY):
+            return f"{query.name} {'final' if query.heartbeat == INFINITY else 'has nothing final yet'}"
+        until = instant_text(query.heartbeat, query.domain)
+        return f"{query.name} final below {until}, held by {self.held_by(query)}"
 
     def __str__(self) -> str:
         tables = (_text(names, rows) for names, rows in self._tables)
         return "\n\n".join([self._title, *tables])
 
     def _repr_html_(self) -> str:
-        titles = (self._title, "", "")
-        return "".join(html_of_rows(*table, title) for table, title in zip(self._tables, titles, strict=True))
+        tables = self._tables
+        titles = (self._title, *("",) * (len(tables) - 1))
+        return "".join(html_of_rows(*table, title) for table, title in zip(tables, titles, strict=True))
 
     @property
     def _title(self) -> str:
@@ -154,7 +170,8 @@ class Status:
     def _tables(self) -> tuple[TextTable, ...]:
         return (
             (STREAM_COLUMNS, list(map(stream_row, self.streams))),
-            (QUERY_COLUMNS, list(map(query_row, self.queries))),
+            (QUERY_COLUMNS, [query_row(one, self.held_by(one)) for one in self.queries]),
+            *([(LANES, list(map(lane_row, self.lanes)))] if self.lanes else []),
             (OPERATOR_COLUMNS, list(map(operator_row, self.operators))),
         )
 
@@ -234,15 +251,20 @@ def stream_row(stream: StreamStatus) -> TextRow:
     )
 
 
-def query_row(query: QueryStatus) -> TextRow:
-    """A query as texts, for `QUERY_COLUMNS`."""
+def query_row(query: QueryStatus, held_by: str) -> TextRow:
+    """A query as texts, for `QUERY_COLUMNS`.
+
+    Args:
+        query: it.
+        held_by: what it waits for.
+    """
     return (
         query.name,
         f"{query.changes:,}",
         _rate(query.rate),
         "failed" if query.failed is not None else instant_text(query.heartbeat, query.domain),
         lag_text(query),
-        query.held_by or "",
+        held_by,
     )
 
 
@@ -275,14 +297,6 @@ def lag_text(part: StreamStatus | QueryStatus) -> str:
 
 def _rate(rate: float | None) -> str:
     return "" if rate is None else f"{rate:,.0f}"
-
-
-def _in_short(query: QueryStatus) -> str:
-    if query.failed is not None:
-        return f"{query.name} failed"
-    if query.heartbeat in (BEGINNING, INFINITY):
-        return f"{query.name} {'final' if query.heartbeat == INFINITY else 'has nothing final yet'}"
-    return f"{query.name} final below {instant_text(query.heartbeat, query.domain)}, held by {query.held_by}"
 
 
 def _text(names: TextRow, rows: Sequence[TextRow]) -> str:

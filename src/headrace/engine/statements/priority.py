@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
 
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.catalog.query_changes import with_priority
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
-from headrace.engine.shown.status import Status
 from headrace.language.statements.catalog import SetPriority
-from headrace.runtime.driver.lanes.lanes import LaneStatus
 from headrace.scheduling.priority import Priority
-from headrace.time import TimeDomain, format_length
-
-LANES: Final = (
-    "lane", "queries", "weight", "latency", "waiting", "behind", "turns", "share", "seconds_per_row",
-)  # fmt: skip
-"""The columns of SHOW LANES."""
 
 
 def prioritised(core: Core, statement: SetPriority) -> str:
@@ -76,20 +67,4 @@ def lane_rows(status: Status | None) -> list[tuple[str, ...]]:
     Args:
         status: of a run that goes on or is over; None if nothing has been run.
     """
-    lanes = () if status is None else status.lanes
-    whole = sum(one.seconds for one in lanes)
-    return [_row(one, whole) for one in lanes]
-
-
-def _row(one: LaneStatus, whole: float) -> tuple[str, ...]:
-    return (
-        str(one.lane) if one.lane else "front",
-        ", ".join(one.queries),
-        f"{one.weight:g}",
-        "" if one.latency is None else format_length(one.latency, TimeDomain.TIMESTAMP),
-        f"{one.rows:,} rows" if one.lane else "",
-        "" if one.behind is None else f"{one.behind:.2g} s",
-        f"{one.turns:,}",
-        f"{100 * one.seconds / whole:.0f} %" if whole else "",
-        f"{one.cost:.2g}" if one.cost else "",
-    )
+    return [] if status is None else list(map(lane_row, status.lanes))

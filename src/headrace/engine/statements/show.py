@@ -17,8 +17,9 @@ from headrace.algebra.properties import names_read
 from headrace.algebra.tunings.tunings import Tunings
 from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.catalog.listed_sinks import listed_sinks
+from headrace.engine.shown.lanes import LANES
 from headrace.engine.shown.status import Status, instant_text, lag_text
-from headrace.engine.statements.priority import LANES, lane_rows
+from headrace.engine.statements.priority import lane_rows
 from headrace.engine.statements.shedding import SHEDDING, shedding_rows
 from headrace.engine.statements.skews import skew_rows
 from headrace.engine.statements.tunings import manager_rows, step_rows, tuning_rows
@@ -297,7 +298,7 @@ def _query_news(query: QueryStatus, status: Status, *, forgets: bool) -> tuple[s
     left = "" if query.departures is None else f"{query.departures:,}"
     late = sum(stream.late for stream in status.streams if stream.name in query.reads)
     heartbeat = "failed" if query.failed is not None else instant_text(query.heartbeat, query.domain)
-    news = (heartbeat, lag_text(query), f"{late:,}", query.held_by or "")
+    news = (heartbeat, lag_text(query), f"{late:,}", status.held_by(query))
     return (*news, left) if forgets else news
 
 

@@ -29,14 +29,16 @@ from headrace.algebra.nodes import (
     Shed,
     TimeWindow,
 )
-from headrace.algebra.properties import is_stateful, output_heartbeat
+from headrace.algebra.properties import is_stateful, names_read, output_heartbeat
 from headrace.algebra.tunings.tunings import shares_in, size_of
 from headrace.engine.shown.status import Status, instant_text
+from headrace.engine.why.behind import behind_others
 from headrace.engine.why.filters import passing_nothing
 from headrace.engine.why.finding import Finding
 from headrace.engine.why.sizes import other_sizes
 from headrace.engine.why.unused import unused_by
 from headrace.engine.why.ways import ways_on, ways_without
+from headrace.lowering.behind import declared_name
 from headrace.lowering.graph import Graph
 from headrace.lowering.node import Node
 from headrace.runtime.driver.facts.status import (
@@ -96,8 +98,10 @@ def why(status: Status, name: str, plan: Plan | None = None, letters: pa.Table |
         return Why(query.name, (Finding(f"{query.name} failed: {query.failed}", query.advice),), ())
     streams = [stream for stream in status.streams if stream.name in query.reads]
     unused = () if letters is None else unused_by(query, letters)
+    behind = behind_others(status, query)
     findings = [
         _how_far(query),
+        *(() if behind is None else (behind,)),
         *other_sizes(status, query),
         *_shed(status, plan),
         *_forgotten(query),
@@ -109,7 +113,7 @@ def why(status: Status, name: str, plan: Plan | None = None, letters: pa.Table |
     ]
     findings += _lost(status, query)
     findings += () if plan is None else passing_nothing(status, query, plan)
-    if query.held_by is not None:
+    if query.held_by is not None and behind is None:
         findings += _waiting(status, query)
     return Why(query.name, tuple(findings), tuple(_chain(status, query)))
 
@@ -333,11 +337,13 @@ def _waiting(status: Status, query: QueryStatus) -> Iterator[Finding]:
 
 def _finished(status: Status, query: QueryStatus) -> dict[str, int]:
     """The heartbeats of a query's streams once all of them are silent, BEGINNING for those that stay."""
-    newest = {name: status.stream(name).latest for name in query.reads}
+    plan = status.graph.nodes[query.chain[0].node].plan
+    # A query that is behind reads them by other names.
+    newest = {name: status.stream(declared_name(name)).latest for name in names_read(plan)}
     last = max(newest.values())
-    ends = Endings.of(status.graph.nodes[query.chain[0].node].plan).heartbeats(newest)
+    ends = Endings.of(plan).heartbeats(newest)
     passed = BEGINNING if last == BEGINNING else last + 1
-    return {name: max(passed, ends.get(name, BEGINNING)) for name in newest}
+    return {declared_name(name): max(passed, ends.get(name, BEGINNING)) for name in newest}
 
 
 def _as_read(status: Status, query: QueryStatus, name: str) -> StreamStatus:
@@ -354,7 +360,7 @@ def _as_read(status: Status, query: QueryStatus, name: str) -> StreamStatus:
 def _memory_of(status: Status, query: QueryStatus, stream: str) -> Memory | None:
     """For how long a query remembers a stream, where that may be less than it allows."""
     memories = status.graph.memories.items()
-    found = (one for one, queries in memories if one.stream == stream and query.id in queries)
+    found = (one for one, queries in memories if declared_name(one.stream) == stream and query.id in queries)
     return next(found, None)
 
 

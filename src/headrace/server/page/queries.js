@@ -6,6 +6,7 @@ import { filterBox, fits } from "./filter.js";
 import { newestTable } from "./newest.js";
 import { behind, count, instant, isNumeric, number, quoted, rate, value } from "./format.js";
 import { hourOf, wholeHour } from "./hour.js";
+import { laneOf, lanes, waiting } from "./lanes.js";
 import { Live } from "./live.js";
 import { ask, say } from "./notices.js";
 import { multiples, squares } from "./maps.js";
@@ -74,7 +75,9 @@ function list(chosen) {
 function mark(query, status) {
   if (status?.failed) return h("span", { class: "tag bad" }, "failed");
   if (query.paused) return h("span", { class: "tag warn" }, "paused");
-  return status === null ? h("span", { class: "tag" }, "at rest") : null;
+  if (status === null) return h("span", { class: "tag" }, "at rest");
+  const lane = laneOf(query.name);
+  return lane !== null && waiting(lane) ? h("span", { class: "tag warn" }, `behind: ${waiting(lane)}`) : null;
 }
 
 function overview() {
@@ -94,7 +97,7 @@ function overview() {
     { title: "Query", heads: true }, { title: "State" }, { title: "Changes", number: true }, { title: "Changes/s", number: true },
     { title: "Final below", number: true }, { title: "Lag", number: true }, { title: "Held by" },
   ];
-  return [h("h1", { tabindex: -1 }, "All queries"), wholeHour(), memory(),
+  return [h("h1", { tabindex: -1 }, "All queries"), wholeHour(), memory(), lanes(),
     rows.length ? table("All queries", columns, rows, { class: "scroll long" })
     : h("p", {}, "A query is defined in the ", h("a", { href: "#/editor" }, "editor"), ", and answered from then on.")];
 }

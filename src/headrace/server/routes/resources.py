@@ -217,7 +217,7 @@ def status_for(context: ServerContext, caller: Caller) -> dict[str, Any]:
         return {
             "running": False, "epoch": 0, "at": None, "streams": [], "queries": [], "operators": [],
             "catching_up": None, "paused": [], "attempt": None,
-            "ended": None, "managed": None, "shedding": None, "problems": {},
+            "ended": None, "managed": None, "shedding": None, "lanes": [], "problems": {},
         }  # fmt: skip
     problems = dict(context.session.db.problems) if caller.only is None else {}
     return {**shown_status(found.to_dict(), caller), "problems": problems}

@@ -472,6 +472,7 @@ class LiveRun:
     def _loop(self) -> None:
         try:
             self._place()
+            self.lanes.look()
             while not self._stopping:
                 self._carry_out_changes()
                 self._catch_up()
@@ -509,7 +510,8 @@ class LiveRun:
         self._feeds.retire(self._run.streams)
         if self._run.end_exchanges() | self._run.follow():
             self._read_columns()
-        self._place()
+        if self._place():
+            self.lanes.look()
         self.wake()
         if self._progress is not None:
             self._progress(self._run.progress())
@@ -518,11 +520,18 @@ class LiveRun:
         self.lanes.priorities = dict(priorities)
         self._place()
 
-    def _place(self) -> None:
-        """Give those queries lanes of their own that are to have them, and let others come back."""
+    def _place(self) -> bool:
+        """Give those queries lanes of their own that are to have them, and let others come back.
+
+        Returns:
+            Whether any has come to another place.
+        """
+        moved = False
         while (change := self.lanes.placement() or self.lanes.relief() or self.lanes.returning()) is not None:
             self._run.change(change)
             self._read_columns()
+            moved = True
+        return moved
 
     def _approach(self, lanes: Callable[[], Collection[int]]) -> None:
         """Wait until lanes have come near the present, while others go on."""
@@ -681,6 +690,7 @@ class LiveRun:
             change, done = self._changes[0]
             try:
                 found = change() if done.set_running_or_notify_cancel() else None
+                self.lanes.look()
             except Exception as error:
                 if not isinstance(error, HeadraceError):
                     LOG.warning("a change of the run failed", exc_info=error)

@@ -12,6 +12,7 @@ from headrace.algebra.nodes import Relation, Source
 from headrace.algebra.properties import names_read
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.estimated import DisorderChange
+from headrace.lowering.behind import declared_name
 from headrace.lowering.graph import Graph
 from headrace.operators.hold import WAITING
 from headrace.runtime.driver.facts.left_out import ValuesLeftOut, values_left_out
@@ -382,8 +383,10 @@ def _way(reading: PublishedRun, node: int, heartbeats: Sequence[int]) -> _Way:
     source = graph.nodes[chain[-1].node].plan
     assert isinstance(source, Source | Relation)
     below = (graph.nodes[number].plan for number in sorted(graph.below(node)))
-    reads = tuple(dict.fromkeys(plan.name for plan in below if isinstance(plan, Source | Relation)))
-    return _Way(chain, reads, _latest(reading.totals, reads), source.name)
+    # One that is behind reads its streams by names that nobody has declared.
+    names = (declared_name(plan.name) for plan in below if isinstance(plan, Source | Relation))
+    reads = tuple(dict.fromkeys(names))
+    return _Way(chain, reads, _latest(reading.totals, reads), declared_name(source.name))
 
 
 def _latest(totals: Totals, streams: Sequence[str]) -> int:

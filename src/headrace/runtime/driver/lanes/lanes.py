@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from headrace.lowering.behind import lane_of
@@ -20,7 +20,10 @@ from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.kept.behind import Backlog
 from headrace.runtime.driver.lanes.ability import may_be_behind
+from headrace.runtime.driver.lanes.counted import rows_in_front, seconds_by_lane, seconds_of
+from headrace.runtime.driver.lanes.lateness import QosMonitor, kept_rows
 from headrace.runtime.driver.lanes.measured import Measured
+from headrace.runtime.driver.lanes.status import LaneStatus
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.intake.streams import Intake
 from headrace.scheduling.policies import POLICIES, USUAL_POLICY, QueuedRows, joined
@@ -36,8 +39,6 @@ _RECENT: Final = 1.0
 """For so long after an epoch of the front turns are no longer than that (seconds)."""
 _SHORTEST: Final = 0.01
 """Seconds that a turn is planned for at least: an epoch takes some time whatever its rows."""
-_SECONDS: Final = 6
-"""The column of the sums of operators with their seconds."""
 _PART: Final = 4
 """The part of the shortest bound that a turn may take."""
 _NEWEST: Final = 0.3
@@ -53,35 +54,6 @@ _EASY: Final = 0.5
 
 
 @dataclass(frozen=True)
-class LaneStatus:
-    """A lane as it is shown.
-
-    Attributes:
-        lane: its number, the epoch in which it began; 0 for the front.
-        queries: the names of its queries.
-        weight: the sum of their weights.
-        latency: the shortest of their bounds (microseconds); None for none.
-        rows: how many rows wait.
-        behind: for how long the oldest of them has waited (seconds); None where none waits.
-        turns: how many turns it has had since the process began.
-        taken: the rows of these turns.
-        seconds: the time that they took.
-        cost: the time that a row takes (seconds).
-    """
-
-    lane: int
-    queries: tuple[str, ...]
-    weight: float
-    latency: int | None
-    rows: int
-    behind: float | None
-    turns: int
-    taken: int
-    seconds: float
-    cost: float
-
-
-@dataclass(frozen=True)
 class _Asked:
     """What is asked of a lane.
 
@@ -90,20 +62,30 @@ class _Asked:
         weight: the sum of their weights.
         bound: the shortest of their bounds of latency (microseconds); None for none.
         delay: the delay graph of the first that has one; None for none.
+        urgent: the query with the shortest of the bounds; None for none.
+        by_itself: whether none of them has a weight of its own.
     """
 
     queries: tuple[str, ...] = ()
     weight: float = 0.0
     bound: int | None = None
     delay: QosGraph | None = None
+    urgent: str | None = None
+    by_itself: bool = False
 
     @classmethod
     def of(cls, queries: tuple[str, ...], priorities: Sequence[Priority]) -> _Asked:
         """What is asked by the priorities of the queries of a lane."""
-        bounds = [one.latency for one in priorities if one.latency is not None]
+        bounds = [
+            (one.latency, query)
+            for query, one in zip(queries, priorities, strict=True)
+            if one.latency is not None
+        ]
+        bound, urgent = min(bounds, default=(None, None))
         delays = (one.delay for one in priorities if one.delay is not None)
         weight = sum(one.share for one in priorities)
-        return cls(queries, weight, min(bounds, default=None), next(delays, None))
+        by_itself = all(one.weight is None for one in priorities)
+        return cls(queries, weight, bound, next(delays, None), urgent, by_itself)
 
 
 @dataclass
@@ -123,18 +105,31 @@ class Lanes:
     now: Callable[[], float] = time.monotonic
     priorities: Mapping[str, Priority] = field(default_factory=dict)
     hurried: set[int] = field(default_factory=set)
-    status: tuple[LaneStatus, ...] = ()
+    _looked: tuple[float, tuple[LaneStatus, ...]] = (0.0, ())
     _measured: dict[int, Measured] = field(default_factory=dict)
     _since: dict[int, float] = field(default_factory=dict)
     _turn: int = 0
     _waited_before: set[int] = field(default_factory=set)
     _ready_since: float | None = None
+    _came: float | None = None
+    _last: float = 0.0
+    _qos: QosMonitor = field(default_factory=QosMonitor)
     _seen: tuple[PublishedRun, list[Backlog]] | None = None
     _front_took: float = 0.0
     _each: float = 0.0
     _front_at: float = -math.inf
     _patience: dict[int, int] = field(default_factory=dict)
     _known: tuple[QuerySet, Mapping[str, Priority], dict[int, _Asked]] | None = None
+
+    @property
+    def status(self) -> tuple[LaneStatus, ...]:
+        """The queries in front, and each lane, as they are now; none where nobody has a priority.
+
+        Any thread may ask.
+        """
+        at, found = self._looked
+        passed = self.now() - at
+        return tuple(one if one.behind is None else replace(one, behind=one.behind + passed) for one in found)
 
     @property
     def backlogs(self) -> list[Backlog]:
@@ -196,6 +191,8 @@ class Lanes:
         Returns:
             None where it is the front's turn; then what is in `beside` may go with it.
         """
+        if self.priorities:
+            self._wait(front=front)
         if not self.run.reading.queries.lanes:
             return None
         self._notice(front=front)
@@ -302,7 +299,11 @@ class Lanes:
         """For how long the oldest row has waited that a lane has yet to take (seconds)."""
         if one.oldest is None:
             return None
-        return self.now() - self._since.get(one.oldest, min(self._since.values(), default=self.now()))
+        return self._age(one.oldest)
+
+    def _age(self, epoch: int) -> float:
+        """How long ago an epoch was (seconds)."""
+        return self.now() - self._since.get(epoch, min(self._since.values(), default=self.now()))
 
     def _notice(self, *, front: bool) -> None:
         """Who begins to wait now has no claim on the time in which nothing of it waited."""
@@ -314,10 +315,15 @@ class Lanes:
             measured = self._measured_of(lane)
             measured.passed = joined(measured.passed, others)
         self._waited_before = {*queues}
+
+    def _wait(self, *, front: bool) -> None:
+        """See since when something waits in front."""
         if not front:
-            self._ready_since = None
+            self._ready_since, self._came, self._last = None, None, 0.0
         elif self._ready_since is None:
             self._ready_since = self.now()
+            # What is there right after an epoch has come while it ran, in the mean at half of its time.
+            self._came = self._ready_since - self._last / 2
 
     def _measured_of(self, lane: int) -> Measured:
         return self._measured.setdefault(lane, Measured())
@@ -331,6 +337,7 @@ class Lanes:
             seconds: how long it took.
         """
         if not (self.run.reading.queries.lanes or self.priorities):
+            self._looked = self.now(), ()
             return
         rows: dict[int, int] = {}
         for name, one in intakes.items():
@@ -344,21 +351,47 @@ class Lanes:
         each = max(0.0, seconds - sum(worked.values()))
         self._each += _NEWEST * (each - self._each)
         rest = each / len(rows)
+        for lane, late, count in self._lateness(intakes, before, seconds):
+            self._qos.note(self._graphs(lane), late, count, self.now())
         for lane, count in rows.items():
             own = worked.get(lane, 0.0)
+            self._qos.note_time(lane, own + rest, self.now())
             if count or not lane:
                 weight = self.weight_of(lane)
                 self._measured_of(lane).note(self._turn, count, own, own + rest, weight)
             if not lane:
                 self._front_took += _NEWEST * (own + rest - self._front_took)
-                self._ready_since, self._front_at = None, self.now()
+                self._ready_since, self._came, self._front_at = None, None, self.now()
+        self._last = seconds
         self._forget()
-        self.status = tuple(self._looked())
+        self.look()
+
+    def _lateness(
+        self, intakes: Mapping[str, Intake], before: PublishedRun, seconds: float
+    ) -> Iterator[tuple[int, float, int]]:
+        """How late the answers are of the rows of an epoch: the lane, how late (seconds), how many rows."""
+        for name, one in intakes.items():
+            if (lane := lane_of(name)) is not None:
+                yield from ((lane, self._age(file.first), rows) for file, rows in kept_rows(one))
+        if rows := rows_in_front(before, self.run.reading):
+            yield 0, seconds if self._came is None else self.now() - self._came, rows
+
+    def _graphs(self, lane: int) -> dict[str, QosGraph]:
+        """The delay graphs of those queries of a lane that have one."""
+        graphs = {query: self.priority_of(query).delay for query in self.queries_of(lane)}
+        return {query: graph for query, graph in graphs.items() if graph is not None}
+
+    def look(self) -> None:
+        """Let what is shown be what is now."""
+        self._looked = self.now(), tuple(self._lanes())
 
     def _forget(self) -> None:
         """Forget lanes that are gone, and when epochs were that nobody waits for."""
         lanes = self.run.reading.queries.lanes
         self._measured = {lane: one for lane, one in self._measured.items() if not lane or lane in lanes}
+        self._qos.keep(
+            lanes, {key: graph for lane in (0, *lanes) for key, graph in self._graphs(lane).items()}
+        )
         self.hurried &= lanes.keys()
         oldest = min((one.oldest for one in self.backlogs if one.oldest is not None), default=None)
         first = self.run.totals.epochs if oldest is None else oldest
@@ -419,62 +452,37 @@ class Lanes:
                 wanted.setdefault(priority, []).append(name)
         return next((Placement(tuple(names), behind=True) for names in wanted.values()), None)
 
-    def _looked(self) -> Iterator[LaneStatus]:
-        yield self._status(0, 0, None)
+    def _lanes(self) -> Iterator[LaneStatus]:
+        if self.run.reading.queries.lanes or self.priorities:
+            yield self._status(0, 0, None)
         for one in self.backlogs:
             yield self._status(one.lane, one.rows, self._waited(one))
 
     def _status(self, lane: int, rows: int, behind: float | None) -> LaneStatus:
-        measured = self._measured_of(lane)
+        measured, asked, name_of = (
+            self._measured_of(lane),
+            self._asked_of(lane),
+            self.run.reading.queries.name_of,
+        )
+        whole = sum(self.weight_of(one) for one in (0, *self.run.reading.queries.lanes))
         return LaneStatus(
             lane,
-            tuple(map(self.run.reading.queries.name_of, self.queries_of(lane))),
+            tuple(map(name_of, asked.queries)),
             self.weight_of(lane),
-            self.bound_of(lane),
+            asked.bound,
             rows,
             behind,
             measured.turns,
             measured.rows,
             measured.took,
             measured.cost,
+            self.weight_of(lane) / whole,
+            self._qos.share_of(lane, self.now()),
+            None if asked.urgent is None else name_of(asked.urgent),
+            bool(lane) and asked.by_itself,
+            tuple(self._qos.worth(asked.queries, name_of, self.now())),
         )
 
 
 def _seconds(bound: int | None) -> float | None:
     return None if bound is None else bound / MICROSECONDS["SECOND"]
-
-
-def seconds_by_lane(before: PublishedRun, after: PublishedRun) -> dict[int, float]:
-    """The seconds of operators between two commits, per lane; 0 is the front.
-
-    Args:
-        before, after: the run as it was to be seen after each.
-    """
-    known = dict(
-        zip(before.statistics.operators.keys, before.statistics.operators.total[:, _SECONDS], strict=True)
-    )
-    found: dict[int, float] = {}
-    operators = after.statistics.operators
-    lanes = _lanes_of(after)
-    for lane, key, total in zip(lanes, operators.keys, operators.total[:, _SECONDS].tolist(), strict=True):
-        took = total - float(known.get(key, 0.0))
-        if took > 0:
-            found[lane] = found.get(lane, 0.0) + took
-    return found
-
-
-def seconds_of(run: PublishedRun) -> dict[str, float]:
-    """The smoothed seconds of operators, per query in front; what several need is shared by them."""
-    recent = run.statistics.operators.recent[:, _SECONDS].tolist()
-    found = {name: 0.0 for name in run.queries.live if run.queries.answered[name].lane is None}
-    for seconds, users in zip(recent, run.queries.graph.users, strict=True):
-        for name in users:
-            if name in found:
-                found[name] += seconds / len(users)
-    return found
-
-
-def _lanes_of(run: PublishedRun) -> list[int]:
-    """For each operator the lane of those who need it."""
-    answered = run.queries.answered
-    return [(answered[users[0]].lane or 0) if users else 0 for users in run.queries.graph.users]

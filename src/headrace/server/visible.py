@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -80,22 +80,19 @@ def shown_status(status: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         "ended": None,
         "managed": None,
         "shedding": None,
-        "lanes": [
-            shown_lane(one, caller) for one in status["lanes"] if any(map(caller.sees, one["queries"]))
-        ],
+        "lanes": list(_shown_lanes(status["lanes"], caller)),
     }
 
 
-def shown_lane(lane: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
-    """The status of a lane without the queries that somebody may not see, and without what is said of them."""
-    is_seen = lane["urgent"] is None or caller.sees(lane["urgent"])
-    return {
-        **lane,
-        "queries": [name for name in lane["queries"] if caller.sees(name)],
-        "urgent": lane["urgent"] if is_seen else None,
-        "latency": lane["latency"] if is_seen else None,
-        "worth": [one for one in lane["worth"] if caller.sees(one["query"])],
-    }
+def _shown_lanes(lanes: Sequence[Mapping[str, Any]], caller: Caller) -> Iterator[dict[str, Any]]:
+    """The lanes of queries that somebody may see, without others and without what is said of these."""
+    for lane in lanes:
+        queries = [name for name in lane["queries"] if caller.sees(name)]
+        if queries:
+            urgent = lane["urgent"] if lane["urgent"] in queries else None
+            latency = None if urgent is None else lane["latency"]
+            worth = [one for one in lane["worth"] if one["query"] in queries]
+            yield {**lane, "queries": queries, "urgent": urgent, "latency": latency, "worth": worth}
 
 
 def kind_of(text: str) -> str:

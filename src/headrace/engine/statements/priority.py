@@ -8,6 +8,8 @@ from headrace.engine.catalog.definitions import Definitions
 from headrace.engine.catalog.query_changes import with_priority
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
+from headrace.engine.shown.lanes import lane_row
+from headrace.engine.shown.status import Status
 from headrace.language.statements.catalog import SetPriority
 from headrace.scheduling.priority import Priority
 

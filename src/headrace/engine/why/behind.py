@@ -45,16 +45,12 @@ def _reason(status: Status, query: QueryStatus, lane: LaneStatus) -> tuple[str, 
     name = quoted_name(query.name)
     if lane.by_itself:
         return _reason_of_latency(status, name)
-    # Those of a lane have the same priority.
-    weight = lane.weight / len(lane.queries)
-    if not weight:
-        return "its weight is 0", f"write ALTER QUERY {name} SET (WEIGHT 1)"
-    beside = f"its weight is {weight:g}, and that of all others {_others(status, weight):g}"
-    return beside, f"write ALTER QUERY {name} SET (WEIGHT {_MORE * weight:g}) for more of the time"
-
-
-def _others(status: Status, weight: float) -> float:
-    return sum(one.weight for one in status.lanes) - weight
+    whose = "its weight" if lane.queries == (query.name,) else f"the weight of {' and '.join(lane.queries)}"
+    if not lane.weight:
+        return f"{whose} is 0", f"write ALTER QUERY {name} SET (WEIGHT 1)"
+    others = sum(one.weight for one in status.lanes) - lane.weight
+    more = f"write ALTER QUERY {name} SET (WEIGHT {_MORE * lane.weight:g}) for more of the time"
+    return f"{whose} is {lane.weight:g}, and that of all others {others:g}", more
 
 
 def _reason_of_latency(status: Status, name: str) -> tuple[str, str]:
@@ -62,7 +58,7 @@ def _reason_of_latency(status: Status, name: str) -> tuple[str, str]:
     more = f"write ALTER QUERY {name} SET (WEIGHT 2) for more of the time"
     front = next(one for one in status.lanes if not one.lane)
     if front.urgent is None or front.latency is None:
-        return "it made a query late that has no LATENCY any more", f"{more}, or wait until it comes back"
-    bound, urgent = format_length(front.latency, TimeDomain.TIMESTAMP), quoted_name(front.urgent)
-    less = f"ALTER QUERY {urgent} SET (LATENCY DEFAULT)"
-    return f"it makes {front.urgent} late, whose LATENCY is {bound}", f"{more}, or {less}"
+        return "it has yet to come back to those in front", f"it comes back when it has taken them; or {more}"
+    bound = format_length(front.latency, TimeDomain.TIMESTAMP)
+    later = f"ALTER QUERY {quoted_name(front.urgent)} SET (LATENCY DEFAULT)"
+    return f"it would make {front.urgent} late, whose LATENCY is {bound}", f"{more}, or {later}"

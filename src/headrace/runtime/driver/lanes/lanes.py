@@ -459,11 +459,8 @@ class Lanes:
             yield self._status(one.lane, one.rows, self._waited(one))
 
     def _status(self, lane: int, rows: int, behind: float | None) -> LaneStatus:
-        measured, asked, name_of = (
-            self._measured_of(lane),
-            self._asked_of(lane),
-            self.run.reading.queries.name_of,
-        )
+        measured, asked = self._measured_of(lane), self._asked_of(lane)
+        name_of = self.run.reading.queries.name_of
         whole = sum(self.weight_of(one) for one in (0, *self.run.reading.queries.lanes))
         return LaneStatus(
             lane,

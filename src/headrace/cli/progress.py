@@ -112,6 +112,7 @@ def show_summary(summary: Summary, dead_letters: Path | None) -> None:
         lines.append(f"state: at most {held}, {size}")
     if summary.growing:
         lines.append(f"state that grows without bound: {', '.join(summary.growing)}")
+    lines += map(str, summary.lanes)
     for stream in summary.streams:
         if stream.set_apart is not None:
             lines.append("warning: " * (stream.share_apart > _MANY_APART) + stream.set_apart)

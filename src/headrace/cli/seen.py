@@ -14,6 +14,7 @@ from headrace.core_counts import format_cores
 from headrace.engine.shown.lanes import waiting_text
 from headrace.engine.shown.status import instant_text
 from headrace.heartbeats.bounded import Arrivals
+from headrace.lowering.behind import lane_of
 from headrace.runtime.driver.lanes.status import AnswerWorth, LaneStatus, lane_of_query
 from headrace.runtime.journal.inspect import Glance
 from headrace.runtime.writing.texts import count
@@ -278,7 +279,7 @@ def seen_in_store(folder: Path, seen: Glance) -> Seen:
     return Seen(
         f"{folder}: {count(seen.epochs, 'epoch')}{at}; {count(seen.totals.dead_letters, 'dead letter')}",
         ("no process answers: this is what was committed last",),
-        tuple(_stream_in(seen, name) for name in sorted(seen.streams)),
+        tuple(_stream_in(seen, name) for name in sorted(seen.streams) if lane_of(name) is None),
         tuple(_queries_in(seen)),
         tuple(
             OperatorSeen(part.identity, described.get(part.identity, part.identity), part.rows, part.bytes)

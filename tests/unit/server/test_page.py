@@ -394,6 +394,29 @@ def test_sinks_and_relations_are_shown_and_sinks_dropped(opened: Callable[..., P
 
 
 @needs_browser
+def test_the_lanes_of_queries_that_are_behind_are_shown(opened: Callable[..., Page], tmp_path: Path) -> None:
+    with running(tmp_path, PATIENT) as url:
+        carry_out(url, STREAMS)
+        carry_out(url, "CREATE QUERY lately AS SELECT DISTINCT celsius FROM reading [RANGE 100]")
+        page = opened(f"{url}/#/queries")
+        expect(page.get_by_role("row", name=re.compile("^lately"))).to_be_visible()
+        expect(page.get_by_role("region", name="Lanes")).to_have_count(0)
+        graph = "(DELAY (1 HOUR, 1), (2 HOURS, 0))"
+        carry_out(url, f"CREATE QUERY report WEIGHT 0 QOS {graph} AS SELECT celsius FROM reading [RANGE 9]")
+        measure(url, "hall", {1: 1, 2: 2, 3: 3})
+        row = page.get_by_role("region", name="Lanes").get_by_role("row", name=re.compile("^report"))
+        expect(row).to_have_text(re.compile(r"report ?\d+ ?0 ?0 % ?0 % ?3 rows ?[\d.]+ s ?0$"))
+        queries = page.get_by_role("table", name="All queries")
+        expect(queries.get_by_role("row", name=re.compile("^report"))).to_contain_text("behind: 3 rows, ")
+        carry_out(url, "ALTER QUERY report SET (WEIGHT 3)")
+        expect(row).to_have_text(re.compile(r"report ?\d+ ?3 ?\d+ % ?\d+ % ?0 rows ?1 ?report 1.00$"))
+        expect(queries.get_by_role("row", name=re.compile("^report"))).not_to_contain_text("behind")
+        assert not [
+            one for one in Axe().run(page).response["violations"] if one["impact"] in ("serious", "critical")
+        ]
+
+
+@needs_browser
 def test_the_limit_of_memory_and_the_windows_for_it_are_shown(
     opened: Callable[..., Page], tmp_path: Path
 ) -> None:

@@ -71,6 +71,23 @@ class StreamSummary:
         return f"{line}; with DISORDER {self.needed_disorder} none would be late"
 
 
+@dataclass(frozen=True)
+class LaneSummary:
+    """Queries that are behind others together.
+
+    Attributes:
+        queries: their names.
+        rows: how many rows they have yet to take.
+    """
+
+    queries: tuple[str, ...]
+    rows: int
+
+    def __str__(self) -> str:
+        waiting = f"{count(self.rows, 'row')} {'waits' if self.rows == 1 else 'wait'}"
+        return f"{', '.join(self.queries)}: behind, {waiting if self.rows else 'no row waits'}"
+
+
 @dataclass(frozen=True, repr=False)
 class Summary:
     """What a run did.
@@ -84,6 +101,7 @@ class Summary:
         emitted: elements yielded per query, corrections included.
         failed: queries that ended early, with the reason and a hint or None.
         profile: where the time went; of this process's epochs only.
+        lanes: the queries that are behind others.
     """
 
     rows: int
@@ -98,6 +116,7 @@ class Summary:
     emitted: Mapping[str, int]
     failed: tuple[tuple[str, str, str | None], ...]
     profile: Profile
+    lanes: tuple[LaneSummary, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Summary: {self}>"
@@ -112,6 +131,7 @@ class Summary:
             parts.append(f"{self.late:,} late")
         if self.dead_letters:
             parts.append(count(self.dead_letters, "dead letter"))
+        parts += [str(lane) for lane in self.lanes if lane.rows]
         parts += [f"{name} failed: {message}" for name, message, _ in self.failed]
         return ", ".join(parts)
 
@@ -131,26 +151,31 @@ def summarise(run: Run, domains: Mapping[str, TimeDomain]) -> Summary:
         domains: what the instants of each stream count.
     """
     totals, queries = run.totals, run.reading.queries
+    arrivals = totals.first_arrivals
     emitted = dict.fromkeys(queries.plans, 0) | dict(totals.emitted)
     return Summary(
         # Dead letters have been counted among the rows of the stream that they come from, and what the run
         # says of itself nobody has brought.
         rows=sum(
             seen.everything
-            for name, seen in totals.arrivals.items()
+            for name, seen in arrivals.items()
             if stream_of_letters(name) is None and system_stream(name) is None
         ),
         seconds=totals.seconds,
         epochs=totals.epochs,
-        late=sum(seen.late for seen in totals.arrivals.values()),
+        late=sum(seen.late for seen in arrivals.values()),
         dead_letters=totals.dead_letters,
-        streams=tuple(_of_stream(name, seen, run, domains) for name, seen in totals.arrivals.items()),
+        streams=tuple(_of_stream(name, seen, run, domains) for name, seen in arrivals.items()),
         state_rows_peak=totals.state_rows_peak,
         state_bytes_peak=totals.state_bytes_peak,
         growing=tuple(map(queries.name_of, queries.growing)),
         emitted=MappingProxyType({queries.name_of(query): count for query, count in emitted.items()}),
         failed=tuple((queries.name_of(query), *reason) for query, reason in queries.failed.items()),
         profile=run.profile,
+        lanes=tuple(
+            LaneSummary(tuple(map(queries.name_of, queries.lanes[one.lane])), one.rows)
+            for one in run.backlogs()
+        ),
     )
 
 

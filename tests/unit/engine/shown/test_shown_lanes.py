@@ -6,16 +6,19 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 import headrace as hr
 from headrace.cli.glances import OperatorOrder, StatusGlance, picture
-from headrace.cli.seen import seen_in_status
+from headrace.cli.progress import show_summary
+from headrace.cli.seen import seen_in_status, seen_in_store
 from headrace.runtime.driver.lanes import lanes as lanes_module
 from headrace.runtime.driver.lanes.lanes import Lanes
 from headrace.runtime.driver.lanes.status import AnswerWorth, LaneStatus
+from headrace.runtime.journal.inspect import glance
 from headrace.server.access import Caller
 from headrace.server.keys import Role
 from headrace.server.visible import shown_status
@@ -175,6 +178,27 @@ def test_why_names_the_query_whose_latency_it_would_break(
     db.execute(second)
     wait_for(lambda: not lane_with(db, "report").rows)
     assert db["report"].heartbeat == 2
+
+
+def test_rows_that_a_lane_takes_again_are_counted_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with hr.connect(runner="inline", threads=1, storage=tmp_path) as db:
+        begin(db, "WEIGHT 2", Clock())
+        db.execute("CREATE QUERY late WEIGHT 0 AS SELECT k FROM s [RANGE 5]")
+        push(db, 1, 2, 3)
+        wait_for(lambda: not lane_with(db, "report").rows)
+        summary = db.stop()
+    assert summary is not None
+    assert (summary.rows, [part.name for part in summary.streams]) == (3, ["s"])
+    assert [(one.queries, one.rows) for one in summary.lanes] == [(("report",), 0), (("late",), 3)]
+    assert str(summary).endswith("late: behind, 3 rows wait")
+    show_summary(summary, None)
+    shown = capsys.readouterr().err.splitlines()
+    assert shown[0].startswith("3 rows in ")
+    assert {"report: behind, no row waits", "late: behind, 3 rows wait"} <= {*shown}
+    seen = seen_in_store(tmp_path, glance(tmp_path))
+    assert [(one.name, one.rows) for one in seen.streams] == [("s", 3)]
 
 
 def test_a_key_for_some_names_sees_their_lanes_alone(db: hr.Database) -> None:

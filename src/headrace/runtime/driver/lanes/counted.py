@@ -6,7 +6,6 @@ from typing import Final
 
 from headrace.algebra.system_streams import system_stream
 from headrace.heartbeats.bounded import Arrivals
-from headrace.lowering.behind import lane_of
 from headrace.runtime.driver.facts.published import PublishedRun
 
 _SECONDS: Final = 6
@@ -54,6 +53,6 @@ def rows_in_front(before: PublishedRun, after: PublishedRun) -> int:
     known = before.totals.arrivals
     return sum(
         seen.rows - known.get(name, Arrivals()).rows
-        for name, seen in after.totals.arrivals.items()
-        if lane_of(name) is None and system_stream(name) is None
+        for name, seen in after.totals.first_arrivals.items()
+        if system_stream(name) is None
     )

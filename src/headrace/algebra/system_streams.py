@@ -31,6 +31,7 @@ class SystemStream(Enum):
     DEAD_LETTERS = "dead_letters"
     SHEDDING = "shedding"
     TUNINGS = "tunings"
+    LANES = "lanes"
 
     @property
     def full_name(self) -> str:
@@ -131,6 +132,19 @@ _SCHEMAS: Final[Mapping[SystemStream, Schema]] = MappingProxyType(
             size=BIGINT,
             since=BIGINT,
             why=STRING,
+        ),
+        SystemStream.LANES: _schema(
+            epoch=BIGINT,
+            lane=BIGINT,
+            queries=STRING,
+            weight=DOUBLE,
+            due=DOUBLE,
+            had=DOUBLE,
+            waiting=BIGINT,
+            behind=DOUBLE,
+            rows_in=BIGINT,
+            seconds=DOUBLE,
+            utility=DOUBLE,
         ),
     }
 )

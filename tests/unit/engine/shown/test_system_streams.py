@@ -110,6 +110,44 @@ def test_tunings(db: hr.Database) -> None:
     ]
 
 
+def test_lanes(db: hr.Database) -> None:
+    graph = "(DELAY (1 HOUR, 1), (2 HOURS, 0))"
+    db.execute(f"CREATE QUERY behind WEIGHT 0 QOS {graph} AS SELECT v FROM reading [RANGE 3]")
+    lanes = db.query("SELECT * FROM headrace.lanes", "l")
+    db.start()
+    push_two(db)
+
+    def of_lane(wanted: int) -> list[dict[str, Any]]:
+        rows = sorted(rows_of(lanes, wanted), key=lambda row: row["epoch"])
+        return [row for row in rows if row["lane"]]
+
+    wait_for(lambda: len(of_lane(4)) >= 2)
+    front = next(row for row in rows_of(lanes, 4) if not row["lane"])
+    assert (front["queries"], front["weight"], front["waiting"]) == ("total, l", 2.0, None)
+    first, second = of_lane(4)[:2]
+    names = ("queries", "weight", "due", "had", "waiting", "rows_in", "seconds", "utility")
+    assert [tuple(row[name] for name in names) for row in (first, second)] == [
+        ("behind", 0.0, 0.0, 0.0, waiting, 0, 0.0, None) for waiting in (2, 3)
+    ]
+    assert second["behind"] > 0
+    db.execute("ALTER QUERY behind SET (WEIGHT 2)")
+    wait_for(lambda: sum(row["rows_in"] for row in of_lane(5)) == 3)
+    last = next(row for row in of_lane(5) if row["rows_in"])
+    assert (last["weight"], last["due"], last["waiting"], last["behind"]) == (2.0, 0.5, 0, None)
+    assert last["seconds"] > 0
+    assert last["utility"] == 1.0
+
+
+def test_epochs_in_which_a_lane_reads_of_epochs_are_not_told(db: hr.Database) -> None:
+    asked = db.query("SELECT * FROM headrace.epochs", "front")
+    db.execute("CREATE QUERY e WEIGHT 1 AS SELECT * FROM headrace.epochs")
+    db.start()
+    for ts in range(1, 5):
+        db.push("reading", {"ts": ts, "v": 1})
+        wait_for(lambda ts=ts: db["e"].changes().num_rows >= ts)  # type: ignore[misc]
+    assert {row["rows_in"] for row in rows_of(asked, 4)} == {1}
+
+
 def test_dead_letters_of_all_streams(db: hr.Database) -> None:
     db.execute(READINGS.replace("reading", "other") + "CREATE QUERY o AS SELECT 1 / v AS x FROM other")
     letters = db.query("SELECT stream, query, row_text FROM headrace.dead_letters", "l")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, InvalidStateError, wait
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -15,6 +15,7 @@ from headrace.algebra.system_streams import system_stream
 from headrace.algebra.tunings.tunings import Tunings
 from headrace.elements import Batch
 from headrace.errors import EndedError, HeadraceError, StoreError, UserError, as_ours, told
+from headrace.lowering.behind import declared_name
 from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
 from headrace.runtime.driver.beside.joining import catch_up_of
 from headrace.runtime.driver.beside.starting_at import MOST_ROWS, CatchingUp, CatchUp
@@ -52,6 +53,7 @@ from headrace.runtime.driver.facts.self_report import Epoch, describe
 from headrace.runtime.driver.facts.working_set import fitting_rows
 from headrace.runtime.driver.kept.replay import Choose, Replayed, carried_out
 from headrace.runtime.driver.lanes.lanes import Lanes
+from headrace.runtime.driver.lanes.status import LaneStatus
 from headrace.runtime.driver.manager.managed import Managed
 from headrace.runtime.driver.manager.manager import Manager
 from headrace.runtime.driver.manager.room import LOOKED_AT, Room
@@ -493,13 +495,14 @@ class LiveRun:
             waiting: the streams that may come later.
         """
         before, epochs, began = self._run.reading, self._run.totals.epochs, time.perf_counter()
+        lanes = self.lanes.status
         failed = self._run_epoch(intakes, waiting)
         took = time.perf_counter() - began
         self._note_away(intakes, failed)
         self._run.merge()
         if self._run.totals.epochs > epochs:
-            self._note(intakes, before)
             self.lanes.note(intakes, before, took)
+            self._note(intakes, before, lanes)
             self._remember()
             self._manage()
             self._shed()
@@ -621,16 +624,17 @@ class LiveRun:
         """The elements that the last epoch brought to a query's answer."""
         return written(query, self._run.store, self._run.results[-1])[0] if self._run.results else []
 
-    def _note(self, intakes: Mapping[str, Intake], before: PublishedRun) -> None:
+    def _note(self, intakes: Mapping[str, Intake], before: PublishedRun, lanes: Sequence[LaneStatus]) -> None:
         """Let whoever reads the streams about the run hear of an epoch, unless nothing else was in it."""
         noting = self._feeds.of_system
-        if not noting or all(system_stream(name) is not None for name in intakes):
+        if not noting or all(system_stream(declared_name(name)) is not None for name in intakes):
             return
         known = {name: rows for name, rows in self._feeds.waiting().items() if rows is not None}
         results, store = self._run.results[-1], self._run.store
         # The shedder has yet to look at the epoch: these are the shares that its rows have had.
         shares = () if self.shedder.found is None else self.shedder.found.rows
-        epoch = Epoch(before, self._run.reading, results, store, self.problems, known, shares)
+        after = self._run.reading
+        epoch = Epoch(before, after, results, store, self.problems, known, shares, lanes, self.lanes.status)
         for feed in noting:
             feed.note(describe(epoch, feed.kind))
 

@@ -33,10 +33,10 @@ def test_what_is_five_seconds_older_counts_half() -> None:
 def test_utility_is_a_part_of_that_of_an_answer_at_once() -> None:
     monitor = QosMonitor()
     monitor.note({"q": GRAPH}, 4.0, 10, now=0.0)
-    assert worth(monitor, 0.0, "q", "other") == [AnswerWorth("Q", pytest.approx(0.2), 4.0)]
+    assert worth(monitor, 0.0, "q", "other") == [AnswerWorth("Q", 0.2, 4.0)]
     # The first ten count as five by now.
     monitor.note({"q": GRAPH}, 0.0, 15, now=5.0)
-    assert worth(monitor, 5.0, "q") == [AnswerWorth("Q", pytest.approx((5 * 0.2 + 15) / 20), 1.0)]
+    assert worth(monitor, 5.0, "q") == [AnswerWorth("Q", (5 * 0.2 + 15) / 20, 1.0)]
     # Time alone changes nothing: there are no answers in it.
     assert worth(monitor, 500.0, "q") == worth(monitor, 5.0, "q")
 

@@ -384,6 +384,8 @@ def _aggregate(node: Any, context: Context) -> Expression:
     compared = context.aggregates is None and context.groups is not None
     if context.aggregates is None and not (compared and name not in aggregates.JOINED):
         hint = "use HAVING, or aggregate in a subquery in FROM"
+        if context.clause.endswith("(...)"):
+            hint = "aggregate in a subquery in FROM, or compare in FILTER: SUM(x) FILTER (WHERE x > AVG(x))"
         raise LanguageError(f"{name} cannot be used in {context.clause}", position=position, hint=hint)
     clause = f"{name}(...)"
     inner = replace(context, clause=clause, aggregates=None, groups=None, aliases={}, keys=None, over=None)
@@ -433,6 +435,8 @@ def _over(node: Any, context: Context) -> Expression:
     _refuse_parts(node, "this", "partition_by", "order", "spec", "alias", "over")
     if context.over is None:
         hint = "OVER belongs in the SELECT list, and into the condition after QUALIFY"
+        if context.clause == "FILTER":
+            hint = "leave OVER out: an aggregate in FILTER is of the row's own group"
         message = f"OVER cannot be used in {context.clause}"
         raise LanguageError(message, position=position_of(node), hint=hint)
     return context.over(node)

@@ -178,4 +178,4 @@ def test_every_aggregate_is_compared_with_in_every_spelling(
         for instant in range(begin, max((row["ts"] for row in rows), default=begin) - 3):
             found = [payload(map(_near, row.values())) for row in query.snapshot(instant).to_pylist()]
             expected = [payload(map(_near, row)) for row in told(rows, instant, question)]
-            assert sorted(found, key=repr) == sorted(expected, key=repr), (instant, query.text)
+            assert sorted(found, key=repr) == sorted(expected, key=repr), (instant, question)

@@ -137,7 +137,7 @@ class SampledOperator:
         seen: dict[BottomK, _Seen] = {}
         covered, until = (np.full(count, INFINITY, dtype=np.int64) for _ in range(2))
         for sample, area in self._areas.items():
-            elements = area.elements(keys, rows, self._values_of(sample, batch), before)
+            elements = area.elements(keys, rows, self._values_of(sample, batch), before, horizon)
             seen[sample] = _Seen(elements, *elements.changes(sample.limit, before, horizon))
             old = elements.drawn.starts < before
             covered = np.minimum(covered, elements.first_end(before, old, count))

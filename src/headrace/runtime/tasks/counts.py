@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headrace.algebra.nodes import LimitedJoin, Plan, Shed
+from headrace.algebra.nodes import LimitedJoin, Plan, SemanticDrop, Shed
 from headrace.elements import Batch, Float64Array, Int64Array
 from headrace.heartbeats.bounded import Arrivals
 from headrace.kernels.instants.extent import extent
 from headrace.operators.limited_join import missed
+from headrace.operators.semantic_drop import worths
 from headrace.time import BEGINNING, INFINITY
 
 
@@ -74,6 +75,8 @@ class Counts:
         missed: float64[n], about how many rows they did not yield, of joins that remember a share of rows.
         sizes: by the name of a size of rows that are shed how many rows there were, and the sum of their
             sizes, both as the rows that were kept say.
+        worths: by the number of a node that leaves out rows by their values what these are worth; see
+            `worths` of `headrace.operators.semantic_drop`.
     """
 
     nodes: Int64Array
@@ -85,6 +88,7 @@ class Counts:
     lifetimes: Float64Array
     missed: Float64Array
     sizes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    worths: Mapping[int, Float64Array] = field(default_factory=dict)
 
 
 def together(parts: Iterable[Counts], nodes: int) -> Counts:
@@ -98,7 +102,10 @@ def together(parts: Iterable[Counts], nodes: int) -> Counts:
     first, last = np.full(nodes, INFINITY), np.full(nodes, BEGINNING)
     lifetimes, missed = np.zeros(nodes), np.zeros(nodes)
     sizes: dict[str, tuple[float, float]] = {}
+    bands: dict[int, Float64Array] = {}
     for part in parts:
+        for node, brought in part.worths.items():
+            bands[node] = bands.get(node, 0.0) + brought
         for name, measured in part.sizes.items():
             sizes[name] = added(sizes.get(name), measured)
         place = part.nodes
@@ -109,7 +116,7 @@ def together(parts: Iterable[Counts], nodes: int) -> Counts:
         missed[place] += part.missed
         first[place] = np.minimum(first[place], part.first)
         last[place] = np.maximum(last[place], part.last)
-    return Counts(np.arange(nodes), taken, given, endless, first, last, lifetimes, missed, sizes)
+    return Counts(np.arange(nodes), taken, given, endless, first, last, lifetimes, missed, sizes, bands)
 
 
 def added(one: tuple[float, float] | None, other: tuple[float, float]) -> tuple[float, float]:
@@ -126,6 +133,7 @@ class Counter:
         self._missed: dict[int, float] = {}
         self._latest: tuple[Int64Array, Int64Array, Extent] | None = None
         self._sizes: dict[str, tuple[float, float]] = {}
+        self._worths: dict[int, Float64Array] = {}
 
     def know(self, batch: Batch, covered: Extent | None) -> None:
         """Remember what a batch covers, if it is known before a node yields it."""
@@ -134,6 +142,19 @@ class Counter:
     def take(self, node: int, rows: int) -> None:
         """Count what a node takes in."""
         self._taken[node] = self._taken.get(node, 0) + rows
+
+    def weigh(self, node: int, plan: Plan, batches: Iterable[Batch]) -> None:
+        """Count what the rows are worth that a node takes in, if it leaves out some by that.
+
+        Args:
+            node: its number.
+            plan: its plan node.
+            batches: the rows.
+        """
+        if isinstance(plan, SemanticDrop):
+            for batch in batches:
+                if len(batch):
+                    self._worths[node] = self._worths.get(node, 0.0) + worths(plan, batch)
 
     def give(self, node: int, batch: Batch, plan: Plan | None = None) -> None:
         """Count what a node yields.
@@ -181,4 +202,5 @@ class Counter:
             np.array(lifetimes, dtype=np.float64),
             np.array([self._missed.get(node, 0.0) for node in nodes], dtype=np.float64),
             self._sizes,
+            self._worths,
         )  # fmt: skip

@@ -75,8 +75,9 @@ class Counts:
         missed: float64[n], about how many rows they did not yield, of joins that remember a share of rows.
         sizes: by the name of a size of rows that are shed how many rows there were, and the sum of their
             sizes, both as the rows that were kept say.
-        worths: by the number of a node that leaves out rows by their values what these are worth; see
-            `worths` of `headrace.operators.semantic_drop`.
+        tallies: by the number of a node what it counts besides, to be added up: of one that leaves out rows
+            by their values what these are worth (`worths` of `headrace.operators.semantic_drop`), of a Bloom
+            filter how much there was to yield of values that are known exactly, and how much was missed.
     """
 
     nodes: Int64Array
@@ -88,7 +89,7 @@ class Counts:
     lifetimes: Float64Array
     missed: Float64Array
     sizes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    worths: Mapping[int, Float64Array] = field(default_factory=dict)
+    tallies: Mapping[int, Float64Array] = field(default_factory=dict)
 
 
 def together(parts: Iterable[Counts], nodes: int) -> Counts:
@@ -102,10 +103,10 @@ def together(parts: Iterable[Counts], nodes: int) -> Counts:
     first, last = np.full(nodes, INFINITY), np.full(nodes, BEGINNING)
     lifetimes, missed = np.zeros(nodes), np.zeros(nodes)
     sizes: dict[str, tuple[float, float]] = {}
-    bands: dict[int, Float64Array] = {}
+    tallies: dict[int, Float64Array] = {}
     for part in parts:
-        for node, brought in part.worths.items():
-            bands[node] = bands.get(node, 0.0) + brought
+        for node, tally in part.tallies.items():
+            tallies[node] = tallies.get(node, 0.0) + tally
         for name, measured in part.sizes.items():
             sizes[name] = added(sizes.get(name), measured)
         place = part.nodes
@@ -116,7 +117,7 @@ def together(parts: Iterable[Counts], nodes: int) -> Counts:
         missed[place] += part.missed
         first[place] = np.minimum(first[place], part.first)
         last[place] = np.maximum(last[place], part.last)
-    return Counts(np.arange(nodes), taken, given, endless, first, last, lifetimes, missed, sizes, bands)
+    return Counts(np.arange(nodes), taken, given, endless, first, last, lifetimes, missed, sizes, tallies)
 
 
 def added(one: tuple[float, float] | None, other: tuple[float, float]) -> tuple[float, float]:
@@ -133,7 +134,7 @@ class Counter:
         self._missed: dict[int, float] = {}
         self._latest: tuple[Int64Array, Int64Array, Extent] | None = None
         self._sizes: dict[str, tuple[float, float]] = {}
-        self._worths: dict[int, Float64Array] = {}
+        self._tallies: dict[int, Float64Array] = {}
 
     def know(self, batch: Batch, covered: Extent | None) -> None:
         """Remember what a batch covers, if it is known before a node yields it."""
@@ -154,7 +155,11 @@ class Counter:
         if isinstance(plan, SemanticDrop):
             for batch in batches:
                 if len(batch):
-                    self._worths[node] = self._worths.get(node, 0.0) + worths(plan, batch)
+                    self.tally(node, worths(plan, batch))
+
+    def tally(self, node: int, counted: Float64Array) -> None:
+        """Count what a node counts besides; see `Counts.tallies`."""
+        self._tallies[node] = self._tallies.get(node, 0.0) + counted
 
     def give(self, node: int, batch: Batch, plan: Plan | None = None) -> None:
         """Count what a node yields.
@@ -202,5 +207,5 @@ class Counter:
             np.array(lifetimes, dtype=np.float64),
             np.array([self._missed.get(node, 0.0) for node in nodes], dtype=np.float64),
             self._sizes,
-            self._worths,
+            self._tallies,
         )  # fmt: skip

@@ -196,6 +196,7 @@ class Level:
             self._task.counter.give(node.number, outputs[node.number], node.plan)
             if is_stateful(node.plan) and isinstance(operator, BloomFilterOperator):
                 self._task.counter.miss(node.number, operator.missed)
+                self._task.counter.tally(node.number, operator.measured)
             with self._task.watch("route"):
                 self._task.outbox.put(node.number, outputs[node.number])
 

@@ -80,8 +80,7 @@ class Statistics:
         first, last: int64[n], per operator the smallest and the largest `ts` that it yielded (instants).
         queries: per query the elements that it yielded.
         streams: per stream its rows, those that were set apart included.
-        worths: per identity of an operator that leaves out rows by their values what those were worth that
-            came, smoothed; see `worths` of `headrace.operators.semantic_drop`.
+        tallies: per identity what an operator counts besides, smoothed; see `Counts.tallies`.
         moved: per stream its heartbeat (instant), and since when it has been there (microseconds since 1970).
         at: when the last epoch was committed (microseconds since 1970).
         graph: the query graph that the operators and queries are those of.
@@ -95,7 +94,7 @@ class Statistics:
     queries: KeyedSums = field(default_factory=lambda: KeyedSums.of(1))
     streams: KeyedSums = field(default_factory=lambda: KeyedSums.of(1))
     moved: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    worths: Mapping[str, Float64Array] = field(default_factory=dict)
+    tallies: Mapping[str, Float64Array] = field(default_factory=dict)
 
     def keyed(self, graph: Graph, streams: Mapping[str, int], at: int) -> Statistics:
         """The same for another plan.
@@ -119,7 +118,7 @@ class Statistics:
             self.queries.keyed(tuple(name for name, _ in graph.outputs)),
             self.streams.keyed(tuple(streams)),
             moved,
-            {one: self.worths[one] for one in identities if one in self.worths},
+            {one: self.tallies[one] for one in identities if one in self.tallies},
         )
 
     def after(self, reports: Sequence[TaskReport], before: Totals, then: Totals, at: int) -> Statistics:
@@ -143,7 +142,7 @@ class Statistics:
             self.queries.after(passed, _emitted(self.graph, reports)),
             self.streams.after(passed, np.array(rows, dtype=np.float64).reshape(-1, 1)),
             self.moved,
-            _smoothed(self.worths, {names[node]: found for node, found in counts.worths.items()}, passed),
+            _smoothed(self.tallies, {names[node]: found for node, found in counts.tallies.items()}, passed),
         )
 
 

@@ -123,7 +123,7 @@ def values_seen(graph: Graph, statistics: Statistics) -> dict[Tuning, ValuesSeen
     for node in graph.nodes:
         if isinstance(node.plan, SemanticDrop) and (tuning := tuning_of(node.plan)) is not None:
             known = found.setdefault(tuning, np.zeros((2, BANDS + 2)))
-            found[tuning] = known + statistics.worths.get(node.identity, 0.0)
+            found[tuning] = known + statistics.tallies.get(node.identity, 0.0)
     return {tuning: ValuesSeen(graph_of(tuning), worths) for tuning, worths in found.items()}
 
 

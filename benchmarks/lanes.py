@@ -197,6 +197,7 @@ def measure_minutes(runner: str, svg: Path | None) -> None:
             "CREATE QUERY four WEIGHT 4 AS SELECT k, AVG(slow(v)) AS x FROM heavy [RANGE 10] GROUP BY k"
         )
         db.start()
+        db.push("heavy", [{"k": 0, "v": 0, "ts": 0}])
         begun, at, late = time.perf_counter(), 0, 0.0
         while (now := time.perf_counter() - begun) < 5 * MINUTE:
             at += 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow as pa
 from headrace.engine.inputs.times import Length, check_unit, instant_of, span_of
 from headrace.engine.shown.display import html_of_rows, html_of_table
 from headrace.engine.views.frames import to_pandas, to_polars
+from headrace.engine.views.now import Now
 from headrace.engine.views.plot import chart_of
 from headrace.errors import StoreError, UserError
 from headrace.runtime.journal.gap import Gap
@@ -27,17 +27,6 @@ from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant, in_wo
 
 View = Literal["history", "changes", "stream", "latest"]
 """A view of an answer that needs no instant."""
-
-
-@dataclass(frozen=True)
-class Now:
-    """The first instant after that of the answer now, or one before it.
-
-    Attributes:
-        back: how long before (instants).
-    """
-
-    back: int = 0
 
 
 _OUTPUTS: Final = ("open", "final")

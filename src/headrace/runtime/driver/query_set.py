@@ -457,8 +457,8 @@ class QuerySet:
     def meetings(self) -> tuple[frozenset[str], ...]:
         """Per query the inputs with a time that it reads: streams, and relations that are refreshed.
 
-        Of one that is behind these are the streams themselves, whose heartbeats move as if it was not. What it
-        reads of them comes after those of all queries if it reads such a relation, which follows that.
+        Of one that is behind these are the streams themselves, whose heartbeats move as if it was not. What
+        it reads of them comes after those of all queries if it reads such a relation, which follows that.
         """
         # Thousands of queries may have their answers of one operator, and so what it reads.
         of_one = {number: name for name, number in self.graph.answers}

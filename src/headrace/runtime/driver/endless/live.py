@@ -15,6 +15,7 @@ from headrace.algebra.system_streams import system_stream
 from headrace.algebra.tunings.tunings import Tunings
 from headrace.elements import Batch
 from headrace.errors import EndedError, HeadraceError, StoreError, UserError, as_ours, told
+from headrace.lowering.behind import declared_name
 from headrace.runtime.driver.beside.catch_up import Ahead, CatchingUps
 from headrace.runtime.driver.beside.joining import catch_up_of
 from headrace.runtime.driver.beside.starting_at import MOST_ROWS, CatchingUp, CatchUp
@@ -206,7 +207,16 @@ class LiveRun:
             UserError: a new stream cannot be started, or the run has ended; nothing has changed then.
             StoreError: the change cannot be written; nothing has changed then.
         """
-        self._approach(lambda: self._affected(change))
+        try:
+            self._approach(lambda: self._affected(change))
+            return self._changed_to(change)
+        except BaseException:
+            # Whom it has hurried goes on as before.
+            self.lanes.hurried = set()
+            raise
+
+    def _changed_to(self, change: Asked) -> int:
+        """Answer other queries; the same as `change`."""
         ahead = change.ahead or self.ahead(change)
         if ahead is None:
             if self._ended:
@@ -323,8 +333,12 @@ class LiveRun:
 
     def reoptimize(self, query: str) -> PlanExchange | None:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`."""
-        self._approach(lambda: self._lanes_with([query]))
-        return self._between_epochs(lambda: self._reoptimize(query))
+        try:
+            self._approach(lambda: self._lanes_with([query]))
+            return self._between_epochs(lambda: self._reoptimize(query))
+        except BaseException:
+            self.lanes.hurried = set()
+            raise
 
     def reordering_of(self, query: str) -> PlanExchange | None:
         """The exchange that `reoptimize` would begin."""
@@ -471,9 +485,9 @@ class LiveRun:
 
     def _loop(self) -> None:
         try:
-            self._place()
             while not self._stopping:
                 self._carry_out_changes()
+                self._place()
                 self._catch_up()
                 self._refresh_what_is_due()
                 intakes = self._next()
@@ -509,7 +523,6 @@ class LiveRun:
         self._feeds.retire(self._run.streams)
         if self._run.end_exchanges() | self._run.follow():
             self._read_columns()
-        self._place()
         self.wake()
         if self._progress is not None:
             self._progress(self._run.progress())
@@ -519,10 +532,17 @@ class LiveRun:
         self._place()
 
     def _place(self) -> None:
-        """Give those queries lanes of their own that are to have them, and let others come back."""
-        while (change := self.lanes.placement() or self.lanes.relief() or self.lanes.returning()) is not None:
+        """Give those queries lanes of their own that are to have them, and let others come back.
+
+        A change that has let lanes come back goes on with all of them in front: so this is done after it.
+        """
+        if self._run.reads_relations:
+            return
+        lanes = self.lanes
+        while (change := lanes.placement() or lanes.relief() or lanes.returning()) is not None:
             self._run.change(change)
             self._read_columns()
+        lanes.look()
 
     def _approach(self, lanes: Callable[[], Collection[int]]) -> None:
         """Wait until lanes have come near the present, while others go on."""
@@ -615,7 +635,7 @@ class LiveRun:
     def _note(self, intakes: Mapping[str, Intake], before: PublishedRun) -> None:
         """Let whoever reads the streams about the run hear of an epoch, unless nothing else was in it."""
         noting = self._feeds.of_system
-        if not noting or all(system_stream(name) is not None for name in intakes):
+        if not noting or all(system_stream(declared_name(name)) is not None for name in intakes):
             return
         known = {name: rows for name, rows in self._feeds.waiting().items() if rows is not None}
         results, store = self._run.results[-1], self._run.store

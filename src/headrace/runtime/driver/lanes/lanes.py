@@ -135,6 +135,7 @@ class Lanes:
     _front_at: float = -math.inf
     _patience: dict[int, int] = field(default_factory=dict)
     _known: tuple[QuerySet, Mapping[str, Priority], dict[int, _Asked]] | None = None
+    _looked_at: tuple[PublishedRun, Mapping[str, Priority]] | None = None
 
     @property
     def backlogs(self) -> list[Backlog]:
@@ -353,7 +354,15 @@ class Lanes:
                 self._front_took += _NEWEST * (own + rest - self._front_took)
                 self._ready_since, self._front_at = None, self.now()
         self._forget()
-        self.status = tuple(self._looked())
+        self.look()
+
+    def look(self) -> None:
+        """Let `status` say what there is now."""
+        reading, priorities = self.run.reading, self.priorities
+        if self._looked_at != (reading, priorities):
+            self._looked_at = reading, priorities
+            said = reading.queries.lanes or priorities
+            self.status = tuple(self._looked()) if said else ()
 
     def _forget(self) -> None:
         """Forget lanes that are gone, and when epochs were that nobody waits for."""
@@ -380,9 +389,10 @@ class Lanes:
             if (own is None or own > bound) and may_be_behind(self.run.reading, name) is None
         ]
         heaviest = max(patient, key=took.__getitem__, default=None)
-        if heaviest is None or took[heaviest] < _HEAVY * sum(took.values()):
+        whole = sum(took.values())
+        if heaviest is None or not took[heaviest] or took[heaviest] < _HEAVY * whole:
             return None
-        self._front_took -= self._front_took * took[heaviest] / sum(took.values())
+        self._front_took -= self._front_took * took[heaviest] / whole
         return Placement((heaviest,), behind=True)
 
     def returning(self) -> Placement | None:

@@ -164,6 +164,14 @@ EXAMPLES = {
         TO_JSON(NAMED_STRUCT('a', 1))
         TRY_ELEMENT_AT(ARRAY('a'), 2)
         """,
+    "Sketches": """
+        THETA_DIFFERENCE(THETA_SKETCH(ARRAY(1, 2)), THETA_SKETCH(ARRAY(2)))
+        THETA_HASH('stream')
+        THETA_INTERSECTION(THETA_SKETCH(ARRAY(1, 2)), THETA_SKETCH(ARRAY(2)))
+        THETA_SKETCH(ARRAY(THETA_HASH('a')))
+        THETA_SKETCH_ESTIMATE(THETA_SKETCH(ARRAY(THETA_HASH('a'), THETA_HASH('b'), THETA_HASH('a'))))
+        THETA_UNION(THETA_SKETCH(ARRAY(1)), THETA_SKETCH(ARRAY(2)))
+        """,
     "NULL and choice": """
         COALESCE(NULL, 2, 3)
         DECODE(2, 1, 'one', 2, 'two', 'many')
@@ -222,6 +230,8 @@ AGGREGATES = """
     STDDEV_POP(x)
     STRING_AGG(k, ', ' ORDER BY k DESC)
     SUM(x)
+    THETA_SKETCH_AGG(x)
+    THETA_UNION_AGG(THETA_SKETCH(ARRAY(THETA_HASH(x))))
     TOP_K(x, 2)
     VAR_POP(x)
     VARIANCE(x)

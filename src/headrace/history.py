@@ -55,6 +55,34 @@ def snapshot(batch: Batch, instant: int) -> pa.RecordBatch:
     return take_rows(payload, np.repeat(representatives, counts))
 
 
+def content_within(batch: Batch, begin: int, end: int) -> pa.RecordBatch:
+    """The rows that are there at some instant of a span, each as often as it is at once at most.
+
+    Args:
+        batch: elements.
+        begin, end: the first instant of the span, and the first one after its last.
+
+    Returns:
+        Rows sorted by payload.
+
+    Raises:
+        HistoryError: the multiplicity of a payload is below zero at some instant of the span.
+    """
+    early = clip(batch, end)
+    there = early.filter(early.te > begin)
+    payload = normalise(there.payload)
+    codes = payload_codes(payload)
+    code, time, change = _steps(codes, Batch(payload, np.maximum(there.ts, begin), there.te, there.w))
+    # The changes of one payload add up to 0, so one running sum serves all payloads.
+    count = np.cumsum(change)
+    if (count < 0).any():
+        raise HistoryError(f"a payload's multiplicity is below zero at {time[np.argmax(count < 0)]}")
+    representatives = _representatives(codes)
+    most = np.zeros(len(representatives), dtype=np.int64)
+    np.maximum.at(most, code, count)
+    return take_rows(payload, np.repeat(representatives, most))
+
+
 def difference(before: Batch, after: Batch) -> Batch:
     """What has to be added to one content, and taken from it, to make another one.
 

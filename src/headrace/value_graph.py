@@ -7,9 +7,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+import numpy as np
+
+from headrace.elements import Float64Array
 from headrace.steps import WHOLE
+
+_LARGE: Final = 1e300
+"""Points beyond are taken to be here where utility is computed with doubles."""
 
 
 class ValuesBetween(NamedTuple):
@@ -60,6 +66,16 @@ class ValueGraph:
     def largest(self) -> int:
         """The largest utility of a value (millionths)."""
         return int(WHOLE * max(utility for _, utility in self.points))
+
+    def utilities(self, values: Float64Array) -> Float64Array:
+        """float64[n]: about what each of n values is worth; NaN for NaN.
+
+        Args:
+            values: float64[n].
+        """
+        places, worths = np.array(self.points, dtype=np.float64).T
+        found = np.interp(values, np.clip(places, -_LARGE, _LARGE), worths)
+        return np.where(np.isnan(values), np.nan, found)
 
     def left_out(self, threshold: int) -> tuple[ValuesBetween, ...]:
         """The values whose utility is below a threshold, in order.

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from headrace.elements import from_rows, to_rows
 from headrace.errors import HistoryError
-from headrace.history import canonical, clip, difference, equivalent, snapshot
+from headrace.history import canonical, clip, content_within, difference, equivalent, snapshot
+from headrace.reference import contents
 from headrace.reference.contents import Element, content_at, equal_form, history_of, order, payload
 from headrace.schema import DOUBLE, STRING, Field, Schema
 from headrace.time import INFINITY
@@ -112,3 +113,15 @@ def test_the_difference_is_the_least_that_leads_from_one_content_to_the_other(
         assert plain(sorted(rows, key=repr)) == plain(
             sorted(to_rows(canonical(from_rows(TIED, rows))), key=repr)
         )
+
+
+@examples(17)
+@given(schema_and_history, st.integers(-3, 30), st.integers(1, 12))
+def test_the_content_of_a_span_is_the_rows_that_are_there_at_some_instant(
+    case: tuple[Schema, list[Element]], begin: int, length: int
+) -> None:
+    schema, elements = case
+    found = content_within(from_rows(schema, elements), begin, begin + length)
+    expected = contents.content_within(elements, begin, begin + length, events=False)
+    rows = [payload(row.values()) for row in found.to_pylist()]
+    assert plain(rows) == plain(sorted(expected.elements(), key=lambda row: tuple(map(order, row))))

@@ -11,6 +11,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 import headrace as hr
+from headrace.reference.contents import content_within
 from headrace.time import BEGINNING, INFINITY, ManualClock
 from how_many import examples
 from inside import reader_of
@@ -156,3 +157,28 @@ def test_with_retention_what_is_kept_is_the_same_from_the_boundary_on(
                 for instant in range(max(reader.boundary, 0), 40):
                     assert content(found, instant) == content(read.history, instant)
                 assert [row for row in found if row["valid_from"] < max(reader.boundary, BEGINNING)] == []
+
+
+@examples(5, 15)
+@given(batches, st.integers(0, 6), st.integers(-2, 20), st.integers(1, 12))
+def test_a_span_has_the_events_in_it_or_what_was_there_at_some_instant(
+    pushed: list[list[tuple[str, int, int]]], disorder: int, begin: int, length: int
+) -> None:
+    clock = ManualClock()
+    with database(disorder, clock, None) as db:
+        seen = run(db, clock, pushed)
+        for query in db.queries:
+            for epoch, read in seen[query.name].items():
+                if begin + length > read.heartbeat:
+                    with pytest.raises(hr.UserError, match="final"):
+                        query.snapshot(begin + length - 1, epoch, last=length)
+                    continue
+                rows = [
+                    (tuple(row.values())[:-2], row["valid_from"], row["valid_to"] or INFINITY, 1)
+                    for row in read.history
+                ]
+                expected = content_within(rows, begin, begin + length, events=query.is_events)
+                last = query.snapshot(begin + length - 1, epoch, last=length)
+                assert Counter(tuple(row.values()) for row in last.to_pylist()) == expected
+                assert query.snapshot(begin + length - 1, epoch, since=begin) == last
+                assert query.within(begin, begin + length, epoch) == last

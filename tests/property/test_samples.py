@@ -15,7 +15,7 @@ from headrace.elements import concat, to_rows
 from headrace.expressions.aggregates.aggregates import Modifiers, resolve_aggregate
 from headrace.expressions.aggregates.within import sample_size
 from headrace.expressions.functions.functions import literal, resolve
-from headrace.expressions.tree import AggregateCall, Column, Expression, Within
+from headrace.expressions.tree import AggregateCall, Column, Expression, Side, SortKey, Within
 from headrace.history import canonical, clip
 from headrace.operators.create import create_operator
 from headrace.operators.early import unreported
@@ -38,9 +38,10 @@ def sampled(
     percent: str = "50",
     *others: Expression,
     condition: Expression | None = None,
+    side: Side = Side.ESTIMATE,
 ) -> AggregateCall:
     """An aggregate of a sample."""
-    modifiers = Modifiers(condition=condition, bound=Within(Decimal(percent)))
+    modifiers = Modifiers(condition=condition, bound=Within(Decimal(percent), side))
     return resolve_aggregate(name, argument, *others, modifiers=modifiers)
 
 
@@ -53,9 +54,17 @@ def counted(*, few: bool) -> tuple[tuple[str, AggregateCall], ...]:
         sampled("APPROX_PERCENTILE", V, "50", half),
         sampled("APPROX_PERCENTILE", D, "50", most),
         sampled("APPROX_TOP_K", V, "50", literal(2)),
+        sampled("APPROX_COUNT_DISTINCT", V, side=Side.LOWER),
+        sampled("APPROX_PERCENTILE", D, "40", half, side=Side.UPPER),
     ]
     if not few:
+        last_first = Modifiers(order=(SortKey(K, descending=True),), bound=Within(Decimal(30), Side.LOWER))
         calls += [
+            sampled("APPROX_COUNT_DISTINCT", V, side=Side.UPPER),
+            sampled("APPROX_PERCENTILE", V, "40", half, side=Side.LOWER),
+            sampled("APPROX_PERCENTILE", D, "50", most, side=Side.UPPER),
+            sampled("APPROX_PERCENTILE", K, "30", literal(0.3), side=Side.UPPER),
+            resolve_aggregate("PERCENTILE_DISC", K, literal(0.6), modifiers=last_first),
             sampled("APPROX_PERCENTILE", K, "50", half),
             sampled("APPROX_COUNT_DISTINCT", D, "40", condition=positive),
             sampled("APPROX_PERCENTILE", V, "40", half, condition=positive),
@@ -106,14 +115,14 @@ def test_the_operator_is_the_definition(name: str, epochs: list[list[Element]], 
     check_chronons(LEFT, PLANS[name], epochs, slack)
 
 
-@pytest.mark.parametrize(("every", "size"), [(1, 40), (7, 20), (7, 70), (40, 50)])
+@pytest.mark.parametrize(("every", "size"), [(1, 40), (7, 20), (7, 90), (40, 70)])
 def test_samples_of_many_epochs_are_those_of_the_definition(every: int, size: int) -> None:
     random = Random(every * size)
     rows: list[Element] = []
     ts = 0
     for _ in range(100):
         ts += random.randint(0, 2)
-        value = random.randrange(random.choice([5, 500]))
+        value = random.randrange(random.choice([5, 500, 500, 500]))
         rows.append((("a", value, 0.5), ts, ts + 1, random.choice([1, 1, 3])))
     plan = groups(TimeWindow(LEFT, Duration(size)), size, keyed=False)
     parts = [rows[at : at + every] for at in range(0, len(rows), every)]
@@ -129,7 +138,9 @@ def test_samples_of_many_epochs_are_those_of_the_definition(every: int, size: in
             begun = begun_by(rows, instant)
             assert row[0] == approximate(named[0], begun, size, instant), instant
             assert row[1] == approximate(named[1], begun, size, instant), instant
-            assert payload(row[3:]) == payload([approximate(named[3], begun, size, instant)]), instant
+            assert payload(row[3:5]) == payload(
+                [approximate(call, begun, size, instant) for call in named[3:5]]
+            ), instant
     assert lasted == sum(any(at <= instant < at + size for _, at, _, _ in rows) for instant in range(ts + 1))
 
 
@@ -183,6 +194,36 @@ def test_nineteen_of_twenty_percentiles_keep_their_bound(fraction: float) -> Non
         below, upto = sum(value < found for value in values), sum(value <= found for value in values)
         wrong += not below - 100 <= fraction * 1000 <= upto + 100
     assert wrong <= 12
+
+
+@pytest.mark.parametrize(("name", "others"), [("APPROX_COUNT_DISTINCT", ()), ("APPROX_PERCENTILE", (0.7,))])
+def test_nineteen_of_twenty_bounds_hold_and_what_is_small_has_none_but_itself(
+    name: str, others: tuple[float, ...]
+) -> None:
+    low, high, estimate = (
+        sampled(name, V, "20", *map(literal, others), side=side)
+        for side in (Side.LOWER, Side.UPPER, Side.ESTIMATE)
+    )
+    wrong = 0
+    for sample in range(100):
+        random = Random(sample)
+        values = [random.randrange(10**7) for _ in range(1000)]
+        begun: dict[int, list[Payload]] = {0: [(value,) for value in values]}
+        least, most = (approximate(call, begun, 1, 0) for call in (low, high))
+        assert isinstance(least, int | float)
+        assert isinstance(most, int | float)
+        exact = sorted(values)[round(0.7 * 999)] if others else len(set(values))
+        wrong += not least <= exact <= most
+        few: dict[int, list[Payload]] = {0: [(value,) for value in values[:20]]}
+        assert len({approximate(call, few, 1, 0) for call in (low, high, estimate)}) == 1
+    assert wrong <= 12
+
+
+def test_beyond_the_values_of_a_sample_a_percentile_has_no_bound() -> None:
+    call = sampled("APPROX_PERCENTILE", V, "20", literal(0.9), side=Side.UPPER)
+    begun: dict[int, list[Payload]] = {0: [(value,) for value in range(1000)]}
+    assert approximate(call, begun, 1, 0) is None
+    assert approximate(call, {0: [(3,), (4,)]}, 1, 0) == pytest.approx(3.9)
 
 
 @examples(50, 300)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from headrace.algebra.nodes import SemanticDrop, Source
 from headrace.elements import Batch
 from headrace.language.parsing.statements.losses import loss_from
-from headrace.operators.semantic_drop import dropped
+from headrace.operators.semantic_drop import BANDS, dropped, worths
 from headrace.reference.sampling import is_worth
 from headrace.schema import BIGINT, DOUBLE, Field, Schema, decimal
 from headrace.steps import WHOLE, Step
@@ -63,6 +64,44 @@ def test_the_operator_keeps_what_is_worth_enough(
     kept = dropped(node, batch).payload.column(0).to_pylist()
     expected = [value for value in values if is_worth(node, (value, 0), 0)]
     assert list(map(repr, kept)) == list(map(repr, expected))
+
+
+@examples(300, 3000)
+@given(graph=graphs(), band=st.integers(0, BANDS), dtype=st.sampled_from(list(TYPES)), data=st.data())
+def test_rows_are_counted_by_what_they_are_worth(
+    graph: ValueGraph, band: int, dtype: pa.DataType, data: st.DataObject
+) -> None:
+    # Between such points rows are counted only about so.
+    assume(all(abs(value) < 10**300 for value, _ in graph.points))
+    values = data.draw(st.lists(TYPES[dtype] | st.none(), min_size=1, max_size=6))
+    source = Source("s", Schema((Field("x", dtype), Field("ts", BIGINT))), "ts", TimeDomain.INTEGER)
+    loss = f"LOSS TOLERANT BY x {graph.text}"
+    at = np.zeros(len(values), dtype=np.int64)
+    batch = Batch(pa.record_batch({"x": pa.array(values, dtype), "ts": pa.array(at)}), at, at + 1, at + 1)
+    none = SemanticDrop(source, ("s",), loss, place=0, graph=graph)
+    rows, utility = worths(none, batch)
+    assert rows.sum() == len(values)
+    assert utility[-1] == 0
+    assert (utility <= rows).all()
+    # A millionth to both sides of where a band begins, since utility is computed with doubles here.
+    threshold = band * WHOLE // BANDS
+    nodes = [
+        replace(none, steps=(Step(BEGINNING, min(WHOLE, max(0, threshold + more))),)) for more in (1, -1)
+    ]
+    low, high = (sum(is_worth(node, (value, 0), 0) for value in values) for node in nodes)
+    assert low <= rows[band:].sum() <= high
+
+
+def test_of_many_rows_some_are_counted() -> None:
+    graph = ValueGraph("x", ((Decimal(0), Decimal(0)), (Decimal(100_000), Decimal(1))))
+    source = Source("s", Schema((Field("x", BIGINT), Field("ts", BIGINT))), "ts", TimeDomain.INTEGER)
+    node = SemanticDrop(source, ("s",), f"LOSS TOLERANT BY x {graph.text}", place=0, graph=graph)
+    at = np.zeros(100_000, dtype=np.int64)
+    payload = pa.record_batch({"x": pa.array(np.arange(100_000)), "ts": pa.array(at)})
+    rows, utility = worths(node, Batch(payload, at, at + 1, at + 1))
+    assert rows.sum() == pytest.approx(100_000)
+    assert rows[50:].sum() == pytest.approx(50_000, rel=0.1)
+    assert utility.sum() == pytest.approx(50_000, rel=0.1)
 
 
 @examples(40, 500)

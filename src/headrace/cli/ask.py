@@ -45,7 +45,7 @@ def ask(
     parameters: Parameters = None,
 ) -> None:
     """Ask a question over the answers in a durable store or at a server, once: FROM HISTORY OF q,
-    CHANGES OF q, STREAM OF q, EPOCHS OF q, DEAD LETTERS, DEAD LETTERS OF s.
+    SNAPSHOT OF q, CHANGES OF q, STREAM OF q, EPOCHS OF q, DEAD LETTERS, DEAD LETTERS OF s.
 
     Nothing is run or changed, and a run may be at work on the store.
     """

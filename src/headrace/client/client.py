@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -20,6 +20,7 @@ from headrace.language.sent_values import sent_values
 from headrace.runtime.intake.given_rows import Omissible, table_of_dictionaries
 from headrace.runtime.sources.composed.tables import to_arrow_table
 from headrace.schema import BIGINT, TIMESTAMP, Field, Schema, type_named
+from headrace.time import duration_of
 
 _ARROW: Final = "application/vnd.apache.arrow.stream"
 _JSON_LINES: Final = "application/x-ndjson"
@@ -230,11 +231,22 @@ class Client:
         return _table(self._server.call("GET", path, headers={"Accept": _ARROW}, query={"rows": newest}))
 
     def snapshot(
-        self, query: str, at: int | str | datetime | None = None, as_of: int | str | None = None
+        self,
+        query: str,
+        at: int | str | datetime | None = None,
+        as_of: int | str | None = None,
+        *,
+        last: int | str | timedelta | None = None,
+        since: int | str | datetime | None = None,
     ) -> pa.Table:
-        """The content at an instant; at the last one that is said if None, as `Query.latest` gives it."""
-        instant = at.isoformat() if isinstance(at, datetime) else at
-        return self._view(query, "snapshot", at=instant, as_of=as_of)
+        """The content at an instant; at the last one that is said if None, as `Query.latest` gives it.
+
+        With `last`, a length of time, or `since`, an instant, it is the content over a span that ends there;
+        see `Query.snapshot`.
+        """
+        instant, begin = (one.isoformat() if isinstance(one, datetime) else one for one in (at, since))
+        length = str(duration_of(last)) if isinstance(last, timedelta) else last
+        return self._view(query, "snapshot", at=instant, as_of=as_of, last=length, since=begin)
 
     def difference(
         self,

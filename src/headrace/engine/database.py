@@ -576,8 +576,9 @@ class Database(UserCode):
     ) -> pa.Table:
         """The answer of a question that is asked once, over what has been committed; DuckDB answers it.
 
-        Where a table can be, it may name `HISTORY OF q`, `CHANGES OF q`, `STREAM OF q` and `EPOCHS OF q`,
-        which have the columns of the methods of a query; `DEAD LETTERS` or `DEAD LETTERS OF s`, which have
+        Where a table can be, it may name `HISTORY OF q`, `SNAPSHOT OF q`, `CHANGES OF q`, `STREAM OF q` and
+        `EPOCHS OF q`, which have the columns of the methods of a query, the first two of a span with
+        `BEGIN 5 END 12` or `BEGIN NOW - 10 END NOW`; `DEAD LETTERS` or `DEAD LETTERS OF s`, which have
         those of `dead_letters`; and `ROWS OF s`, which has those of `rows`. `HISTORY OF q AS OF EPOCH 12`, or
         `AS OF` a time of the clock, is what was known then. It reads nothing else: no file, no
         address, no variable.

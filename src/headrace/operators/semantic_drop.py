@@ -5,17 +5,24 @@ from __future__ import annotations
 import math
 from decimal import Context, Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.algebra.nodes import SemanticDrop
-from headrace.elements import Batch, BoolArray
+from headrace.elements import Batch, BoolArray, Float64Array
 from headrace.schema import BIGINT, DOUBLE
 from headrace.steps import values_at
 from headrace.value_graph import ValuesBetween
+
+BANDS: Final = 100
+"""Utility is counted in so many bands of equal width, and those that are worth 1 by themselves."""
+_COUNTED: Final = 4096
+"""Of more rows in a batch some are drawn."""
+_ROUNDING: Final = 1e-9
+"""So far below the beginning of a band a number belongs to it: it was rounded."""
 
 
 def dropped(node: SemanticDrop, batch: Batch) -> Batch:
@@ -35,6 +42,29 @@ def dropped(node: SemanticDrop, batch: Batch) -> Batch:
         for between in node.graph.left_out(threshold):
             kept &= ~(_lies(values, between) & (thresholds == threshold))
     return batch.filter(kept)
+
+
+def worths(node: SemanticDrop, batch: Batch) -> Float64Array:
+    """float64[2, BANDS + 2]: about how many rows of each band of utility there are, and their utility in all.
+
+    The last column is of rows that have no utility, NULL and NaN, which are kept.
+
+    Args:
+        node: the plan node.
+        batch: its input, which has rows.
+    """
+    values, each = batch.payload.columns[node.place], 1.0
+    if len(batch) > _COUNTED:
+        # Which ones are drawn depends on the number of rows alone, and their order has nothing to do with it.
+        drawn = np.random.default_rng(len(batch)).integers(0, len(batch), _COUNTED)
+        values, each = values.take(pa.array(drawn)), len(batch) / _COUNTED
+    numbers = values.cast(pa.float64(), safe=False).fill_null(math.nan).to_numpy(zero_copy_only=False)
+    utilities = node.graph.utilities(numbers)
+    known = ~np.isnan(utilities)
+    utilities = np.where(known, utilities, 0.0)
+    bands = np.where(known, (BANDS * (utilities + _ROUNDING)).astype(np.int64), BANDS + 1)
+    rows = np.bincount(bands, minlength=BANDS + 2)
+    return each * np.array([rows, np.bincount(bands, weights=utilities, minlength=BANDS + 2)])
 
 
 def _lies(values: pa.Array, between: ValuesBetween) -> BoolArray:

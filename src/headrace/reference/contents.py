@@ -81,6 +81,29 @@ def counts_at(elements: Iterable[Element], instant: int) -> Content:
     return counts
 
 
+def content_within(elements: Iterable[Element], begin: int, end: int, *, events: bool) -> Content:
+    """The content over a span: a standing answer whose window gets its ends when it is asked for.
+
+    Args:
+        elements: the answer's.
+        begin, end: the first instant, and the first one after the last.
+        events: whether its rows are of an instant each.
+
+    Returns:
+        Of events all of them; of others the rows that are there at some instant, each as often as it is there
+        at once at most.
+
+    Source:
+        PSoup, sections 1.1 and 3.3.
+    """
+    found: Content = Counter()
+    known = list(elements)
+    for instant in range(begin, end):
+        content = content_at(known, instant)
+        found = found + content if events else found | content
+    return found
+
+
 def history_of(contents: Mapping[int, Content]) -> History:
     """The canonical history of a stream.
 

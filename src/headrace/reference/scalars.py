@@ -16,10 +16,9 @@ import pyarrow as pa
 
 from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal
 from headrace.expressions.user import UserFunction, failure
-from headrace.reference import nested, series, texts, times
+from headrace.reference import hashes, nested, series, texts, times
 from headrace.reference.casts import EXACT, RowError, cast, to_scale
 from headrace.reference.contents import equal_form, order
-from headrace.reference.hashes import hash_of
 from headrace.schema import BIGINT
 
 __all__ = ["RowError", "equal", "less", "value"]
@@ -48,7 +47,7 @@ def value(expression: Expression, row: Sequence[Any]) -> Any:
             if expression.user is not None:
                 return _of_user(expression.user, values)
             if function == "HASH":
-                return hash_of([part.type for part in arguments], values)
+                return hashes.hash_of([part.type for part in arguments], values)
             if function in _NULL_TAKING:
                 return _NULL_TAKING[function](*values)
             return None if None in values else _call(expression, values)
@@ -334,4 +333,5 @@ _PLAIN: Final[dict[str, Callable[..., Any]]] = {
     **times.FUNCTIONS,
     **nested.FUNCTIONS,
     **series.FUNCTIONS,
+    **hashes.FUNCTIONS,
 }

@@ -11,6 +11,7 @@ synopsis of Beyer, Haas, Reinwald, Sismanis and Gemulla (SIGMOD 2007).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -18,8 +19,13 @@ from itertools import accumulate
 from typing import Any
 
 from headrace.errors import ExecutionError
-from headrace.expressions.aggregates.within import blocks_of, is_sampled, sample_size
-from headrace.expressions.tree import AggregateCall, Side
+from headrace.expressions.aggregates.within import (
+    blocks_of,
+    fraction_of_bound,
+    is_sampled,
+    sample_size,
+)
+from headrace.expressions.tree import AggregateCall, Literal, Side, Within
 from headrace.reference.aggregates import aggregate
 from headrace.reference.contents import Payload, payload
 from headrace.reference.sampling import drawn
@@ -119,14 +125,42 @@ def of_sample(call: AggregateCall, live: Mapping[int, list[Payload]]) -> object:
     """
     limit, rows = sample_size(call), _by_hash(call, live)
     first = sorted(rows)[:limit]
-    # Of n numbers between 0 and 1 the k-th smallest is k / (n + 1) on average.
-    among = len(first) if len(first) < limit else (limit - 1) * 2.0**63 / (first[-1] + 1)
+    if len(first) < limit:
+        return _of_values(call, [rows[place] for place in first], 1)
+    # Of n numbers between 0 and 1 the k-th smallest is k / (n + 1) on average; and there are k at least.
+    among = max((limit - 1) * 2.0**63 / (first[-1] + 1), limit)
+    assert call.within is not None
     if call.function == "COUNT":
-        return int(among)
-    found: Any = aggregate(replace(call, within=None), [rows[place] for place in first])
+        return _distinct(among, limit, call.within)
+    if call.function != "TOP_K" and call.within.side is not Side.ESTIMATE:
+        (fraction,) = call.others
+        assert isinstance(fraction, Literal)
+        assert isinstance(fraction.value, float)
+        bound = fraction_of_bound(call, fraction.value)
+        if bound is None:
+            return None
+        call = replace(call, others=(replace(fraction, value=bound),))
+    return _of_values(call, [rows[place] for place in first], among / limit)
+
+
+def _distinct(among: float, least: int, within: Within) -> int:
+    """A distinct count of which the estimate is in question, as far as it may be off in 19 of 20 samples."""
+    part = float(within.percent) / 100
+    match within.side:
+        case Side.ESTIMATE:
+            return int(among)
+        case Side.LOWER:
+            return max(math.ceil(among / (1 + part)), least)
+        case Side.UPPER:
+            return math.floor(among / (1 - part))
+
+
+def _of_values(call: AggregateCall, rows: list[Payload], scale: float) -> object:
+    """The exact aggregate of the rows of a sample; counts of TOP_K are of all rows, so many times as many."""
+    found: Any = aggregate(replace(call, within=None), rows)
     if call.function != "TOP_K" or not found:
         return found
-    return tuple((item, int(count * (among / len(first)))) for item, count in found)
+    return tuple((item, int(count * scale)) for item, count in found)
 
 
 def _by_hash(call: AggregateCall, live: Mapping[int, list[Payload]]) -> dict[int, Payload]:

@@ -6,7 +6,7 @@ import io
 import socket
 import threading
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
@@ -91,6 +91,12 @@ def test_answers_are_arrow_tables(client: hr.Client) -> None:
         client.snapshot("q").to_pydict() == client.snapshot("q", 4).to_pydict() == {"item": ["pen"], "t": [3]}
     )
     assert client.snapshot("q", 4, as_of=1).num_rows == 1
+    assert client.snapshot("q", 4, last=2).num_rows == client.snapshot("q", 4, since=-4).num_rows == 1
+    assert client.snapshot("q", 0, last="1").num_rows == 0
+    with pytest.raises(hr.UserError, match="both say where"):
+        client.snapshot("q", 4, last=1, since=4)
+    with pytest.raises(hr.UserError, match="has a unit"):
+        client.snapshot("q", 4, last=timedelta(minutes=1))
     assert client.tail("q", 1).to_pydict() == expected
     assert client.tail("q", 0).num_rows == 0
     client.execute("ALTER STREAM s RETAIN ALL")

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from headrace.expressions.evaluation.evaluate import evaluate, predicate_mask
 from headrace.expressions.functions.functions import literal, make_cast, resolve
-from headrace.expressions.tree import Column
+from headrace.expressions.tree import Case, Column
 from headrace.schema import BIGINT, DOUBLE, STRING
 
 A, B = Column(0, "a", BIGINT), Column(1, "b", BIGINT)
@@ -81,3 +81,20 @@ def test_a_double_beyond_the_digits_of_a_decimal() -> None:
     outcome = evaluate(make_cast(Column(0, "x", DOUBLE), pa.decimal128(5, 1)), column)
     assert outcome.values.to_pylist() == [None, Decimal("1.3"), Decimal("0.0")]
     assert outcome.reason == "invalid cast from DOUBLE to DECIMAL(5, 1)"
+
+
+def test_rows_that_choose_alike_have_what_they_have_among_others() -> None:
+    """Where a condition is true of all rows, or of none, what is chosen in none is not computed."""
+    fails, other = resolve("DIV", (literal(1), B)), resolve("+", (A, literal(2**63 - 1)))
+    branches = (
+        (resolve(">", (A, literal(2))), fails),
+        (resolve(">", (resolve("DIV", (literal(6), B)), literal(2))), other),
+        (resolve("IS NULL", (A,)), literal(9)),
+    )
+    expression = Case(branches, resolve("*", (A, B)), BIGINT)
+    given = [(a, b) for a in (None, -1, 0, 1, 3) for b in (None, 0, 1, 5)]
+    together = evaluate(expression, rows(*map(list, zip(*given, strict=True))))
+    apart = [evaluate(expression, rows([a], [b])) for a, b in given]
+    assert together.values.to_pylist() == [one.values[0].as_py() for one in apart]
+    assert together.reasons().to_pylist() == [one.reasons()[0].as_py() for one in apart]
+    assert set(together.reasons().to_pylist()) == {None, "division by zero", "BIGINT overflow"}

@@ -181,11 +181,14 @@ def test_points_carry_the_running_sums(rows: list[tuple[int, int, int]], leaves:
     codes, times, deltas = (ints([row[place] for row in rows]) for place in range(3))
     places = np.arange(len(rows))
     signed = np.where(leaves, -1 - places, places)
+    # The second column is 0 in all rows, and not looked at.
+    both, before = (np.column_stack([part, 0 * part]) for part in (deltas, ints(list(bases.values()))))
+    totals = np.zeros((2, len(rows) + len(bases)), dtype=np.int64)
     found = running_points(
-        np.argsort(times, kind="stable"), codes, signed, times, deltas.reshape(-1, 1),
-        ints([[base] for base in bases.values()]),
-    )  # fmt: skip
-    count, point_codes, point_times, previous, totals, last = found
+        np.argsort(times, kind="stable"), codes, signed, times, both, before, ints([0]), totals
+    )
+    count, point_codes, point_times, previous, last = found
+    assert not totals[1].any()
     point_codes, point_times = point_codes[:count], point_times[:count]
     assert (np.diff(point_times) >= 0).all()
     latest: dict[int, int] = {}

@@ -209,6 +209,13 @@ CASES = [
     ),
     (
         push_filter_below_row_window,
+        """SELECT * FROM GAP_FILL(TABLE tick PARTITION BY kind, DESCRIPTOR(at), 2, 6, 'NULL')
+           WHERE kind = 'a' AND at > 5""",
+        """SELECT * FROM GAP_FILL(TABLE (SELECT * FROM tick WHERE kind = 'a') PARTITION BY kind,
+           DESCRIPTOR(at), 2, 6, 'NULL') WHERE at > 5""",
+    ),
+    (
+        push_filter_below_row_window,
         """SELECT * FROM (SELECT kind, id, ROW_NUMBER() OVER (PARTITION BY kind ORDER BY id DESC) AS count
            FROM (SELECT kind, id FROM tick)) WHERE kind = 'a' AND id > 1 AND count < 3""",
         """SELECT * FROM (SELECT kind, id, ROW_NUMBER() OVER (PARTITION BY kind ORDER BY id DESC) AS count
@@ -324,6 +331,10 @@ UNCHANGED = [
     ),
     (fold_constants, "SELECT 1 / 0, MOD(1, 0), id + 1 FROM tick"),
     (push_filter_below_row_window, "SELECT * FROM tick [ROWS 10] WHERE id > 1"),
+    (
+        push_filter_below_row_window,
+        "SELECT * FROM GAP_FILL(TABLE tick PARTITION BY kind, DESCRIPTOR(at), 2, 6, 'LAST') WHERE id > 1",
+    ),
     (push_filter_below_row_window, "SELECT * FROM (SELECT id FROM tick ORDER BY id LIMIT 3) WHERE id > 1"),
     (push_filter_below_row_window, "SELECT * FROM tick [PARTITION BY kind ROWS 10] WHERE id > 1"),
     (

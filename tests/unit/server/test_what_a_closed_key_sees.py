@@ -71,7 +71,11 @@ ROUTES: Final[dict[str, list[str]]] = {
     "/streams/{name}/rows": [],
     "/streams/{name}/heartbeat": [],
     "/streams/{name}/tail": ["/streams/r/tail"],
-    "/queries/{name}/snapshot": ["/queries/theirs/snapshot?at=1", "/queries/failing/snapshot"],
+    "/queries/{name}/snapshot": [
+        "/queries/theirs/snapshot?at=1",
+        "/queries/theirs/snapshot?last=3",
+        "/queries/failing/snapshot",
+    ],
     "/queries/{name}/tail": [f"/queries/{one}/tail" for one in QUERIES],
     "/queries/{name}/difference": ["/queries/theirs/difference?since=1"],
     "/queries/{name}/{view}": [

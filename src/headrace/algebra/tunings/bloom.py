@@ -19,6 +19,10 @@ _REST: Final = 7 / 8
 """The part of the memory that is for blocks; they are written again before runs need more than the rest."""
 _RUNS: Final = 4_000
 """So much the runs of some buckets need beside their rows (bytes)."""
+_WATCHED: Final = 16
+"""Of so many blocks one is watched."""
+_LEAST_WATCHED: Final = 4
+"""Some four are watched at least, but no more than one of four."""
 
 
 def blocks_within(memory: int) -> int:
@@ -28,6 +32,11 @@ def blocks_within(memory: int) -> int:
         memory: so much state may have (bytes).
     """
     return max(1, int(_REST * (memory - min(_RUNS, memory // 2))) // _ROW_BYTES)
+
+
+def watched_every(plan: BloomFilter) -> int:
+    """The distance between the numbers of blocks of which some values are known exactly."""
+    return max(_LEAST_WATCHED, min(_WATCHED, plan.blocks // _LEAST_WATCHED))
 
 
 def cells_of(plan: BloomFilter) -> int:

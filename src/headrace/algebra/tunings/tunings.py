@@ -158,6 +158,9 @@ Tunings = Mapping[Tuning, Tuned]
 """The windows whose size has changed."""
 
 
+_LOST: Final = (TuningKind.SHARE, TuningKind.UTILITY)
+"""The kinds of numbers by which rows are left out."""
+
 _Node = TypeVar("_Node", bound=Plan)
 TunedNode = TimeWindow | BoundedRowWindow | Granularity | Weighing
 """The nodes of which a number may change."""
@@ -218,6 +221,11 @@ def shares_in(plan: Plan) -> tuple[Tuning, ...]:
 def thresholds_in(plan: Plan) -> tuple[Tuning, ...]:
     """That of the least utility of its rows, if it leaves out rows by their values."""
     return tuple(tuning for tuning in tunings_in(plan) if tuning.kind is TuningKind.UTILITY)
+
+
+def movable_in(plan: Plan) -> tuple[Tuning, ...]:
+    """Those of the rows that it may lose: of the share that is kept, or of their least utility."""
+    return tuple(tuning for tuning in tunings_in(plan) if tuning.kind in _LOST)
 
 
 def remembered_in(plan: Plan) -> tuple[Tuning, ...]:

@@ -35,7 +35,9 @@ _AFTER_THE_TABLES: Final = (
     "SET lock_configuration = true",
 )
 _ABOUT_DUCKDB: Final = ("pg_settings", "which_secret")
-_WHAT_IT_READS: Final = "a question reads what Headrace keeps: HISTORY OF, CHANGES OF, DEAD LETTERS OF ..."
+_WHAT_IT_READS: Final = (
+    "a question reads what Headrace keeps: HISTORY OF, SNAPSHOT OF, CHANGES OF, DEAD LETTERS OF ..."
+)
 _READS_ONLY: Final = ("StatementType.SELECT", "StatementType.EXPLAIN")
 
 

@@ -14,17 +14,34 @@ from typing import Final
 
 from headrace.errors import LanguageError, Position
 from headrace.language.text import SourceText
+from headrace.time import MICROSECONDS
 
 
 class AskedKind(Enum):
     """What of a query or a stream is asked about; the value is the schema of its table."""
 
     HISTORY = "history"
+    SNAPSHOT = "snapshot"
     CHANGES = "changes"
     STREAM = "stream"
     EPOCHS = "epochs"
     DEAD_LETTERS = "dead_letters"
     ROWS = "kept"
+
+
+@dataclass(frozen=True)
+class BeforeNow:
+    """The first instant after that of the answer now, or one before it.
+
+    Attributes:
+        length: how long before, as it is written; None for that instant itself.
+    """
+
+    length: int | str | None = None
+
+
+SpanEnd = int | str | BeforeNow
+"""An end of a span: an instant as it is written, or one that is counted from the present."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +52,8 @@ class Reference:
         kind: what it is.
         name: of the query or the stream; None for the dead letters of all streams.
         as_of: after which epoch, by its number or a time of the clock; after the last one if None.
-        between: of a history the first instant, and the first one after the last; all of them if None.
+        between: of a history or a snapshot the first instant, and the first one after the last; if None, all
+            of a history, and the present of a snapshot.
         schema, table: what it is called in the text that is asked.
         position: where it is named.
     """
@@ -46,7 +64,7 @@ class Reference:
     schema: str
     table: str
     position: Position
-    between: tuple[int | str, int | str] | None = None
+    between: tuple[SpanEnd, SpanEnd] | None = None
 
 
 @dataclass(frozen=True)
@@ -83,6 +101,7 @@ _PIECE: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_SPANNED: Final = (AskedKind.HISTORY, AskedKind.SNAPSHOT)
 _BEFORE_A_TABLE: Final = ("FROM", "JOIN", ",", "(", "TABLE", "DESCRIBE", "SUMMARIZE", "PIVOT", "UNPIVOT")
 
 
@@ -133,7 +152,7 @@ def _reference(
         after += 2
     elif kind is not AskedKind.DEAD_LETTERS:
         return None
-    between, after = _between(source, words, after) if kind is AskedKind.HISTORY else (None, after)
+    between, after = _between(source, words, after) if kind in _SPANNED else (None, after)
     as_of, behind = _as_of(source, words, after)
     if as_of is not None and kind in (AskedKind.EPOCHS, AskedKind.DEAD_LETTERS, AskedKind.ROWS):
         raise LanguageError(
@@ -156,22 +175,42 @@ def _kind(words: list[Word], index: int) -> tuple[AskedKind | None, int]:
     return simple.get(words[index].text.upper()), index + 1
 
 
-def _between(
-    source: SourceText, words: list[Word], index: int
-) -> tuple[tuple[int | str, int | str] | None, int]:
+def _between(source: SourceText, words: list[Word], index: int) -> tuple[tuple[SpanEnd, SpanEnd] | None, int]:
     """The instants after BEGIN and END, and the index of the word after them."""
     if index >= len(words) or not words[index].is_("BEGIN"):
         return None, index
-    begin, behind = _instant(words, index + 1)
+    begin, behind = _end(words, index + 1)
     if behind < len(words) and words[behind].is_("END"):
-        end, behind = _instant(words, behind + 1)
+        end, behind = _end(words, behind + 1)
         if begin is not None and end is not None:
             return (begin, end), behind
     raise LanguageError(
         "BEGIN wants an instant, and END another one",
         position=source.position(words[index].start),
-        hint="write HISTORY OF q BEGIN 10 END 20, or BEGIN '2024-01-01T00:00:00Z' END '2024-01-02T00:00:00Z'",
+        hint="write HISTORY OF q BEGIN 10 END 20, BEGIN '2024-01-01T00:00:00Z' END NOW, or "
+        "BEGIN NOW - 10 MINUTES END NOW",
     )
+
+
+def _end(words: list[Word], index: int) -> tuple[SpanEnd | None, int]:
+    """An end of a span, also in parentheses, and the index of the word after it."""
+    if index < len(words) and words[index].text == "(":
+        found, behind = _end(words, index + 1)
+        closed = behind < len(words) and words[behind].text == ")"
+        return (found, behind + 1) if closed else (None, index)
+    if not (index < len(words) and words[index].is_("NOW")):
+        return _instant(words, index)
+    if not (index + 1 < len(words) and words[index + 1].text == "-"):
+        return BeforeNow(), index + 1
+    rest = words[index + 2 : index + 4]
+    if rest and rest[0].string is not None:
+        return BeforeNow(rest[0].string), index + 3
+    if not rest or not rest[0].text.isdecimal():
+        return None, index
+    # No short ones: a letter is more likely an alias.
+    if len(rest) == 2 and rest[1].text.upper().removesuffix("S") in MICROSECONDS:
+        return BeforeNow(f"{rest[0].text} {rest[1].text}"), index + 4
+    return BeforeNow(int(rest[0].text)), index + 3
 
 
 def _instant(words: list[Word], index: int) -> tuple[int | str | None, int]:

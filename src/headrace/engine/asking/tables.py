@@ -8,8 +8,10 @@ from typing import Protocol, assert_never
 import pyarrow as pa
 
 from headrace.engine.asking.question import QuestionLimits, TableName, answer
-from headrace.engine.asking.references import AskedKind, Reference, resolved
+from headrace.engine.asking.references import AskedKind, BeforeNow, Reference, SpanEnd, resolved
 from headrace.engine.asking.values import with_placeholders
+from headrace.engine.inputs.times import span_of
+from headrace.engine.views.now import Now
 from headrace.engine.views.readable import Readable
 from headrace.errors import UserError
 from headrace.language.named_values import ParameterValue
@@ -80,7 +82,13 @@ def _view(query: Readable, kind: AskedKind) -> Callable[[Reference], pa.Table]:
             return lambda reference: (
                 query.history(reference.as_of)
                 if reference.between is None
-                else query.between(*reference.between, reference.as_of)
+                else query.between(*_ends(query, reference.between), reference.as_of)
+            )
+        case AskedKind.SNAPSHOT:
+            return lambda reference: (
+                query.within(Now(1), Now(), reference.as_of)
+                if reference.between is None
+                else query.within(*_ends(query, reference.between), reference.as_of)
             )
         case AskedKind.CHANGES:
             return lambda reference: query.changes(reference.as_of)
@@ -92,3 +100,15 @@ def _view(query: Readable, kind: AskedKind) -> Callable[[Reference], pa.Table]:
             raise AssertionError("rows and dead letters are of a stream")
         case _:
             assert_never(kind)
+
+
+def _ends(query: Readable, between: tuple[SpanEnd, SpanEnd]) -> tuple[object, object]:
+    """The ends of a span as a query takes them."""
+    begin, end = (_end(query, one) for one in between)
+    return begin, end
+
+
+def _end(query: Readable, end: SpanEnd) -> object:
+    if not isinstance(end, BeforeNow):
+        return end
+    return Now() if end.length is None else Now(span_of(end.length, query.domain, "NOW -"))

@@ -134,6 +134,7 @@ def with_level(defined: Definitions, query: Query, consistency: Consistency) -> 
             hint=f"leave it as it is, or replace {query.name} by a query without LOSS TOLERANT",
         )
     plan = at_level(remembering_all(known.plan), consistency, defined.inputs, warm=False, new=True)
+    _check_priority(query, plan, known.priority, consistency.position)
     key = key_of(CatalogKind.QUERY.value, query.name)
     record = releveled(defined.records.known[key], consistency)
     return replace(

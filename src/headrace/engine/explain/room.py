@@ -12,10 +12,9 @@ import numpy as np
 from headrace.algebra.nodes import Join, Plan, Shed, TimeWindow
 from headrace.algebra.properties import is_stateful, names_read, walk
 from headrace.algebra.tunings.loss import Loss
-from headrace.algebra.tunings.tunings import Tuning, shares_in
+from headrace.algebra.tunings.tunings import Tuning, movable_in
 from headrace.engine.catalog.definitions import RESULT
 from headrace.heartbeats.bounded import Arrivals
-from headrace.language.parsing.statements.losses import loss_from
 from headrace.lowering.graph import Graph
 from headrace.lowering.lower import lower
 from headrace.lowering.node import Node
@@ -24,8 +23,9 @@ from headrace.optimizer.cost.work import NodeCounts, storing, work_of
 from headrace.runtime.driver.facts.capacity import HEADROOM, Box, Headroom, above, needs, room
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.shedder.findings import Shedding, ShedShare
-from headrace.runtime.driver.shedder.policy import LATE, LEAST, ShareKnob, shares_at
+from headrace.runtime.driver.shedder.policy import LATE, LEAST, shares_at
 from headrace.runtime.driver.shedder.recent import boxes_of
+from headrace.runtime.driver.shedder.values_seen import graph_of
 from headrace.steps import WHOLE, share_text
 from headrace.time import INFINITY, MICROSECONDS
 
@@ -69,7 +69,7 @@ class _Present:
         if self.gone is None:
             return self.found.shares
         plans = [one for name, one in self.run.queries.plans.items() if name != self.gone]
-        stay = {tuning for one in (*plans, plan) for tuning in shares_in(one)}
+        stay = {tuning for one in (*plans, plan) for tuning in movable_in(one)}
         return tuple(one for one in self.found.shares if one.tuning in stay)
 
     def boxes(self, graph: Graph, *, windows: float = 1.0) -> tuple[Box, ...]:
@@ -173,15 +173,14 @@ def room_lines(
 
 
 def _others(known: Sequence[ShedShare], needed: float) -> Iterator[str]:
-    """The shares that the shedder would choose for the queries that are there."""
-    shares = shares_at(needed, 1.0, [_knob(one) for one in known])
+    """The shares and thresholds that the shedder would choose for the queries that are there."""
+    shares = shares_at(needed, 1.0, [one.knob for one in known])
     for one, share in zip(known, shares, strict=True):
-        if share < one.share:
+        if share < one.share and one.by_values is None:
             yield f"the shedder would keep {share_text(share)} of the rows of {_of(one.tuning)}"
-
-
-def _knob(one: ShedShare) -> ShareKnob:
-    return ShareKnob(one.share, 10 * one.saves, loss_from(one.tuning.loss).utility, least=one.least)
+        elif share < one.share:
+            told = graph_of(one.tuning).told(one.number(share), "would be")
+            yield f"{told} by the shedder of those of {_of(one.tuning)}"
 
 
 def _of(tuning: Tuning) -> str:

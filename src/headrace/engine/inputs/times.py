@@ -339,24 +339,46 @@ def disorder_of(value: Length | None, domain: TimeDomain) -> Duration | None:
     Raises:
         UserError: it is not a length of time, is negative, or does not fit the domain.
     """
-    match value:
-        case None:
-            return None
-        case timedelta():
-            duration = duration_of(value)
-        case str():
-            duration = parse_duration(value)
-        case int():
-            duration = Duration(value)
-        case _:
-            raise UserError(
-                f"{value!r} is not a valid disorder",
-                hint='give a text such as "5 seconds", a timedelta, or a number for integer timestamps',
-            )
+    if value is None:
+        return None
+    duration = _read_length(value, "disorder")
     if duration.length < 0:
         raise UserError(f"the disorder {value!r} is negative", hint="give None where rows are in order")
     check_behind(duration, domain, "disorder")
     return duration
+
+
+def span_of(value: Length, domain: TimeDomain, what: str) -> int:
+    """A number of instants, one at least.
+
+    Args:
+        value: as its user writes it.
+        domain: what the instants count.
+        what: it is.
+
+    Raises:
+        UserError: it is not a length of time, is not above 0, or does not fit the domain.
+    """
+    duration = _read_length(value, what)
+    if duration.length < 1:
+        raise UserError(f"{what} {value!r} is not above 0", hint="give the length of the span, such as 1")
+    check_duration(duration, domain, what)
+    return duration.length
+
+
+def _read_length(value: Length, what: str) -> Duration:
+    match value:
+        case timedelta():
+            return duration_of(value)
+        case str():
+            return parse_duration(value)
+        case int() if not isinstance(value, bool):
+            return Duration(value)
+        case _:
+            raise UserError(
+                f"{value!r} is not a valid {what}",
+                hint='give a text such as "5 seconds", a timedelta, or a number for integer timestamps',
+            )
 
 
 def instant_of(at: object, domain: TimeDomain) -> int:

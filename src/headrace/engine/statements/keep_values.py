@@ -17,6 +17,8 @@ from headrace.language.names import quoted_name
 from headrace.language.parsing.statements.losses import loss_from
 from headrace.language.statements.catalog import CatalogKind, SetKeep
 from headrace.runtime.driver.change.wanted import Tune
+from headrace.runtime.driver.shedder.values_seen import values_seen
+from headrace.steps import WHOLE
 from headrace.time import BEGINNING
 from headrace.value_graph import ValueGraph
 
@@ -80,7 +82,23 @@ def explain_values_kept(core: Core, statement: SetKeep) -> str:
     if change.before == change.threshold:
         return f"{change.graph.told(change.threshold)} already"
     then = change.graph.told(change.threshold, "would be")
-    return f"{then}, where {change.graph.told(change.before)} now{_also(core, change)}"
+    return f"{then}, where {change.graph.told(change.before)} now{_also(core, change)}{_kept(core, change)}"
+
+
+def _kept(core: Core, change: _ThresholdChange) -> str:
+    """The part of the rows that came lately which would be kept, and what it saves; nothing if none came."""
+    reading = core.started.run.reading
+    seen = values_seen(reading.queries.graph, reading.statistics).get(change.tuning)
+    if seen is None or not seen.worths.any():
+        return ""
+    share, before = (seen.share(one) / WHOLE for one in (change.threshold, change.before))
+    worth = f"with {seen.utility(change.threshold):.3g} of all utility"
+    part = f"; {share:.3g} of the rows that came lately are worth as much, {worth}"
+    shedding = core.status.shedding
+    shares = () if shedding is None or shedding.needed is None else shedding.shares
+    saved = 100 * sum(10 * one.saves for one in shares if one.tuning == change.tuning) * (before - share)
+    time = f"; that would {'save' if saved > 0 else 'take'} about {abs(saved):.2g} % of the run's time"
+    return f"{part}{time if saved else ''}"
 
 
 def _also(core: Core, change: _ThresholdChange) -> str:

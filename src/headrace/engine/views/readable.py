@@ -10,9 +10,10 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from headrace.engine.inputs.times import check_unit, instant_of
+from headrace.engine.inputs.times import Length, check_unit, instant_of, span_of
 from headrace.engine.shown.display import html_of_rows, html_of_table
 from headrace.engine.views.frames import to_pandas, to_polars
+from headrace.engine.views.now import Now
 from headrace.engine.views.plot import chart_of
 from headrace.errors import StoreError, UserError
 from headrace.runtime.journal.gap import Gap
@@ -20,6 +21,7 @@ from headrace.runtime.results.answer_sizes import AnswerSizes
 from headrace.runtime.results.newest import newest_rows
 from headrace.runtime.results.past import as_of_epoch, differences, differences_at, epoch_at, epochs_of
 from headrace.runtime.results.reader import ResultReader
+from headrace.runtime.results.spans import answer_within, next_instant
 from headrace.schema import Schema
 from headrace.time import BEGINNING, INFINITY, TimeDomain, format_instant, in_words
 
@@ -192,20 +194,57 @@ class Readable(ABC):
         """The answer at the instants from one to before another, as `history` gives it; rows are cut there.
 
         Args:
-            begin, end: the instants, as of `snapshot`.
+            begin, end: the instants, as of `snapshot`; or `Now`.
             as_of: after which epoch, as of `history`.
 
         Raises:
             UserError: the first one is not before the other, not all of it is final or kept; or as `history`
                 does.
         """
-        first, last = instant_of(begin, self.domain), instant_of(end, self.domain)
-        if first >= last:
-            raise UserError(
-                f"{format_instant(first, self.domain)} is not before {format_instant(last, self.domain)}",
-                hint="give the first instant, then the first one after the last",
+        ends = self._ends(begin, end)
+
+        def cut(reader: ResultReader) -> pa.Table:
+            first, last = ends(reader)
+            if first >= last:
+                raise UserError(
+                    f"{format_instant(first, self.domain)} is not before {format_instant(last, self.domain)}",
+                    hint="give the first instant, then the first one after the last",
+                )
+            return reader.between(first, last)
+
+        return self._with_gaps(self._read(cut, as_of))
+
+    def within(self, begin: object, end: object, as_of: object = None) -> pa.Table:
+        """The content over the instants from one to before another.
+
+        It is what a standing query answers whose window gets its ends when it is asked (PSoup): of a stream
+        each of its rows in the span, of other answers the rows that are there at some instant of it, each as
+        often as it is at once at most.
+
+        Args:
+            begin, end: the first instant, and the first one after the last, as of `snapshot`; or `Now`.
+            as_of: after which epoch, as of `history`.
+
+        Raises:
+            UserError: the first one is not before the other, not all of it is said or kept; or as `history`
+                does.
+        """
+        ends = self._ends(begin, end)
+        return self._with_gaps(self._read(lambda reader: answer_within(reader, *ends(reader)), as_of))
+
+    def _ends(self, begin: object, end: object) -> Callable[[ResultReader], tuple[int, int]]:
+        """The ends of a span, as far as what has been committed has to be known for them."""
+        # Asked first: what is read in between moves the heartbeat on, too.
+        newest = self._newest()
+        first, last = (at if isinstance(at, Now) else instant_of(at, self.domain) for at in (begin, end))
+
+        def known(reader: ResultReader) -> tuple[int, int]:
+            one, other = (
+                at if isinstance(at, int) else next_instant(reader, newest) - at.back for at in (first, last)
             )
-        return self._with_gaps(self._read(lambda reader: reader.between(first, last), as_of))
+            return one, other
+
+        return known
 
     def _with_gaps(self, table: pa.Table) -> pa.Table:
         """A part of the answer that says which instants only look empty."""
@@ -262,19 +301,29 @@ class Readable(ABC):
             raise UserError(f"there are no {rows} rows", hint="ask for 0 rows or more")
         return self._read(lambda reader: newest_rows(reader, rows), as_of)
 
-    def snapshot(self, at: object, as_of: object = None) -> pa.Table:
+    def snapshot(
+        self, at: object, as_of: object = None, *, last: Length | None = None, since: object = None
+    ) -> pa.Table:
         """The content at an instant: an integer, an aware or naive (UTC) datetime, or ISO 8601 text.
 
         Args:
             at: the instant.
             as_of: after which epoch, as of `history`: what was known then.
+            last: a length of time; the content over so many instants, of which `at` is the last one, as
+                `within` says it.
+            since: an instant; the content from it up to `at`.
 
         Raises:
             UserError: the answer is (or was) not final there yet, or no longer kept; nothing holds there, and
-                the number is one of seconds or milliseconds; or as `history` does.
+                the number is one of seconds or milliseconds; both `last` and `since` are given, or there is
+                no instant between; or as `history` does.
         """
         instant = instant_of(at, self.domain)
-        found = self._read(lambda reader: reader.snapshot(instant), as_of)
+        begin = self._begin(instant + 1, last, since)
+        if begin is None:
+            found = self._read(lambda reader: reader.snapshot(instant), as_of)
+        else:
+            found = self.within(begin, instant + 1, as_of)
         if not found.num_rows:
             check_unit(at, self.domain, self._newest())
         return found
@@ -321,7 +370,16 @@ class Readable(ABC):
         """
         return self._read(epochs_of)
 
-    def latest(self) -> pa.Table:
+    def _begin(self, end: int | Now, last: Length | None, since: object) -> object:
+        """The beginning of a span as `snapshot` takes it; None where one instant is asked for."""
+        if last is None or since is not None:
+            if last is not None:
+                raise UserError("last and since both say where the span begins", hint="leave one of them out")
+            return since
+        length = span_of(last, self.domain, "last")
+        return end - length if isinstance(end, int) else Now(length)
+
+    def latest(self, *, last: Length | None = None, since: object = None) -> pa.Table:
         """The snapshot at the last instant that is said and not after the newest row read: the answer now.
 
         What is said is final, unless the query says more: `CONSISTENCY MIDDLE` answers up to the newest row.
@@ -332,18 +390,24 @@ class Readable(ABC):
 
         Before anything is said it has no rows.
 
+        Args:
+            last, since: the content over so many instants up to that one, or from an instant up to it, as of
+                `snapshot`.
+
         Raises:
-            UserError: the query has no answer.
+            UserError: the query has no answer; or as `snapshot` does.
         """
+        begin = self._begin(Now(), last, since)
+        ends = None if begin is None else self._ends(begin, Now())
         # Asked first: what is read in between moves the heartbeat on, too.
         newest = self._newest()
-        newest = INFINITY if newest == BEGINNING else newest
 
         def newest_of(reader: ResultReader) -> pa.Table:
-            said = max(reader.heartbeat, reader.horizon)
-            if said == BEGINNING:
+            if max(reader.heartbeat, reader.horizon) == BEGINNING:
                 return reader.nothing()
-            return reader.snapshot(max(reader.boundary, min(newest, said - 1)))
+            if ends is not None:
+                return answer_within(reader, *ends(reader))
+            return reader.snapshot(next_instant(reader, newest) - 1)
 
         return self._read(newest_of)
 

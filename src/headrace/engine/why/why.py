@@ -175,6 +175,7 @@ def _left_out(query: QueryStatus) -> Iterator[Finding]:
     values = query.values
     if values is not None and values.threshold > 0:
         way = "SET (KEEP UTILITY 0) keeps all, for the query that says LOSS TOLERANT BY"
+        way = "SET latency_bound = DEFAULT keeps all" if values.why else way
         yield Finding(f"{values.text}; {values.why or 'somebody has asked for it'}", way)
 
 

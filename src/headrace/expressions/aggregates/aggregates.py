@@ -64,18 +64,24 @@ APPROXIMATE: Final = {
 JOINED: Final = {"STRING_AGG": None, "LISTAGG": "", "GROUP_CONCAT": ","}
 """Aggregates that are the text of an ARRAY_AGG, and what is between its values where nothing is said."""
 
+SKETCHED: Final = ("THETA_SKETCH_AGG", "THETA_UNION_AGG")
+"""Aggregates that are the sketch of an ARRAY_AGG."""
+
+OF_ARRAYS: Final = (*JOINED, *SKETCHED)
+"""Aggregates that are computed from an ARRAY_AGG."""
+
 AGGREGATES: Final[tuple[str, ...]] = tuple(FUNCTIONS)
 """The names of the aggregate functions."""
 
 _SECOND: Final = {"PERCENTILE": ", 0.9", "TOP_K": ", 3"}
 
-COMPOSED: Final[tuple[str, ...]] = ("MAX_BY", "MIN_BY", *JOINED, *APPROXIMATE)
+COMPOSED: Final[tuple[str, ...]] = ("MAX_BY", "MIN_BY", *OF_ARRAYS, *APPROXIMATE)
 """The names of those that are made of other ones."""
 
 
 def is_aggregate(name: str) -> bool:
     """Whether an aggregate function has that name, in upper case."""
-    tables = (FUNCTIONS, SYNONYMS, _BY_ANOTHER, JOINED, APPROXIMATE)
+    tables = (FUNCTIONS, SYNONYMS, _BY_ANOTHER, OF_ARRAYS, APPROXIMATE)
     return any(name in table for table in tables)
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from headrace.elements import BoolArray, empty_columns
 from headrace.expressions.evaluation import calendar as evaluate_calendar
 from headrace.expressions.evaluation import comparisons as evaluate_comparisons
-from headrace.expressions.evaluation import from_json, hashes, sequences, shapes
+from headrace.expressions.evaluation import from_json, hashes, sequences, shapes, sketches
 from headrace.expressions.evaluation import nested as evaluate_nested
 from headrace.expressions.evaluation import numbers as evaluate_numbers
 from headrace.expressions.evaluation import patterns as evaluate_patterns
@@ -60,6 +60,7 @@ _KERNELS: Final[dict[str, Kernel]] = {
     **hashes.KERNELS,
     **sequences.KERNELS,
     **shapes.KERNELS,
+    **sketches.KERNELS,
     "TRY_CAST": lambda call, arguments: (cast(arguments[0], call.type)[0], ()),
 }
 
@@ -272,20 +273,35 @@ def _coalesce(call: Call, rows: pa.RecordBatch) -> KernelResult:
 
 
 def _case(case: Case, rows: pa.RecordBatch) -> KernelResult:
-    branches = [(_evaluate(condition, rows), _evaluate(value, rows)) for condition, value in case.branches]
-    otherwise = _evaluate(case.otherwise, rows)
+    none: KernelResult = pa.scalar(None, case.type), ()
+    branches: list[tuple[KernelResult, KernelResult]] = []
+    otherwise: KernelResult | None = None
+    for when, then in case.branches:
+        condition = _evaluate(when, rows)
+        # What is chosen in no row is not computed, and cannot fail.
+        if _always(condition):
+            otherwise = _evaluate(then, rows)
+            break
+        branches.append((condition, none if _never(condition) else _evaluate(then, rows)))
+    otherwise = _evaluate(case.otherwise, rows) if otherwise is None else otherwise
     values = otherwise[0]
-    for (condition, _), (value, _) in reversed(branches):
-        if not _always(condition):
-            value = pc.if_else(pc.fill_null(condition, False), value, values)
-        values = value
+    for (condition, _), value in reversed(branches):
+        if value is not none:
+            values = pc.if_else(pc.fill_null(condition, False), value[0], values)
     failures = _case_failures(branches, otherwise, rows.num_rows)
     return _without_failed(values, failures, rows.num_rows), failures
 
 
-def _always(condition: Datum) -> bool:
+def _always(condition: KernelResult) -> bool:
     """Whether a condition is true in every row, which is found out much faster than values are chosen."""
-    return not is_constant(condition) and bool(pc.all(condition, skip_nulls=False))
+    values, _ = condition
+    return not is_constant(values) and bool(pc.all(values, skip_nulls=False).as_py())
+
+
+def _never(condition: KernelResult) -> bool:
+    """Whether a condition is true in no row."""
+    values, _ = condition
+    return not is_constant(values) and not pc.any(values).as_py()
 
 
 def _case_failures(

@@ -30,6 +30,7 @@ from headrace.errors import LanguageError
 from headrace.expressions.coercion import cast_arguments, common_type, literal, make_cast, make_try_cast
 from headrace.expressions.functions import nested_rules as nested
 from headrace.expressions.functions import pattern_rules
+from headrace.expressions.functions import sketch_rules as sketches
 from headrace.expressions.functions import text_rules as texts
 from headrace.expressions.functions import time_rules as times
 from headrace.expressions.functions import typing_rules as rules
@@ -190,6 +191,11 @@ _TABLE: Final[dict[str, _Entry]] = {
     **{name: _Entry(1, 1, texts.text_length) for name in ("ASCII", "CRC32")},
     "HEX": _Entry(1, 1, texts.hexadecimal),
     "UNHEX": _Entry(1, 1, texts.taking((STRING,), BINARY)),
+    "THETA_HASH": _Entry(1, 1, sketches.hashed),
+    "THETA_SKETCH": _Entry(1, 2, sketches.sketch),
+    "THETA_UNION": _Entry(2, 3, sketches.joined),
+    **{name: _Entry(2, 2, sketches.compared) for name in ("THETA_INTERSECTION", "THETA_DIFFERENCE")},
+    "THETA_SKETCH_ESTIMATE": _Entry(1, 1, sketches.estimated),
     "CHR": _Entry(1, 1, texts.taking((BIGINT,), STRING)),
     "LEVENSHTEIN": _Entry(2, 2, texts.text_length),
     "REGEXP_REPLACE": _Entry(3, 3, pattern_rules.regexp_replace),

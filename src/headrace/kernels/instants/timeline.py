@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import BYTES, INT, INT1, INT2, OFFSETS, kernel
+from headrace.kernels.jit import BYTES, INT, INT1, INT2, INT2_OUT, OFFSETS, kernel
 
 
 @kernel(INT1, INT1, INT1, INT2)
@@ -96,7 +96,7 @@ def touched_codes(
     return result, touched[:found].copy(), numbers
 
 
-@kernel(INT1, INT1, INT1, INT1, INT2, INT2)
+@kernel(INT1, INT1, INT1, INT1, INT2, INT2, INT1, INT2_OUT)
 def running_points(
     order: Int64Array,
     codes: Int64Array,
@@ -104,7 +104,9 @@ def running_points(
     times: Int64Array,
     ints: Int64Array,
     base_ints: Int64Array,
-) -> tuple[int, Int64Array, Int64Array, Int64Array, Int64Array, Int64Array]:
+    columns: Int64Array,
+    total_ints: Int64Array,
+) -> tuple[int, Int64Array, Int64Array, Int64Array, Int64Array]:
     """The points at which the sums of keys change, and the sums from each on.
 
     One pass over the endpoints in order of time, which touches nothing but the keys' running sums at random.
@@ -115,18 +117,19 @@ def running_points(
         rows: int64[n], the row whose sums an endpoint adds, or -1 - row where it takes them away.
         ints: int64[r, c], the sums per row.
         base_ints: int64[k, c], the sums before the first point, per code.
+        columns: the columns of these that are not 0 in all rows.
+        total_ints: int64[c, n + k], all 0; becomes the sums from each point on, then before the first point
+            of each code, m + k in all.
 
     Returns:
         The number m of points; for each of them, in order of time, its code, its time, and the point before
-        of the same code or -1 (int64[n], of which m count); the sums, int64[c, n + k]: from each point on,
-        then before the first point of each code, m + k in all; and the last point of each code, or -1
+        of the same code or -1 (int64[n], of which m count); and the last point of each code, or -1
         (int64[k]).
     """
     count = len(order)
     point_codes = np.empty(count, dtype=np.int64)
     point_times = np.empty(count, dtype=np.int64)
     previous = np.empty(count, dtype=np.int64)
-    total_ints = np.empty((ints.shape[1], count + len(base_ints)), dtype=np.int64)
     sums = base_ints.copy()
     last = np.full(len(base_ints), -1, dtype=np.int64)
     points = 0
@@ -146,12 +149,12 @@ def running_points(
         if row < 0:
             row = -1 - row
             sign = -1
-        for column in range(ints.shape[1]):
+        for column in columns:
             sums[code, column] += sign * ints[row, column]
             total_ints[column, point] = sums[code, column]
     for code in range(len(base_ints)):
         total_ints[:, points + code] = base_ints[code]
-    return points, point_codes, point_times, previous, total_ints, last
+    return points, point_codes, point_times, previous, last
 
 
 @kernel(INT1, INT1, BYTES, BYTES, BYTES, INT1, INT1)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from headrace.elements import Int64Array
-from headrace.kernels.jit import INT, Number, inner, int_arrays, kernel
+from headrace.kernels.jit import INT, INT1, Number, inner, int_arrays, kernel
 from headrace.kernels.values.fenwick import add_count, find_place, first_step
 from headrace.kernels.values.inputs import CountChanges, KeyPoints
 
@@ -163,6 +163,46 @@ def may_enter(drawn: Drawn, limit: int) -> npt.NDArray[np.bool_]:
             else:
                 heapq.heapreplace(best, ~rank)
     return marks
+
+
+@kernel(INT1, INT1, INT)
+def are_passed(begins: Int64Array, draws: Int64Array, limit: int) -> npt.NDArray[np.bool_]:
+    """Which elements have enough others behind them that no sample of later ones has them; bool[n].
+
+    Those are others of the same hash, or so many of smaller ones. It is what `may_enter` says, but of hashes
+    in place of ranks, so that nothing has to be sorted.
+
+    Args:
+        begins: int64[k + 1], the first element of each key, then the number n of elements.
+        draws: int64[n], their hashes, from 0 on, in the order in which they end.
+        limit: how many elements a sample has at most, at least 1.
+    """
+    passed = np.zeros(len(draws), dtype=np.bool_)
+    best = [np.int64(0)]
+    for key in range(len(begins) - 1):
+        best.clear()
+        places = 4
+        while places < 2 * (begins[key + 1] - begins[key]):
+            places *= 2
+        # A table of the hashes that have been among the best: one of these has passed all of its kind.
+        known = np.full(places, -1, dtype=np.int64)
+        for element in range(begins[key + 1] - 1, begins[key] - 1, -1):
+            draw = draws[element]
+            if len(best) == limit and draw > ~best[0]:
+                passed[element] = True
+                continue
+            place = draw % places
+            while known[place] >= 0 and known[place] != draw:
+                place = (place + 1) % places
+            if known[place] == draw:
+                passed[element] = True
+                continue
+            known[place] = draw
+            if len(best) < limit:
+                heapq.heappush(best, ~draw)
+            else:
+                heapq.heapreplace(best, ~draw)
+    return passed
 
 
 @kernel(int_arrays(CountChanges), int_arrays(KeyPoints))

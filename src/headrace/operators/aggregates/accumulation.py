@@ -151,7 +151,7 @@ class Accumulation:
     def _batch(self, columns: list[pa.Array], ts: Int64Array, te: Int64Array, sums: SumColumns) -> Batch:
         """Keys and values, and the sums beside them."""
         named = dict(zip(self.schema.names, columns, strict=False))
-        named |= sum_arrays(self.int_names, sums.limbs, sums.values.T)
+        named |= sum_arrays(self.int_names, sums.limbs, sums.values.T, sums.idle)
         return Batch(pa.RecordBatch.from_pydict(named), ts, te, np.ones(len(ts), dtype=np.int64))
 
     def _with_extremes(

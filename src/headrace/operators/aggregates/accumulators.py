@@ -196,13 +196,22 @@ def accumulate_distinct(
 def _added(layout: SumLayout, added: list[tuple[Sums, list[pa.Array]]], w: Int64Array) -> SumColumns:
     """The sums of each row of some entries' columns."""
     fixed = np.zeros((len(w), layout.width), dtype=np.int64)
-    limbs = [part for entry, columns in added for part in _add(entry, columns, w, fixed)]
+    given = [(entry, columns) for entry, columns in added if not any(map(_is_of_nulls, columns))]
+    limbs = [part for entry, columns in given for part in _add(entry, columns, w, fixed)]
+    idle = frozenset(range(layout.width)) - {0}
+    idle -= {entry.ints + place for entry, _ in given for place in range(entry.width)}
     if not limbs:
-        return SumColumns(fixed)
+        return SumColumns(fixed, idle=idle)
     return SumColumns(
         np.concatenate([fixed, *(part.values for part in limbs)], axis=1),
         tuple(name for part in limbs for name in part.limbs),
+        idle,
     )
+
+
+def _is_of_nulls(column: pa.Array) -> bool:
+    """Whether no row has a value, as where a condition is true of none: there is nothing to add up."""
+    return bool(column.null_count == len(column))
 
 
 def _add(entry: Sums, columns: list[pa.Array], w: Int64Array, fixed: Int64Array) -> list[SumColumns]:

@@ -261,5 +261,9 @@ def emitted(points: Points, values: list[pa.Array], keys: int, schema: Schema, c
     codes = np.concatenate([points.codes, np.arange(len(points.covered))])[segments.rows]
     found = [column.take(pa.array(codes)) for column in points.keys]
     rows = pa.array(segments.rows)
-    columns = [*found[:keys], *(column.take(rows) for column in values), *found[keys:]]
+    taken = [
+        column.take(rows) if column.null_count < len(column) else pa.nulls(len(rows), column.type)
+        for column in values
+    ]
+    columns = [*found[:keys], *taken, *found[keys:]]
     return Batch(record_batch(columns, schema, len(codes)), segments.ts, segments.te, segments.w)

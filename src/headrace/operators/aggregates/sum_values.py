@@ -124,7 +124,9 @@ def _quotients(entry: Sums, sums: SumColumns, count: Int64Array) -> Float64Array
 
 
 def _floating_sum(entry: Sums, sums: SumColumns) -> Float64Array:
-    total = rounded_sums(*sums.of_term(entry.terms), _UNIT)
+    # Where nothing was added up but what is NULL there is no limb.
+    is_there = sums.has_term(entry.terms)
+    total = rounded_sums(*sums.of_term(entry.terms), _UNIT) if is_there else np.zeros(len(sums))
     if not sums.has_term(entry.odd):
         return total
     nan, up, down = (count > 0 for count in _odd_counts(entry, sums))

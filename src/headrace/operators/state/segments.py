@@ -59,7 +59,7 @@ def previous_rows(points: Points) -> Int64Array:
 def _changed(points: Points, values: list[pa.Array], present: BoolArray) -> BoolArray:
     count = len(points.codes)
     before = previous_rows(points)
-    clean = [normalise(column) for column in values]
+    clean = [normalise(column) for column in values if column.null_count < len(column)]
     same = equal_rows([column.slice(0, count) for column in clean], None, clean, before)
     was = present[before]
     changed: BoolArray = (present[:count] != was) | (was & ~same)

@@ -18,10 +18,12 @@ class SumColumns:
     Attributes:
         values: int64[n, c], the columns that are always there, then the limbs.
         limbs: the names of the limbs, in ascending order.
+        idle: columns that are known to be 0 in all rows; others may be as well.
     """
 
     values: Int64Array
     limbs: tuple[str, ...] = ()
+    idle: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return len(self.values)
@@ -87,15 +89,40 @@ def sums_of(rows: pa.RecordBatch, names: tuple[str, ...]) -> SumColumns:
 
 def matrix(rows: pa.RecordBatch, names: tuple[str, ...]) -> Int64Array:
     """Columns of integers without NULLs side by side, rows first; int64[n, len(names)]."""
-    result = np.empty((rows.num_rows, len(names)), dtype=np.int64)
+    result = np.zeros((rows.num_rows, len(names)), dtype=np.int64)
     for place, name in enumerate(names):
-        result[:, place] = integers(rows.column(name))
+        column = integers(rows.column(name))
+        if not is_idle(column):
+            result[:, place] = column
     return result
 
 
-def sum_arrays(names: tuple[str, ...], limbs: tuple[str, ...], values: Int64Array) -> dict[str, pa.Array]:
-    """Sums, int64[c, n], as Arrow columns by name; limbs that are 0 in all rows are left out."""
-    columns = {name: pa.array(column) for name, column in zip((*names, *limbs), values, strict=True)}
+def is_idle(column: Int64Array) -> bool:
+    """Whether all of a column is 0, where that is soon seen of one that is not.
+
+    So are the sums of an aggregate whose condition is true of no row.
+
+    Args:
+        column: int64[n].
+    """
+    return not len(column) or bool(column[0] == 0 == column[-1] and not column.any())
+
+
+def sum_arrays(
+    names: tuple[str, ...], limbs: tuple[str, ...], values: Int64Array, idle: frozenset[int] = frozenset()
+) -> dict[str, pa.Array]:
+    """Sums, int64[c, n], as Arrow columns by name; limbs that are 0 in all rows are left out.
+
+    Args:
+        names, limbs: of the columns.
+        values: int64[c, n].
+        idle: the numbers of columns that are known to be 0.
+    """
+    nothing = pa.array(np.zeros(values.shape[1], dtype=np.int64)) if idle else None
+    columns = {
+        name: nothing if place in idle else pa.array(column)
+        for place, (name, column) in enumerate(zip((*names, *limbs), values, strict=True))
+    }
     for name, column in zip(limbs, values[len(names) :], strict=True):
         if not column.any():
             del columns[name]

@@ -23,7 +23,14 @@ from headrace.kernels.rows.sorting import stable_order
 from headrace.operators.state.keys import Codes, encode_keys, hash_rows
 from headrace.operators.state.runs import HASH, TIME, Area
 from headrace.operators.state.schedule import Deltas, Endpoints, Schedule
-from headrace.operators.state.sum_columns import SumColumns, all_limbs, concat_sums, sum_arrays, sums_of
+from headrace.operators.state.sum_columns import (
+    SumColumns,
+    all_limbs,
+    concat_sums,
+    is_idle,
+    sum_arrays,
+    sums_of,
+)
 from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
 from headrace.time import BEGINNING, INFINITY
 
@@ -150,10 +157,12 @@ class Timeline:
         hashes = pool.hashes[representatives]
         bases, covered = self.bases_of(hashes, keys)
         limbs = all_limbs([pool.sums, bases])
-        count, codes, times, previous, sums, last = running_points(
-            stable_order(times), codes, rows, times,
-            pool.sums.with_limbs(limbs).values, bases.with_limbs(limbs).values,
-        )  # fmt: skip
+        entering, known = pool.sums.with_limbs(limbs).values, bases.with_limbs(limbs).values
+        used = [not (is_idle(one) and is_idle(other)) for one, other in zip(entering.T, known.T, strict=True)]
+        sums = np.zeros((entering.shape[1], len(rows) + len(touched)), dtype=np.int64)
+        count, codes, times, previous, last = running_points(
+            *(stable_order(times), codes, rows, times, entering, known, np.flatnonzero(used), sums)
+        )
         codes, times, previous = codes[:count], times[:count], previous[:count]
         sums = sums[:, : count + len(touched)]
         last = np.where(last < 0, count + np.arange(len(touched)), last)

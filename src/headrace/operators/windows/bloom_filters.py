@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from headrace.algebra.kinds import BloomKind
 from headrace.algebra.nodes import BloomFilter
-from headrace.algebra.tunings.bloom import PROBES, block_of, cells_of
+from headrace.algebra.tunings.bloom import PROBES, block_of, cells_of, watched_every
 from headrace.elements import Batch, BoolArray, Float64Array, Int64Array, concat, integers, record_batch
 from headrace.kernels.rows.bloom import AFTER, BEFORE, LASTING, look_up
 from headrace.kernels.rows.sampling import SALT, folded
@@ -20,8 +20,9 @@ from headrace.operators.state.netting import netted
 from headrace.operators.state.runs import HASH, TIME, Area
 from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
 from headrace.operators.windows.kept_rows import RowColumns, WaitingRows
+from headrace.operators.windows.watched_values import WatchedRows, WatchedValues, ends_of
 from headrace.schema import BINARY
-from headrace.time import INFINITY
+from headrace.time import BEGINNING, INFINITY
 
 FILTER: Final = "filter"
 """The area with the blocks of the filter."""
@@ -38,13 +39,12 @@ class _Blocks:
     """Some blocks of the filter.
 
     Attributes:
-        numbers, hashes: int64[b].
+        numbers: int64[b].
         bases: int64[b], the granule from which the cells of each count.
         cells: uint8[b * width], how many granules behind that a value is there.
     """
 
     numbers: Int64Array
-    hashes: Int64Array
     bases: Int64Array
     cells: np.ndarray
 
@@ -60,7 +60,8 @@ class BloomFilterOperator:
         Cancel a row that waits above the heartbeat. Below it all rows are known, and answered once.
 
     State:
-        The rows above the heartbeat, and the blocks of the filter that a row has been in, each once.
+        The rows above the heartbeat, and the blocks of the filter that a row has been in, each once. Of some
+        blocks a few values with their ends besides, under a number below 0 (`WatchedValues`).
 
     Example:
         DISTINCT of `[RANGE 8]`, heartbeat 20; c has the cells of a and b:
@@ -76,6 +77,8 @@ class BloomFilterOperator:
 
     Attributes:
         missed: about how many rows were not yielded, by the cells that are live; after `advance`.
+        measured: float64[2], how much there was to yield of the values that are known exactly, and how much
+            of that was missed; after `advance`.
     """
 
     def __init__(self, node: BloomFilter, report: Report) -> None:
@@ -85,6 +88,7 @@ class BloomFilterOperator:
         self._inputs: list[Batch] = []
         self._is_of_bits = node.size.length == INFINITY
         self.missed = 0.0
+        self.measured = np.zeros(2)
 
     @property
     def areas(self) -> dict[str, Area]:
@@ -114,19 +118,23 @@ class BloomFilterOperator:
         known = self._of(blocks[order][codes.first])
         now, ends = self._granules(rows.ts)
         cells = cells_of(node)
+        is_empty = np.logical_not(known.cells.reshape(-1, cells).any(axis=1))
         if len(now) and not self._is_of_bits:
             # Nothing is live in a block before its first row, whenever that is.
-            known.bases[~known.cells.reshape(-1, cells).any(axis=1)] = now.min()
+            known.bases[is_empty] = now.min()
+        hashes = _hashed(values, len(rows))
         granules, missed = look_up(
-            *(codes.codes, rows.ts, now, ends, enters.view(np.uint8), _probes(values, len(rows), cells)),
+            *(codes.codes, rows.ts, now, ends, enters.view(np.uint8), _probes(hashes, cells)),
             *(cells, _KINDS[node.kind], known.bases, known.cells),
         )
-        self._keep(known)
         until = np.where(granules > now, self._instants(granules), rows.ts)
         te = self._instants(ends) if node.kind is BloomKind.DISTINCT else rows.ts + 1
         ts = np.maximum(until, rows.ts)
         said = looks & (ts < te)
         self.missed = _missed(missed[looks], int(np.count_nonzero(said)))
+        lasting = np.where(said, te - ts, 0)
+        watched = WatchedRows(codes.codes, rows.ts, looks, enters, hashes, lasting)
+        self._keep(known, *self._watch(known.numbers, is_empty, watched))
         ones = np.ones(len(rows), dtype=np.int64)
         return Batch(record_batch(values, node.schema, len(rows)), ts, te, ones).filter(said)
 
@@ -143,7 +151,7 @@ class BloomFilterOperator:
         size, granule = self._node.size.length, self._node.granule
         if self._is_of_bits:
             return np.zeros_like(instants), np.ones_like(instants)
-        ends = instants + np.minimum(size, INFINITY - np.maximum(instants, 0))
+        ends = ends_of(instants, size)
         up = self._node.kind is not BloomKind.DISTINCT
         return instants // granule, -(-ends // granule) if up else ends // granule
 
@@ -156,40 +164,79 @@ class BloomFilterOperator:
 
     def _of(self, numbers: Int64Array) -> _Blocks:
         """Some blocks as they are in state, empty where they are not."""
-        keys = [pa.array(numbers)]
-        hashes, width = hash_rows(keys, len(numbers)), cells_of(self._node)
+        width = cells_of(self._node)
         bases = np.zeros(len(numbers), dtype=np.int64)
         cells = np.zeros((len(numbers), width), dtype=np.uint8)
-        places, rows = self._blocks.gather(hashes, keys)
-        if rows is not None:
-            # Older runs come first: of a block the newest row counts.
-            last = np.full(len(numbers), -1, dtype=np.int64)
-            last[places] = np.arange(len(places))
-            there = np.flatnonzero(last >= 0)
-            kept = rows.take(pa.array(last[there]))
+        there, kept = self._newest(numbers)
+        if kept is not None:
             bases[there] = integers(kept.column(_BASE))
             packed = np.frombuffer(b"".join(kept.column(_CELLS).to_pylist()), dtype=np.uint8)
             packed = packed.reshape(len(there), -1)
             cells[there] = np.unpackbits(packed, axis=1) if self._is_of_bits else packed
-        return _Blocks(numbers, hashes, bases, cells.reshape(-1))
+        return _Blocks(numbers, bases, cells.reshape(-1))
 
-    def _keep(self, blocks: _Blocks) -> None:
+    def _newest(self, numbers: Int64Array) -> tuple[Int64Array, pa.RecordBatch | None]:
+        """The newest rows of state of some numbers, with the places of those that have one (int64[k])."""
+        keys = [pa.array(numbers)]
+        places, rows = self._blocks.gather(hash_rows(keys, len(numbers)), keys)
+        if rows is None:
+            return places, None
+        # Older runs come first: of a block the newest row counts.
+        last = np.full(len(numbers), -1, dtype=np.int64)
+        last[places] = np.arange(len(places))
+        there = np.flatnonzero(last >= 0)
+        return there, rows.take(pa.array(last[there]))
+
+    def _watch(
+        self, numbers: Int64Array, is_empty: BoolArray, rows: WatchedRows
+    ) -> tuple[Int64Array, list[bytes]]:
+        """Measure what was missed of the values that are known exactly; these, under their numbers.
+
+        Args:
+            numbers: int64[b], of the blocks.
+            is_empty: bool[b], whether nothing was in one before.
+            rows: what was looked at.
+        """
+        chosen = numbers % watched_every(self._node) == 0
+        if not chosen.any():
+            return numbers[:0], []
+        rows, under = rows.of_blocks(chosen), -1 - numbers[chosen]
+        packed: list[bytes | None] = [None] * len(under)
+        there, found = self._newest(under)
+        for place, number in enumerate(there.tolist()):
+            assert found is not None
+            packed[number] = found.column(_CELLS)[place].as_py()
+        # The filter may be older than what is known of its values: that is complete when these have left.
+        first = rows.instants[np.unique(rows.blocks, return_index=True)[1]]
+        since = np.where(is_empty[chosen], BEGINNING, ends_of(first, self._node.size.length))
+        watched = WatchedValues.of(self._node, packed, since)
+        self.measured = watched.missed(rows)
+        return under, watched.packed()
+
+    def _keep(self, blocks: _Blocks, watched: Int64Array, values: list[bytes]) -> None:
         count, width = len(blocks.numbers), cells_of(self._node)
         cells = blocks.cells.reshape(count, width)
         packed = np.packbits(cells, axis=1) if self._is_of_bits else cells
-        offsets = pa.py_buffer((np.arange(count + 1) * packed.shape[1]).astype(np.int32))
-        binary = pa.Array.from_buffers(BINARY, count, [None, offsets, pa.py_buffer(packed.tobytes())])
-        columns = {HASH: pa.array(blocks.hashes), TIME: pa.array(np.zeros(count, dtype=np.int64))}
-        columns |= {_BLOCK: pa.array(blocks.numbers), _BASE: pa.array(blocks.bases), _CELLS: binary}
-        live = np.count_nonzero(cells, axis=1).astype(np.int64)
-        self._blocks.insert(columns | {_LIVE: pa.array(live)})
+        numbers, more = np.concatenate([blocks.numbers, watched]), len(watched)
+        binary = pa.array([*map(bytes, packed), *values], BINARY)
+        live = np.append(np.count_nonzero(cells, axis=1), np.ones(more, dtype=np.int64))
+        keys, none = [pa.array(numbers)], np.zeros(more, dtype=np.int64)
+        columns = {HASH: pa.array(hash_rows(keys, count + more)), TIME: pa.array(np.zeros_like(numbers))}
+        columns |= {_BLOCK: keys[0], _BASE: pa.array(np.append(blocks.bases, none)), _CELLS: binary}
+        self._blocks.insert(columns | {_LIVE: pa.array(live.astype(np.int64))})
         # Rows of a block that was written again are few, so that the filter fits into its memory.
-        self._blocks.expire(0, dead=sum(run.rows for run in self._blocks.runs[1:]))
+        again = sum(run.rows for run in self._blocks.runs[1:])
+        self._blocks.expire(0, dead=again + again // 2)
 
 
-def _probes(values: list[pa.Array], count: int, width: int) -> Int64Array:
+def _hashed(values: list[pa.Array], count: int) -> Int64Array:
+    """int64[n]: the hashes of the values of rows, from which others are drawn."""
+    return folded(hash_rows(values, count), np.full(count, SALT, dtype=np.int64))
+
+
+def _probes(hashes: Int64Array, width: int) -> Int64Array:
     """int64[n * k]: the cells of the values of rows in their blocks."""
-    hashes = folded(hash_rows(values, count), np.full(count, SALT, dtype=np.int64))
+    count = len(hashes)
     found = np.empty((count, PROBES), dtype=np.int64)
     for number in range(PROBES):
         drawn = folded(hashes, np.full(count, number, dtype=np.int64))

@@ -7,11 +7,13 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.algebra.nodes import ApproximateAggregate
 from headrace.elements import Batch, Float64Array, Int64Array, concat, record_batch
 from headrace.expressions.aggregates.functions import top_of
-from headrace.expressions.tree import AggregateCall, Column, SortKey
+from headrace.expressions.aggregates.within import fraction_of_bound
+from headrace.expressions.tree import AggregateCall, Column, Side, SortKey, Within
 from headrace.kernels.values.inputs import CountChanges, KeyPoints
 from headrace.kernels.values.multisets import most_frequent
 from headrace.kernels.values.order_statistics import order_statistics
@@ -135,7 +137,7 @@ class SampledOperator:
         seen: dict[BottomK, _Seen] = {}
         covered, until = (np.full(count, INFINITY, dtype=np.int64) for _ in range(2))
         for sample, area in self._areas.items():
-            elements = area.elements(keys, rows, self._values_of(sample, batch), before)
+            elements = area.elements(keys, rows, self._values_of(sample, batch), before, horizon)
             seen[sample] = _Seen(elements, *elements.changes(sample.limit, before, horizon))
             old = elements.drawn.starts < before
             covered = np.minimum(covered, elements.first_end(before, old, count))
@@ -190,7 +192,8 @@ def _value(call: AggregateCall, seen: _Seen, at: KeyPoints) -> pa.Array:
     """An aggregate at points."""
     limit = sample_of(call).limit
     if call.function == "COUNT":
-        return pa.array(_totals(limit, seen, at)[0].astype(np.int64))
+        assert call.within is not None
+        return pa.array(_distinct(*_totals(limit, seen, at), limit, call.within))
     elements, drawn = seen.elements, seen.elements.drawn
     assert elements.values is not None
     assert call.argument is not None
@@ -206,13 +209,37 @@ def _value(call: AggregateCall, seen: _Seen, at: KeyPoints) -> pa.Array:
         counts = (counts * np.repeat(totals / np.maximum(sizes, 1), np.diff(offsets))).astype(np.int64)
         return items_of(call, offsets, elements.values.take(pa.array(first[found])), counts)
     discrete = np.array([call.function == "PERCENTILE_DISC"], dtype=np.uint8)
-    fractions = np.array([fraction_of_call(call)])
-    lower, upper, share = order_statistics(changes, starts, at, fractions, discrete)
-    below = elements.values.take(pa.array(np.append(first, -1)[lower], mask=lower < 0))
-    if call.function == "PERCENTILE_DISC":
-        return below
-    above = elements.values.take(pa.array(np.append(first, -1)[upper], mask=upper < 0))
-    return interpolated(below, above, share, lower == upper)
+    values = elements.values
+
+    def percentile(fraction: float) -> pa.Array:
+        lower, upper, share = order_statistics(changes, starts, at, np.array([fraction]), discrete)
+        below = values.take(pa.array(np.append(first, -1)[lower], mask=lower < 0))
+        if call.function == "PERCENTILE_DISC":
+            return below
+        above = values.take(pa.array(np.append(first, -1)[upper], mask=upper < 0))
+        return interpolated(below, above, share, lower == upper)
+
+    found = percentile(fraction_of_call(call))
+    assert call.within is not None
+    if call.within.side is Side.ESTIMATE:
+        return found
+    bound = fraction_of_bound(call, fraction_of_call(call))
+    full = pa.array(sizes_at(seen.changes, at) >= limit)
+    other = pa.nulls(len(found), found.type) if bound is None else percentile(bound)
+    return pc.if_else(full, other, found)
+
+
+def _distinct(totals: Float64Array, sizes: Int64Array, limit: int, within: Within) -> Int64Array:
+    """Distinct counts of which samples are, or bounds of them; their size where samples have all values."""
+    part = float(within.percent) / 100
+    match within.side:
+        case Side.ESTIMATE:
+            found = totals
+        case Side.LOWER:
+            found = np.maximum(np.ceil(totals / (1 + part)), limit)
+        case Side.UPPER:
+            found = np.floor(totals / (1 - part))
+    return np.where(sizes < limit, sizes, found.astype(np.int64))
 
 
 def _totals(limit: int, seen: _Seen, at: KeyPoints) -> tuple[Float64Array, Int64Array]:
@@ -223,5 +250,5 @@ def _totals(limit: int, seen: _Seen, at: KeyPoints) -> tuple[Float64Array, Int64
     draws = np.zeros(len(drawn.ranks), dtype=np.int64)
     draws[drawn.begins[seen.elements.codes] + drawn.ranks] = seen.elements.draws
     totals, full = sizes.astype(np.float64), sizes >= limit
-    totals[full] = (limit - 1) * _WHOLE / (draws[last[full]] + 1)
+    totals[full] = np.maximum((limit - 1) * _WHOLE / (draws[last[full]] + 1), limit)
     return totals, sizes

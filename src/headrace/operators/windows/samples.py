@@ -16,7 +16,7 @@ from headrace.expressions.tree import AggregateCall, Expression
 from headrace.kernels.instants.timeline import smallest_per_code
 from headrace.kernels.rows.sampling import SALT, folded
 from headrace.kernels.values.inputs import CountChanges
-from headrace.kernels.values.samples import Drawn, may_enter, sample_changes
+from headrace.kernels.values.samples import Drawn, are_passed, may_enter, sample_changes
 from headrace.operators.state.keys import hash_rows, normalise, order_by
 from headrace.operators.state.runs import HASH, TIME
 from headrace.operators.state.sweep_area import Layout, Netting, SweepArea
@@ -26,6 +26,8 @@ _NUMBER: Final = "__number"
 _LIVE: Final = "__live"
 _DRAW: Final = "__draw"
 _VALUE: Final = "__value"
+_NO_BAR: Final = 2**63 - 1
+"""Above all hashes, which have 63 bits."""
 _SLACK: Final = 32
 """So many rows, and half as many again as are needed, may be kept before a key is written anew."""
 
@@ -141,28 +143,36 @@ class SampleArea:
         value = () if sample.distinct else (_VALUE,)
         self.area = SweepArea(Layout(keys, (_DRAW, *value, _LIVE), (_NUMBER,), Netting.LATEST, 1, _LIVE))
 
-    def elements(self, keys: Keys, rows: NewRows, values: pa.Array | None, before: int) -> Elements:
-        """The elements that are there or were just before an instant, and new ones.
+    def elements(
+        self, keys: Keys, rows: NewRows, values: pa.Array | None, before: int, horizon: int
+    ) -> Elements:
+        """The elements that are there or were just before an instant, and new ones that may be in a sample.
 
         Args:
             keys: the keys that are looked at.
             rows: the new rows.
             values: their values, n rows; None for all the same.
             before: the instant.
+            horizon: up to which samples are wanted (instant).
         """
         count = len(keys.hashes)
         numbers, stored, places, held = self._held(keys, before)
+        known = integers(held.column(_DRAW))
         codes, starts, draws, taken = self._drawn(rows, values)
+        lasting = np.flatnonzero(self._ends(integers(held.column(TIME))) >= horizon)
+        bars = self._bars(places[lasting], known[lasting], count)
+        kept = self._that_matter(bars, codes, starts, draws)
+        codes, starts, draws, taken = (part[kept] for part in (codes, starts, draws, taken))
         owners = np.concatenate([places, codes])
         begins_at = np.concatenate([integers(held.column(TIME)), starts])
-        hashes = np.concatenate([integers(held.column(_DRAW)), draws])
+        hashes = np.concatenate([known, draws])
         order = order_by(owners, begins_at, count)
         owners, begins_at, hashes = owners[order], begins_at[order], hashes[order]
         found = None
         if not self._sample.distinct:
             assert values is not None
-            known = held.column(_VALUE) if held.num_rows else values.slice(0, 0)
-            found = pa.concat_arrays([known, values.take(pa.array(taken))]).take(pa.array(order))
+            before_them = held.column(_VALUE) if held.num_rows else values.slice(0, 0)
+            found = pa.concat_arrays([before_them, values.take(pa.array(taken))]).take(pa.array(order))
         begins = np.searchsorted(owners, np.arange(count + 1)).astype(np.int64)
         ends = self._ends(begins_at)
         ranks = _ranks_by_key(owners, hashes, begins, count)
@@ -221,6 +231,49 @@ class SampleArea:
         stored += np.bincount(places[last], minlength=count)
         there = np.flatnonzero(last & (self._ends(integers(rows.column(TIME))) >= before))
         return numbers, stored, places[there], rows.take(pa.array(there))
+
+    def _bars(self, owners: Int64Array, draws: Int64Array, keys: int) -> Int64Array:
+        """The largest hash in a sample of each key's elements; above all hashes where it has room; int64[k].
+
+        Args:
+            owners, draws: the key and the hash of each element.
+            keys: their number.
+        """
+        bars = np.full(keys, _NO_BAR, dtype=np.int64)
+        if np.bincount(owners, minlength=1).max() < self._sample.limit:
+            return bars
+        order = order_by(owners, draws, keys)
+        owners, draws = owners[order], draws[order]
+        differs = np.ones(len(order), dtype=np.bool_)
+        differs[1:] = (owners[1:] != owners[:-1]) | (draws[1:] != draws[:-1])
+        owners, draws = owners[differs], draws[differs]
+        begins = np.searchsorted(owners, np.arange(keys + 1))
+        last = begins[:-1] + self._sample.limit - 1
+        full = last < begins[1:]
+        bars[full] = draws[last[full]]
+        return bars
+
+    def _that_matter(
+        self, bars: Int64Array, codes: Int64Array, starts: Int64Array, draws: Int64Array
+    ) -> Int64Array:
+        """The new elements but for those that are in no sample now, and in none later, by key and start.
+
+        Those that are beyond the elements that last are in none now, nor is it seen whether one is there once
+        more; those that are passed are in none later.
+
+        Args:
+            bars: the largest hash in a sample of the elements of each key that last as long as is looked at.
+            codes, starts, draws: of the new elements.
+        """
+        if (bars == _NO_BAR).all():
+            return np.arange(len(codes))
+        order = order_by(codes, starts, len(bars)) if len(bars) > 1 else np.argsort(starts, kind="stable")
+        codes, draws = codes[order], draws[order]
+        beyond = draws >= bars[codes] if self._sample.distinct else draws > bars[codes]
+        if not beyond.any():
+            return order
+        begins = np.searchsorted(codes, np.arange(len(bars) + 1)).astype(np.int64)
+        return order[~(beyond & are_passed(begins, draws, self._sample.limit))]
 
     def _drawn(
         self, rows: NewRows, values: pa.Array | None

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from headrace.elements import Batch, Int64Array, concat
+from headrace.elements import Batch, Int64Array, concat, empty
 from headrace.errors import UserError
 from headrace.expressions.tree import Column
 from headrace.history import canonical, clip, snapshot
@@ -246,19 +246,24 @@ class ResultReader:
             UserError: the instant is beyond what is said, or before what is kept.
         """
         self.check_said(instant)
-        rows = snapshot(self.content(), instant)
+        return self.content_table(snapshot(self.content(), instant), final=instant < self.heartbeat)
+
+    def nothing(self) -> pa.Table:
+        """A snapshot without rows, as long as nothing is said."""
+        return self.content_table(empty(self.form.schema).payload, final=False)
+
+    def content_table(self, rows: pa.RecordBatch, *, final: bool) -> pa.Table:
+        """Rows in the form of `snapshot`.
+
+        Args:
+            rows: sorted by payload.
+            final: whether nothing of them may change.
+        """
         if order := self.form.order:
             places = [key.expression.index for key in order if isinstance(key.expression, Column)]
             ranks = rank_rows([rows.column(place) for place in places], order)
             rows = rows.take(pa.array(np.argsort(ranks, kind="stable")))
-        return self._content([rows], final=instant < self.heartbeat)
-
-    def nothing(self) -> pa.Table:
-        """A snapshot without rows, as long as nothing is said."""
-        return self._content([], final=False)
-
-    def _content(self, rows: list[pa.RecordBatch], *, final: bool) -> pa.Table:
-        table = pa.Table.from_batches(rows, schema=self.form.schema.arrow())
+        table = pa.Table.from_batches([rows], schema=self.form.schema.arrow())
         return table.replace_schema_metadata({b"final": b"true" if final else b"false"})
 
     def check_said(self, instant: int) -> None:

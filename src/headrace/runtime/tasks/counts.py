@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from headrace.algebra.nodes import LimitedJoin, Plan, Shed
+from headrace.algebra.nodes import LimitedJoin, Plan, SemanticDrop, Shed
 from headrace.elements import Batch, Float64Array, Int64Array
 from headrace.heartbeats.bounded import Arrivals
 from headrace.kernels.instants.extent import extent
 from headrace.operators.limited_join import missed
+from headrace.operators.semantic_drop import worths
 from headrace.time import BEGINNING, INFINITY
 
 
@@ -74,6 +75,9 @@ class Counts:
         missed: float64[n], about how many rows they did not yield, of joins that remember a share of rows.
         sizes: by the name of a size of rows that are shed how many rows there were, and the sum of their
             sizes, both as the rows that were kept say.
+        tallies: by the number of a node what it counts besides, to be added up: of one that leaves out rows
+            by their values what these are worth (`worths` of `headrace.operators.semantic_drop`), of a Bloom
+            filter how much there was to yield of values that are known exactly, and how much was missed.
     """
 
     nodes: Int64Array
@@ -85,6 +89,7 @@ class Counts:
     lifetimes: Float64Array
     missed: Float64Array
     sizes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    tallies: Mapping[int, Float64Array] = field(default_factory=dict)
 
 
 def together(parts: Iterable[Counts], nodes: int) -> Counts:
@@ -98,7 +103,10 @@ def together(parts: Iterable[Counts], nodes: int) -> Counts:
     first, last = np.full(nodes, INFINITY), np.full(nodes, BEGINNING)
     lifetimes, missed = np.zeros(nodes), np.zeros(nodes)
     sizes: dict[str, tuple[float, float]] = {}
+    tallies: dict[int, Float64Array] = {}
     for part in parts:
+        for node, tally in part.tallies.items():
+            tallies[node] = tallies.get(node, 0.0) + tally
         for name, measured in part.sizes.items():
             sizes[name] = added(sizes.get(name), measured)
         place = part.nodes
@@ -109,7 +117,7 @@ def together(parts: Iterable[Counts], nodes: int) -> Counts:
         missed[place] += part.missed
         first[place] = np.minimum(first[place], part.first)
         last[place] = np.maximum(last[place], part.last)
-    return Counts(np.arange(nodes), taken, given, endless, first, last, lifetimes, missed, sizes)
+    return Counts(np.arange(nodes), taken, given, endless, first, last, lifetimes, missed, sizes, tallies)
 
 
 def added(one: tuple[float, float] | None, other: tuple[float, float]) -> tuple[float, float]:
@@ -126,6 +134,7 @@ class Counter:
         self._missed: dict[int, float] = {}
         self._latest: tuple[Int64Array, Int64Array, Extent] | None = None
         self._sizes: dict[str, tuple[float, float]] = {}
+        self._tallies: dict[int, Float64Array] = {}
 
     def know(self, batch: Batch, covered: Extent | None) -> None:
         """Remember what a batch covers, if it is known before a node yields it."""
@@ -134,6 +143,23 @@ class Counter:
     def take(self, node: int, rows: int) -> None:
         """Count what a node takes in."""
         self._taken[node] = self._taken.get(node, 0) + rows
+
+    def weigh(self, node: int, plan: Plan, batches: Iterable[Batch]) -> None:
+        """Count what the rows are worth that a node takes in, if it leaves out some by that.
+
+        Args:
+            node: its number.
+            plan: its plan node.
+            batches: the rows.
+        """
+        if isinstance(plan, SemanticDrop):
+            for batch in batches:
+                if len(batch):
+                    self.tally(node, worths(plan, batch))
+
+    def tally(self, node: int, counted: Float64Array) -> None:
+        """Count what a node counts besides; see `Counts.tallies`."""
+        self._tallies[node] = self._tallies.get(node, 0.0) + counted
 
     def give(self, node: int, batch: Batch, plan: Plan | None = None) -> None:
         """Count what a node yields.
@@ -181,4 +207,5 @@ class Counter:
             np.array(lifetimes, dtype=np.float64),
             np.array([self._missed.get(node, 0.0) for node in nodes], dtype=np.float64),
             self._sizes,
+            self._tallies,
         )  # fmt: skip

@@ -196,6 +196,7 @@ class Level:
             self._task.counter.give(node.number, outputs[node.number], node.plan)
             if is_stateful(node.plan) and isinstance(operator, BloomFilterOperator):
                 self._task.counter.miss(node.number, operator.missed)
+                self._task.counter.tally(node.number, operator.measured)
             with self._task.watch("route"):
                 self._task.outbox.put(node.number, outputs[node.number])
 
@@ -278,12 +279,13 @@ class Level:
 
     def _apply(self, node: Node, plan: Stateless, bucket: int, outputs: dict[int, Batch]) -> Batch:
         report = self._task.letters.reporter(node.number)
-        found = [
-            apply(plan, batch, report)
+        inputs = [
+            batch
             for port, edge in enumerate(node.inputs)
             for batch in self._batches(node, port, edge, bucket, outputs)
         ]
-        return concat(plan.schema, found)
+        self._task.counter.weigh(node.number, plan, inputs)
+        return concat(plan.schema, [apply(plan, batch, report) for batch in inputs])
 
     def _batches(
         self, node: Node, port: int, edge: Edge, bucket: int, outputs: dict[int, Batch]

@@ -246,6 +246,7 @@ def _run_above(
             if not inputs or not is_stateless(plan):
                 continue
             task.counter.take(node.number, sum(map(len, inputs)))
+            task.counter.weigh(node.number, plan, inputs)
             with task.watch(label(node)), fence.around(node.number):
                 outputs[node.number] = _applied(node, outputs, left, task.letters.reporter(node.number))
         if fence.has_failed(node.number):

@@ -47,7 +47,7 @@ export const selects = (statement) => ["SELECT", "WITH", "VALUES", "(", "ISTREAM
 export function isQuestion(statement) {
   const words = statement.words.filter((word) => word.kind !== "string").map((word) => word.text.toUpperCase());
   const reads = words.map((word, index) => (word === "FROM" || word === "JOIN" ? index : -1)).filter((index) => index >= 0);
-  return reads.length === 0 || reads.some((at) => ["HISTORY", "CHANGES", "STREAM", "EPOCHS", "ROWS"].includes(words[at + 1]) && words[at + 2] === "OF");
+  return reads.length === 0 || reads.some((at) => ["HISTORY", "SNAPSHOT", "CHANGES", "STREAM", "EPOCHS", "ROWS"].includes(words[at + 1]) && words[at + 2] === "OF");
 }
 
 /** A statement at its place in a text, in which all before it is blank. */

@@ -30,13 +30,23 @@ class ViewName(StrEnum):
 
 @router.get("/queries/{name}/snapshot")
 async def snapshot(
-    name: str, request: Request, context: Ctx, caller: By, at: str | None = None, as_of: str | None = None
+    name: str,
+    request: Request,
+    context: Ctx,
+    caller: By,
+    at: str | None = None,
+    as_of: str | None = None,
+    last: str | None = None,
+    since: str | None = None,
 ) -> Response:
-    """The content at an instant, or at the last one that is final; as of now, or of an epoch or a time."""
+    """The content at an instant, or at the last one that is final; as of now, or of an epoch or a time.
+
+    With `last`, a length of time, or `since`, an instant, it is the content over a span that ends there.
+    """
     form = preferred(request.headers.get("accept"))
     query = context.session.query(name, caller)
 
-    return await context.answered(lambda: _snapshot(query, at, as_of), form)
+    return await context.answered(lambda: _snapshot(query, at, as_of, last, since), form)
 
 
 @router.get("/queries/{name}/difference")
@@ -122,12 +132,15 @@ def _view(query: Answer, view: ViewName, as_of: int | str | None) -> pa.Table:
             return query.epochs()
 
 
-def _snapshot(query: Answer, at: str | None, as_of: str | None) -> pa.Table:
+def _snapshot(
+    query: Answer, at: str | None, as_of: str | None, last: str | None, since: str | None
+) -> pa.Table:
+    begin = None if since is None else _number(since)
     if at is None and as_of is None:
-        return query.latest()
+        return query.latest(last=last, since=begin)
     if at is None:
         raise RequestError("request", 400, "a snapshot of the past needs an instant", "add at=INSTANT")
-    return query.snapshot(_number(at), None if as_of is None else _number(as_of))
+    return query.snapshot(_number(at), None if as_of is None else _number(as_of), last=last, since=begin)
 
 
 def _number(text: str) -> int | str:

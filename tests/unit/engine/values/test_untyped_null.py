@@ -34,6 +34,7 @@ AGGREGATES = {
     "MAX_BY": "MAX_BY(k, {0})",
     "MIN_BY": "MIN_BY({0}, k)",
     "STRING_AGG": "STRING_AGG({0}, ',')",
+    "THETA_UNION_AGG": "THETA_UNION_AGG(THETA_SKETCH(ARRAY(THETA_HASH({0}))))",
     "GROUP_CONCAT": "GROUP_CONCAT(s ORDER BY {0}, ts)",
 }
 VALUES = (

@@ -39,6 +39,70 @@ def test_a_history_is_a_table(db: hr.Database) -> None:
     ]
 
 
+@pytest.fixture
+def spans() -> Iterator[hr.Database]:
+    values = [9, 12, 30, 7, 11, 3, 16, 13, 20, 15, 4, 19, 2, 22, 8, 21, 5, 1, 6, 10, 14, 25, 17, 18]
+    rows = pa.table({"ts": list(range(1, 25)), "v": values})
+    with hr.connect(runner="inline") as db:
+        db.stream("s", rows, timestamp="ts")
+        db.query("SELECT v FROM s WHERE v > 2", name="a")
+        db.query("SELECT v FROM s WHERE v > 2 AND v NOT IN (20, 15, 19, 22, 21)", name="b")
+        db.query("SELECT v % 2 AS odd, COUNT(*) AS n FROM s [RANGE 4] GROUP BY odd", name="groups")
+        db.run()
+        yield db
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        # The ranked tree of PSoup's section 6: another condition needs another tree.
+        ("SELECT MAX(v) FROM SNAPSHOT OF a BEGIN 8 END 21", 22),
+        ("SELECT MAX(v) FROM SNAPSHOT OF b BEGIN 8 END 21", 13),
+        ("SELECT MAX(v) FROM SNAPSHOT OF a BEGIN (22) END (NOW)", 25),
+        ("SELECT MAX(v) FROM SNAPSHOT OF a BEGIN (NOW - 2) END (NOW)", 18),
+        ("SELECT MAX(v) FROM SNAPSHOT OF a BEGIN NOW - '3' END NOW AS OF EPOCH 1", 25),
+        ("SELECT COUNT(*) FROM SNAPSHOT OF a", 1),
+        ("SELECT COUNT(*) FROM SNAPSHOT OF a BEGIN 8 END NOW - 4", 11),
+        ("SELECT list(v ORDER BY s.v) FROM SNAPSHOT OF a BEGIN 1 END 4 s", [9, 12, 30]),
+        ("SELECT SUM(valid_to - valid_from) FROM HISTORY OF a BEGIN NOW - 5 END NOW", 5),
+        ("SELECT list((odd, n) ORDER BY odd, n) FROM SNAPSHOT OF groups BEGIN 2 END 4",
+         [(0, 1), (0, 2), (1, 1)]),
+    ],
+)  # fmt: skip
+def test_a_snapshot_may_be_of_a_span(spans: hr.Database, question: str, expected: object) -> None:
+    found = spans.ask(question)[0][0].as_py()
+    if isinstance(found, list) and isinstance(found[0], dict):
+        found = [tuple(one.values()) for one in found]
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ("FROM SNAPSHOT OF a BEGIN 8", "BEGIN wants an instant, and END another one"),
+        ("FROM SNAPSHOT OF a BEGIN NOW - END NOW", "BEGIN wants an instant, and END another one"),
+        ("FROM SNAPSHOT OF a BEGIN (NOW END NOW", "BEGIN wants an instant, and END another one"),
+        ("FROM SNAPSHOT OF a BEGIN 8 END 8", "a span from 8 to before 8 has no instant"),
+        ("FROM HISTORY OF a BEGIN 8 END 8", "8 is not before 8"),
+        ("FROM SNAPSHOT OF a BEGIN NOW - 5 MINUTES END NOW", "NOW - 5 MINUTES has a unit, but the stream"),
+        ("FROM SNAPSHOT OF a BEGIN NOW - 0 END NOW", "NOW - 0 is not above 0"),
+    ],
+)
+def test_a_span_that_is_none_is_refused_at_its_place(spans: hr.Database, question: str, message: str) -> None:
+    with pytest.raises(hr.UserError, match=message) as caught:
+        spans.ask(question)
+    assert caught.value.position is not None
+    assert caught.value.hint
+
+
+def test_the_beginning_of_a_span_is_said_once(spans: hr.Database) -> None:
+    assert spans["a"].latest(last=2) == spans["a"].latest(since=23) == spans["a"].snapshot(24, last=2)
+    with pytest.raises(hr.UserError, match="last and since both say where the span begins"):
+        spans["a"].snapshot(24, last=2, since=23)
+    with pytest.raises(hr.UserError, match="last 0 is not above 0"):
+        spans["a"].latest(last=0)
+
+
 def test_parameters_are_values_of_duckdb(db: hr.Database) -> None:
     values: dict[str, ParameterValue] = {
         "least": 20, "item": "it's :least", "at": datetime(2024, 5, 1, tzinfo=UTC), "ratio": Decimal("1.50"),

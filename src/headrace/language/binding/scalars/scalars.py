@@ -18,6 +18,7 @@ from headrace.expressions.tree import AggregateCall, Call, Column, Expression, L
 from headrace.expressions.user import UserAggregate
 from headrace.language.binding.columns import GroupPlace
 from headrace.language.binding.scalars.aggregate_calls import aggregate_parts
+from headrace.language.binding.scalars.array_aggregates import of_array
 from headrace.language.binding.scalars.clock_calls import clock_error, is_clock_call
 from headrace.language.binding.scalars.context import Context, located
 from headrace.language.binding.scalars.hints import call_hint, method_hint, refuse_chain
@@ -382,8 +383,10 @@ def _aggregate(node: Any, context: Context) -> Expression:
     user = context.scope.functions.get(name.lower())
     first: tuple[None, ...] = (None,) if parts.star else ()
     compared = context.aggregates is None and context.groups is not None
-    if context.aggregates is None and not (compared and name not in aggregates.JOINED):
+    if context.aggregates is None and not (compared and name not in aggregates.OF_ARRAYS):
         hint = "use HAVING, or aggregate in a subquery in FROM"
+        if context.clause.endswith("(...)"):
+            hint = "aggregate in a subquery in FROM, or compare in FILTER: SUM(x) FILTER (WHERE x > AVG(x))"
         raise LanguageError(f"{name} cannot be used in {context.clause}", position=position, hint=hint)
     clause = f"{name}(...)"
     inner = replace(context, clause=clause, aggregates=None, groups=None, aliases={}, keys=None, over=None)
@@ -397,8 +400,8 @@ def _aggregate(node: Any, context: Context) -> Expression:
     with located(position):
         for argument in (*arguments, *(key.expression for key in order)):
             check_column(argument.type)
-        if name in aggregates.JOINED and user is None:
-            return _joined(name, (*first, *arguments), modifiers, context)
+        if name in aggregates.OF_ARRAYS and user is None:
+            return of_array(name, (*first, *arguments), modifiers, context)
         if isinstance(user, UserAggregate):
             call = aggregates.resolve_user_aggregate(user, (*first, *arguments), modifiers)
         else:
@@ -417,22 +420,12 @@ def _of_group(name: str, call: AggregateCall, context: Context, position: Positi
     return GroupPlace(context.groups.number(call), name.lower(), call.type)
 
 
-def _joined(
-    name: str, arguments: tuple[Expression | None, ...], modifiers: aggregates.Modifiers, context: Context
-) -> Expression:
-    """STRING_AGG and its like: the values of an ARRAY_AGG as one text, NULL where there is none."""
-    assert context.aggregates is not None
-    call, separator = aggregates.joined_parts(name, arguments, modifiers)
-    values = Column(context.width + context.aggregates.number(call), name.lower(), call.type)
-    empty = functions.resolve("=", (functions.resolve("SIZE", (values,)), functions.literal(0)))
-    text = functions.resolve("ARRAY_JOIN", (values, separator))
-    return functions.make_case(((empty, functions.literal(None)),), text)
-
-
 def _over(node: Any, context: Context) -> Expression:
     _refuse_parts(node, "this", "partition_by", "order", "spec", "alias", "over")
     if context.over is None:
         hint = "OVER belongs in the SELECT list, and into the condition after QUALIFY"
+        if context.clause == "FILTER":
+            hint = "leave OVER out: an aggregate in FILTER is of the row's own group"
         message = f"OVER cannot be used in {context.clause}"
         raise LanguageError(message, position=position_of(node), hint=hint)
     return context.over(node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from sqlglot import exp
@@ -75,6 +76,28 @@ def groups_of(
     return ApproximateAggregate(plan, size, keys, calls)
 
 
+def check_compared(calls: Iterable[AggregateCall], compared: Iterable[AggregateCall]) -> None:
+    """Refuse aggregates with a bound whose FILTER compares rows with aggregates of their own window.
+
+    Args:
+        calls: what is computed of each group.
+        compared: what rows are compared with.
+
+    Raises:
+        LanguageError: there is one; without a position.
+    """
+    bounded = next((call for call in calls if call.within is not None), None)
+    if bounded is None:
+        return
+    other = render_call(next(iter(compared)))
+    what, exact = _exactly(bounded)
+    raise LanguageError(
+        f"{what} takes rows or leaves them out as they come, and which of them FILTER takes changes with "
+        f"{other} of their window",
+        hint=f"{exact}: that is exact",
+    )
+
+
 def place_of_bound(query: SelectQuery) -> Position:
     """Where the first aggregate with a bound of a SELECT is, or where that begins."""
     nodes = [item.expression for item in query.items if isinstance(item, ScalarItem)]
@@ -94,12 +117,16 @@ def _refusal(plan: Plan, sampled: list[AggregateCall]) -> LanguageError:
     while isinstance(below, Filter | Project | Unnest):
         below = below.input
     reason, instead = _reason(below)
-    what, exact = "WITHIN", "leave WITHIN out"
-    if sampled:
-        plain = replace(sampled[0], within=None, condition=None)
-        what, exact = "a sample", f"write {render_call(plain)}"
+    what, exact = _exactly(next(iter(sampled), None))
     message = f"{what} needs rows that all last equally long, and {reason}"
     return LanguageError(message, hint=f"{instead}, or {exact}: that is exact")
+
+
+def _exactly(call: AggregateCall | None) -> tuple[str, str]:
+    """What gives an aggregate its bound, and what to write for the exact one."""
+    if call is None or not is_sampled(call):
+        return "WITHIN", "leave WITHIN out"
+    return "a sample", f"write {render_call(replace(call, within=None, condition=None))}"
 
 
 def _reason(plan: Plan) -> tuple[str, str]:

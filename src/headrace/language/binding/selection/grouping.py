@@ -35,7 +35,7 @@ from headrace.language.binding.columns import (
 from headrace.language.binding.over.frames import Whole
 from headrace.language.binding.over.plans import with_scope
 from headrace.language.binding.scalars.context import located
-from headrace.language.binding.selection.approximate import groups_of
+from headrace.language.binding.selection.approximate import check_compared, groups_of
 from headrace.language.binding.selection.select_list import Listed
 from headrace.language.binding.subqueries.answers import extend
 from headrace.language.binding.subqueries.questions import SubqueryPart, asked_of, change_part
@@ -115,6 +115,7 @@ def group(
     calls = [transform_call(call, over.__getitem__) for call in aggregates]
     if len(listed.groups):
         compared = [transform_call(call, over.__getitem__) for call in listed.groups]
+        check_compared(aggregates, listed.groups)
         plan, calls = _beside_groups(plan, computed[: len(keys)], compared, calls)
     key_items = tuple(zip(chosen[: len(keys)], computed[: len(keys)], strict=True))
     return groups_of(plan, key_items, tuple(zip(chosen[len(keys) :], calls, strict=True)))

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from headrace.algebra.arrival import NO_PAST
 from headrace.algebra.nodes import Source
 from headrace.errors import PlanError
 from headrace.lowering.behind import declared_name
@@ -53,7 +52,7 @@ def placed(present: Present, change: Placement) -> Turn:
     apart = [tuple(name for name in group if name not in shared) for group in groups]
     apart += [(name,) for name in shared]
     pairs = [pair for group in apart for pair in _pairs(known, queries, group)]
-    points = _points(present.known.points, known, pairs)
+    points = _points(present.known.points, pairs)
     return replace(present.turn(queries), given=_renamed(present.known.state, pairs), points=points)
 
 
@@ -107,9 +106,7 @@ def _renamed(state: Mapping[StateKey, Manifest], pairs: list[tuple[Node, Node]])
     }
 
 
-def _points(
-    points: Mapping[str, StreamPoint], known: QuerySet, pairs: list[tuple[Node, Node]]
-) -> dict[str, StreamPoint]:
+def _points(points: Mapping[str, StreamPoint], pairs: list[tuple[Node, Node]]) -> dict[str, StreamPoint]:
     """How far the inputs have been read that are read by other names from the change on."""
     found: dict[str, StreamPoint] = {}
     for old, new in pairs:
@@ -120,6 +117,4 @@ def _points(
                 found[new.reads] = points[old.reads]
         elif declared_name(new.reads) != new.reads:
             found[new.reads] = point_behind(points[declared_name(new.reads)])
-        elif points[new.reads].past == NO_PAST or new.reads not in known.graph.dials:
-            found[new.reads] = replace(points[new.reads], past=points[old.reads].past)
     return found

@@ -13,7 +13,14 @@ from headrace.runtime.driver.change.turn import Turn
 from headrace.runtime.driver.commit import described, horizons_of, with_paused
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.state import EpochOutcome, RunState
-from headrace.runtime.intake.streams import BoundedRelation, Incoming, LetterStream
+from headrace.runtime.intake.streams import (
+    BoundedRelation,
+    BoundedStream,
+    Incoming,
+    LetterStream,
+    LiveStream,
+    Streams,
+)
 from headrace.runtime.journal.by_query import ByQuery
 from headrace.runtime.journal.records import Commit, EpochResults, StreamPoint
 from headrace.runtime.journal.retention import waits_of
@@ -46,6 +53,7 @@ def _committed(before: RunState, turn: Turn, started: float) -> EpochOutcome:
         # One that could not be declared so far is read on where it was.
         or (name not in streams and name in waiting)
     }
+    points = {name: _without_untaken(name, point, queries, streams) for name, point in points.items()}
     points = _looking_back(queries.graph, {**points, **turn.points}, before.clock)
     results = _results_of(epoch, queries, points, before.results)
     results = replace(results, results=turn.begins, clock=before.clock)
@@ -83,6 +91,14 @@ def _committed(before: RunState, turn: Turn, started: float) -> EpochOutcome:
 def _begun(stream: Incoming | None, epoch: int) -> StreamPoint:
     """Where an input begins that is read from a change of the plan on: dead letters with those to come."""
     return StreamPoint(epoch if isinstance(stream, LetterStream) else 0)
+
+
+def _without_untaken(name: str, point: StreamPoint, queries: QuerySet, streams: Streams) -> StreamPoint:
+    """A point without rows that were kept for lanes alone, where none reads the stream any more."""
+    stream = streams.get(name)
+    if not isinstance(stream, BoundedStream | LiveStream) or stream.retain is not None:
+        return point
+    return point if name in queries.read_behind | queries.keeps else replace(point, retained=None)
 
 
 def _looking_back(graph: Graph, points: Mapping[str, StreamPoint], clock: int) -> dict[str, StreamPoint]:

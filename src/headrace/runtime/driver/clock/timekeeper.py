@@ -24,7 +24,7 @@ from headrace.heartbeats.rules import Awaited, Rules, SilencePolicy, granule_for
 from headrace.heartbeats.skew import LONGEST, within
 from headrace.heartbeats.state import State
 from headrace.heartbeats.timing import Deviation, Follow, Timing
-from headrace.lowering.behind import declared_name
+from headrace.lowering.behind import declared_name, lane_of
 from headrace.runtime.driver.clock.settlement import Settling
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.journal.records import StreamPoint
@@ -95,6 +95,10 @@ class Timekeeper:
             clock: the epoch's reading of it (microseconds since 1970-01-01 UTC).
             arriving: the streams that bring something.
         """
+        if arriving and not self.is_due() and all(lane_of(name) is not None for name in arriving):
+            # What lanes take says nothing new of the streams: who has taken all would be told ever further.
+            state, clocks = self._reached(None, arriving), replace(self._clocks, reading=None)
+            return EpochTime(self._names, self.rules, state, clocks, promises)
         return EpochTime(self._names, self.rules, self._reached(clock, arriving), self._clocks, promises)
 
     def is_due(self) -> bool:

@@ -208,7 +208,16 @@ class LiveRun:
             UserError: a new stream cannot be started, or the run has ended; nothing has changed then.
             StoreError: the change cannot be written; nothing has changed then.
         """
-        self._approach(lambda: self._affected(change))
+        try:
+            self._approach(lambda: self._affected(change))
+            return self._changed_to(change)
+        except BaseException:
+            # Whom it has hurried goes on as before.
+            self.lanes.hurried = set()
+            raise
+
+    def _changed_to(self, change: Asked) -> int:
+        """Answer other queries; the same as `change`."""
         ahead = change.ahead or self.ahead(change)
         if ahead is None:
             if self._ended:
@@ -325,8 +334,12 @@ class LiveRun:
 
     def reoptimize(self, query: str) -> PlanExchange | None:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`."""
-        self._approach(lambda: self._lanes_with([query]))
-        return self._between_epochs(lambda: self._reoptimize(query))
+        try:
+            self._approach(lambda: self._lanes_with([query]))
+            return self._between_epochs(lambda: self._reoptimize(query))
+        except BaseException:
+            self.lanes.hurried = set()
+            raise
 
     def reordering_of(self, query: str) -> PlanExchange | None:
         """The exchange that `reoptimize` would begin."""
@@ -473,10 +486,9 @@ class LiveRun:
 
     def _loop(self) -> None:
         try:
-            self._place()
-            self.lanes.look()
             while not self._stopping:
                 self._carry_out_changes()
+                self._place()
                 self._catch_up()
                 self._refresh_what_is_due()
                 intakes = self._next()
@@ -513,8 +525,6 @@ class LiveRun:
         self._feeds.retire(self._run.streams)
         if self._run.end_exchanges() | self._run.follow():
             self._read_columns()
-        if self._place():
-            self.lanes.look()
         self.wake()
         if self._progress is not None:
             self._progress(self._run.progress())
@@ -523,18 +533,18 @@ class LiveRun:
         self.lanes.priorities = dict(priorities)
         self._place()
 
-    def _place(self) -> bool:
+    def _place(self) -> None:
         """Give those queries lanes of their own that are to have them, and let others come back.
 
-        Returns:
-            Whether any has come to another place.
+        A change that has let lanes come back goes on with all of them in front: so this is done after it.
         """
-        moved = False
-        while (change := self.lanes.placement() or self.lanes.relief() or self.lanes.returning()) is not None:
+        if self._run.reads_relations:
+            return
+        lanes = self.lanes
+        while (change := lanes.placement() or lanes.relief() or lanes.returning()) is not None:
             self._run.change(change)
             self._read_columns()
-            moved = True
-        return moved
+        lanes.look()
 
     def _approach(self, lanes: Callable[[], Collection[int]]) -> None:
         """Wait until lanes have come near the present, while others go on."""

@@ -105,7 +105,8 @@ class MemoryOfQuery:
             that is not found, and by the live cells of Bloom filters, as new values met them lately, the part
             of these that is missed, None before there were any. There are no false positives.
         measured: of joins the same by the pairs that were found lately, each of which stands for those of its
-            kind; None before there were any, and for Bloom filters.
+            kind, and of Bloom filters by the values of a sample that is kept exactly; None before there were
+            any.
         why: why the shares are what they are, where they have changed.
     """
 
@@ -123,7 +124,10 @@ class MemoryOfQuery:
             sizes = f"its Bloom filters keep {format_bytes(self.used)} of {format_bytes(self.limit)}"
             if self.expected is None:
                 return f"{sizes}; what they miss is told when rows have come"
-            return f"{sizes}; {_percent(self.expected)} of what is new to them is expected to be missed"
+            lately = "" if self.measured is None else f", about {_percent(self.measured)} lately"
+            return (
+                f"{sizes}; {_percent(self.expected)} of what is new to them is expected to be missed{lately}"
+            )
         assert self.expected is not None
         sizes = f"its joins keep {format_bytes(self.used)} of {format_bytes(self.limit)}"
         if all(one.share == WHOLE for one in self.shares):
@@ -283,9 +287,15 @@ def _filter_memories(run: PublishedRun) -> Iterator[tuple[str, MemoryOfQuery]]:
             filters = list(_below(graph, graph.answering[name], BloomFilter))
             recent = run.statistics.operators.recent[filters]
             given, missed = float(recent[:, GIVEN].sum()), float(recent[:, MISSED].sum())
-            used = sum(sizes.get((graph.nodes[place].identity, FILTER), _NOTHING).size for place in filters)
+            names = [graph.nodes[place].identity for place in filters]
+            used = sum(sizes.get((one, FILTER), _NOTHING).size for one in names)
             rate = missed / (given + missed) if given + missed > 0 else None
-            yield name, MemoryOfQuery(loss_from(loss).memory or 0, used, (), rate, None, "")
+            tallies = run.statistics.tallies
+            due, lost = (
+                sum(float(tallies[one][place]) for one in names if one in tallies) for place in (0, 1)
+            )
+            measured = min(1.0, max(0.0, lost / due)) if due > 0 else None
+            yield name, MemoryOfQuery(loss_from(loss).memory or 0, used, (), rate, measured, "")
 
 
 def rows_of(plan: Plan) -> dict[int, DrawnRows]:

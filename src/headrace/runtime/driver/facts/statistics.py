@@ -80,6 +80,7 @@ class Statistics:
         first, last: int64[n], per operator the smallest and the largest `ts` that it yielded (instants).
         queries: per query the elements that it yielded.
         streams: per stream its rows, those that were set apart included.
+        tallies: per identity what an operator counts besides, smoothed; see `Counts.tallies`.
         moved: per stream its heartbeat (instant), and since when it has been there (microseconds since 1970).
         at: when the last epoch was committed (microseconds since 1970).
         graph: the query graph that the operators and queries are those of.
@@ -93,6 +94,7 @@ class Statistics:
     queries: KeyedSums = field(default_factory=lambda: KeyedSums.of(1))
     streams: KeyedSums = field(default_factory=lambda: KeyedSums.of(1))
     moved: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    tallies: Mapping[str, Float64Array] = field(default_factory=dict)
 
     def keyed(self, graph: Graph, streams: Mapping[str, int], at: int) -> Statistics:
         """The same for another plan.
@@ -116,6 +118,7 @@ class Statistics:
             self.queries.keyed(tuple(name for name, _ in graph.outputs)),
             self.streams.keyed(tuple(streams)),
             moved,
+            {one: self.tallies[one] for one in identities if one in self.tallies},
         )
 
     def after(self, reports: Sequence[TaskReport], before: Totals, then: Totals, at: int) -> Statistics:
@@ -127,7 +130,7 @@ class Statistics:
             at: when it was committed (microseconds since 1970).
         """
         passed = max(0, at - self.at) / MICROSECONDS["SECOND"]
-        nodes = len(self.graph.nodes)
+        nodes, names = len(self.graph.nodes), self.operators.keys
         counts = together((part.counts for part in reports if part.counts is not None), nodes)
         rows = [_rows(then, name) - _rows(before, name) for name in self.streams.keys]
         return Statistics(
@@ -139,6 +142,7 @@ class Statistics:
             self.queries.after(passed, _emitted(self.graph, reports)),
             self.streams.after(passed, np.array(rows, dtype=np.float64).reshape(-1, 1)),
             self.moved,
+            _smoothed(self.tallies, {names[node]: found for node, found in counts.tallies.items()}, passed),
         )
 
 
@@ -151,6 +155,17 @@ def _brought(graph: Graph, counts: Counts, reports: Sequence[TaskReport]) -> Flo
                 seconds[number] += took
     sums = (counts.taken, counts.given, counts.endless, counts.lifetimes, counts.missed)
     return np.column_stack([*sums, seconds])
+
+
+def _smoothed(
+    known: Mapping[str, Float64Array], brought: Mapping[str, Float64Array], passed: float
+) -> Mapping[str, Float64Array]:
+    """Smoothed sums after an epoch; see `KeyedSums.after`."""
+    part = 0.5 ** (passed / HALF_LIFE)
+    return {
+        name: part * known.get(name, 0.0) + brought.get(name, 0.0)
+        for name in dict.fromkeys((*known, *brought))
+    }
 
 
 def _emitted(graph: Graph, reports: Sequence[TaskReport]) -> Float64Array:

@@ -46,7 +46,6 @@ def point_behind(point: StreamPoint) -> StreamPoint:
     return StreamPoint(
         0 if point.retained is None else point.retained.end,
         replace(point.time, pending=(), counting=()),
-        past=point.past,
         arrived=point.arrived,
     )
 

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from headrace.algebra.letters import stream_of_letters
-from headrace.algebra.nodes import BloomFilter, Draw, LimitedJoin, Plan, SemanticDrop, Shed
+from headrace.algebra.nodes import (
+    BloomFilter,
+    Draw,
+    Early,
+    LimitedJoin,
+    Plan,
+    Remember,
+    SemanticDrop,
+    Shed,
+)
 from headrace.algebra.properties import sources_of, walk
 from headrace.runtime.driver.facts.published import PublishedRun
 
@@ -24,7 +33,20 @@ def obstacle_in(plan: Plan) -> str | None:
             return f"{name} are not kept as input"
     if any(isinstance(part, _LOSS) for part in walk(plan)):
         return "it leaves out rows where there is too little time or memory, instead of being late"
+    if any(map(_goes_by_arrival, walk(plan))):
+        return "what it says, or remembers, goes by when rows come"
     return None
+
+
+def _goes_by_arrival(part: Plan) -> bool:
+    """Whether a part of a plan does with a row what follows from how many others come, or when."""
+    match part:
+        case Early(horizon=horizon):
+            return horizon.dial is not None
+        case Remember():
+            return part.memory.dial is not None
+        case _:
+            return False
 
 
 def may_be_behind(run: PublishedRun, query: str) -> str | None:

@@ -120,6 +120,7 @@ class Lanes:
     _front_at: float = -math.inf
     _patience: dict[int, int] = field(default_factory=dict)
     _known: tuple[QuerySet, Mapping[str, Priority], dict[int, _Asked]] | None = None
+    _looked_at: tuple[PublishedRun, Mapping[str, Priority]] | None = None
 
     @property
     def status(self) -> tuple[LaneStatus, ...]:
@@ -382,8 +383,11 @@ class Lanes:
         return {query: graph for query, graph in graphs.items() if graph is not None}
 
     def look(self) -> None:
-        """Let what is shown be what is now."""
-        self._looked = self.now(), tuple(self._lanes())
+        """Let `status` say what there is now."""
+        reading, priorities, known = self.run.reading, self.priorities, self._looked_at
+        if known is None or known[0] is not reading or known[1] is not priorities:
+            self._looked_at = reading, priorities
+            self._looked = self.now(), tuple(self._lanes())
 
     def _forget(self) -> None:
         """Forget lanes that are gone, and when epochs were that nobody waits for."""
@@ -413,9 +417,10 @@ class Lanes:
             if (own is None or own > bound) and may_be_behind(self.run.reading, name) is None
         ]
         heaviest = max(patient, key=took.__getitem__, default=None)
-        if heaviest is None or took[heaviest] < _HEAVY * sum(took.values()):
+        whole = sum(took.values())
+        if heaviest is None or not took[heaviest] or took[heaviest] < _HEAVY * whole:
             return None
-        self._front_took -= self._front_took * took[heaviest] / sum(took.values())
+        self._front_took -= self._front_took * took[heaviest] / whole
         return Placement((heaviest,), behind=True)
 
     def returning(self) -> Placement | None:

@@ -9,6 +9,8 @@ from typing import Any, Final
 from headrace.algebra.tunings.tunings import Tuning
 from headrace.runtime.driver.facts.capacity import Headroom
 from headrace.runtime.driver.settings import Managing
+from headrace.runtime.driver.shedder.policy import ShareKnob
+from headrace.runtime.driver.shedder.values_seen import ThresholdKnob
 from headrace.steps import WHOLE, share_text
 from headrace.time import BEGINNING, MICROSECONDS, TimeDomain
 
@@ -20,29 +22,56 @@ TIMES: Final = (2, 3, 5)
 class ShedShare:
     """A share of rows that is kept, and what the shedder has to say of it.
 
+    Of queries that leave out rows by their values it is the share of those that came lately which are worth
+    enough; each share is that of a threshold.
+
     Attributes:
         tuning: the streams, and what may be lost of their rows.
         domain: what instants count.
-        share: the share that is in force (millionths).
+        knob: the share that is in force, its smallest value, its utility and its costs (seconds for each
+            second).
         since: the first instant of rows of which it is kept; BEGINNING if all have been kept so far.
-        utility: the worth of an answer of which it is kept, from 0 to 1.
         wanted: the share that the shedder would have (millionths).
-        least: the smallest share by what was promised of the answer (millionths).
         at: the shares that would be kept at each of `TIMES` the load (millionths).
-        saves: the part of the run's time that a tenth less of the rows would save.
         why: why the share is in force, where nobody has asked for it.
     """
 
     tuning: Tuning
     domain: TimeDomain
-    share: int
+    knob: ShareKnob
     since: int
-    utility: float
     wanted: int
-    least: int
     at: tuple[int, ...]
-    saves: float
     why: str
+
+    @property
+    def share(self) -> int:
+        """The share that is in force (millionths)."""
+        return self.knob.share
+
+    @property
+    def least(self) -> int:
+        """The smallest share by what was promised of the answer, or by what values are worth (millionths)."""
+        return self.knob.least
+
+    @property
+    def utility(self) -> float:
+        """The worth of an answer of which the share is kept, from 0 to 1."""
+        return self.knob.utility(self.knob.share)
+
+    @property
+    def saves(self) -> float:
+        """The part of the run's time that a tenth less of the rows would save."""
+        return self.knob.cost / 10
+
+    @property
+    def by_values(self) -> ThresholdKnob | None:
+        """What rows are left out by their values; None where they are not."""
+        return self.knob if isinstance(self.knob, ThresholdKnob) else None
+
+    def number(self, share: int) -> int:
+        """The number by which a share is kept: itself, or a threshold (millionths)."""
+        return self.knob.number(share)
 
 
 @dataclass(frozen=True)
@@ -120,9 +149,11 @@ def _plain(one: ShedShare) -> Mapping[str, Any]:
         "streams": list(one.tuning.streams),
         "loss": one.tuning.loss,
         "share": one.share / WHOLE,
+        "threshold": None if one.by_values is None else one.number(one.share) / WHOLE,
         "since": None if one.since == BEGINNING else one.since,
         "utility": one.utility,
         "wanted": one.wanted / WHOLE,
+        "wanted_threshold": None if one.by_values is None else one.number(one.wanted) / WHOLE,
         "least": one.least / WHOLE,
         "at": {str(times): share / WHOLE for times, share in zip(TIMES, one.at, strict=True)},
         "saves": one.saves,
@@ -131,10 +162,10 @@ def _plain(one: ShedShare) -> Mapping[str, Any]:
 
 
 def why_changed(before: int, share: int, needed: float, behind: float | None, bound: int) -> str:
-    """Why another share is kept, as people are told.
+    """Why another share is kept, or another threshold holds, as people are told.
 
     Args:
-        before, share: the shares before and after the change (millionths).
+        before, share: the shares, or thresholds, before and after the change (millionths).
         needed: the part of its time that the run needed.
         behind: for how long rows waited (seconds), if that is known.
         bound: for how long they may (microseconds).
@@ -145,3 +176,15 @@ def why_changed(before: int, share: int, needed: float, behind: float | None, bo
         f"{what} from {share_text(before)} to {share_text(share)} by the shedder, since {100 * needed:.0f} % "
         f"of the run's time were needed{waited} and latency_bound is {bound / MICROSECONDS['SECOND']:g} s"
     )
+
+
+def why_given_back(before: int, first: int, since: str) -> str:
+    """Why all rows are kept again, as people are told.
+
+    Args:
+        before: the share, or the threshold, that a shedder had chosen (millionths).
+        first: the one with which all are kept (millionths).
+        since: what has ended the shedder.
+    """
+    what = "lowered" if first < before else "raised"
+    return f"{what} from {share_text(before)} to {share_text(first)}, since {since}"

@@ -2,7 +2,8 @@
 
 Aurora's greedy over loss graphs (*Monitoring Streams*, VLDB 2002, 7.2): what is left out next is what costs
 its readers least for the processor time that it saves. Aurora asks for graphs that are convex. Here a graph
-may have any form that does not fall, and the greedy walks along its convex hull.
+may have any form that does not fall, and the greedy walks along its convex hull. Rows that are left out by
+their values are a share, too: that of those which are worth enough, of which there are few to choose from.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ class ShareKnob:
         queries: so many queries have the share; each has the worth.
         least: the smallest share that keeps what was promised of the answer (millionths).
         drained: whether no row is in windows any more from before its last change.
+        reachable: the shares that it may have, falling, the one in force and the smallest among them; any
+            where there are none.
     """
 
     share: int
@@ -58,6 +61,7 @@ class ShareKnob:
     queries: int = 1
     least: int = LEAST
     drained: bool = True
+    reachable: tuple[int, ...] = ()
 
     def needs(self, share: int) -> float:
         """The processor time that the rows of a share need (seconds for each second)."""
@@ -70,6 +74,38 @@ class ShareKnob:
     def floor(self, capacity: float) -> int:
         """The smallest share that it makes sense to keep (millionths)."""
         return self.least if self.cost > _WORTH * capacity else WHOLE
+
+    def points(self, most: int, least: int) -> tuple[int, ...]:
+        """The shares at which utility is looked at, from one down to another one (millionths)."""
+        between = (*range(most, least, -_POINTS), least)
+        return tuple(one for one in self.reachable if least <= one <= most) if self.reachable else between
+
+    def rounded(self, share: float) -> int:
+        """The largest share that it may have and that is no larger, but for what rounding adds."""
+        if not self.reachable:
+            return int((share + 1) // _EVEN * _EVEN)
+        return next((one for one in self.reachable if one <= share + 1), self.reachable[-1])
+
+    def number(self, share: int) -> int:
+        """The number by which a share is kept (millionths): itself."""
+        return share
+
+    @property
+    def lowest(self) -> int:
+        """The smallest share that a change may leave: a quarter, or the next one below where that is less."""
+        quarter = max(self.least, min(self.share, self.share // LOWERED))
+        if not self.reachable:
+            return quarter
+        below = [one for one in self.reachable if one < self.share]
+        return next((one for one in reversed(below) if one >= quarter), next(iter(below), self.share))
+
+    @property
+    def highest(self) -> int:
+        """The largest share that a change may bring: twice as much, or the next one where that is more."""
+        if not self.reachable:
+            return RAISED * self.share
+        above = next((one for one in reversed(self.reachable) if one > self.share), self.share)
+        return self.rounded(max(RAISED * self.share, above))
 
 
 @dataclass(frozen=True)
@@ -119,7 +155,7 @@ def shares_wanted(pressure: Pressure, knobs: Sequence[ShareKnob]) -> tuple[int, 
     promised = [max(knob.share, knob.least) for knob in knobs]
     if pressure.is_overload:
         goal = _goal(knobs, promised, capacity, HEADROOM * capacity - rest)
-        return tuple(max(wanted, _quarter(knob)) for wanted, knob in zip(goal, knobs, strict=True))
+        return tuple(max(wanted, knob.lowest) for wanted, knob in zip(goal, knobs, strict=True))
     if not pressure.is_calm:
         return tuple(promised)
     most = [WHOLE if knob.drained else known for knob, known in zip(knobs, promised, strict=True)]
@@ -150,11 +186,6 @@ def _worth(knobs: Sequence[ShareKnob], shares: Sequence[int]) -> float:
     return sum(map(ShareKnob.worth, knobs, shares))
 
 
-def _quarter(knob: ShareKnob) -> int:
-    """The smallest share that a change may leave."""
-    return max(knob.least, min(knob.share, knob.share // LOWERED))
-
-
 def _goal(knobs: Sequence[ShareKnob], most: Sequence[int], capacity: float, budget: float) -> list[int]:
     """The shares, as large as some at most, that keep to a budget as far as that goes, at the least loss.
 
@@ -175,23 +206,19 @@ def _goal(knobs: Sequence[ShareKnob], most: Sequence[int], capacity: float, budg
             break
         knob = knobs[place]
         saved = knob.needs(begin - end)
-        found[place] = end if saved <= missing else max(end, _even(begin - missing / knob.cost * WHOLE))
+        found[place] = (
+            end if saved <= missing else max(end, knob.rounded(begin - missing / knob.cost * WHOLE))
+        )
         missing -= saved
     return found
-
-
-def _even(share: float) -> int:
-    """A share in thousandths, which is no larger but for what rounding adds."""
-    return int((share + 1) // _EVEN * _EVEN)
 
 
 def _hull(knob: ShareKnob, most: int, least: int) -> Iterator[tuple[int, int, float]]:
     """The convex hull of what is lost from a share down to another one: pieces, each with its loss."""
     if most <= least:
         return
-    points = [*range(most, least, -_POINTS), least]
     corners: list[tuple[int, float]] = []
-    for share in points:
+    for share in knob.points(most, least):
         point = (share, -knob.worth(share))
         while len(corners) > 1 and _slope(corners[-2], corners[-1]) >= _slope(corners[-1], point):
             corners.pop()
@@ -210,15 +237,15 @@ def _moved(
 ) -> list[int]:
     """Shares as near to a goal as one change may bring them, and as a budget lets them be raised."""
     found = [
-        max(wanted, _quarter(knob)) if wanted < known else known
+        max(wanted, knob.lowest) if wanted < known else known
         for knob, known, wanted in zip(knobs, present, goal, strict=True)
     ]
     left = budget - _needs(knobs, found)
     for place, knob in enumerate(knobs):
         if goal[place] > found[place]:
-            reach = min(goal[place], max(found[place], RAISED * knob.share))
+            reach = min(goal[place], max(found[place], knob.highest))
             if knob.needs(reach - found[place]) > left > 0:
-                reach = max(found[place], _even(found[place] + left / knob.cost * WHOLE))
+                reach = max(found[place], knob.rounded(found[place] + left / knob.cost * WHOLE))
             if left > 0 or not knob.cost:
                 left -= knob.needs(reach - found[place])
                 found[place] = reach

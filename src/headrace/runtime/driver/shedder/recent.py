@@ -9,15 +9,16 @@ from typing import Final
 
 import numpy as np
 
-from headrace.algebra.nodes import Shed
+from headrace.algebra.nodes import Plan, SemanticDrop, Shed
 from headrace.algebra.tunings.tunings import Tuning, Tunings, size_of, tuning_of
 from headrace.elements import Float64Array
 from headrace.lowering.graph import Graph
-from headrace.runtime.driver.facts.capacity import Box, above, from_streams, needs
+from headrace.runtime.driver.facts.capacity import Box, from_streams, needs, rates_in
 from headrace.runtime.driver.facts.looks import RecentLooks
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.statistics import Statistics
 from headrace.runtime.driver.shedder.policy import LATE
+from headrace.runtime.driver.shedder.values_seen import values_seen
 from headrace.steps import WHOLE
 
 _FEW: Final = 3
@@ -36,7 +37,8 @@ class MeasuredLoad:
     Attributes:
         needed: the part of its time that a run needs for what comes; above 1 it falls behind.
         behind: for how long rows wait that have come (seconds); None where that is not known.
-        costs: for each share the part of its time that the run would need for it if all rows were kept.
+        costs: for each share, and each threshold, the part of its time that the run would need for its
+            rows if all were kept.
         rates: the rows that come of each stream (per second).
     """
 
@@ -80,10 +82,8 @@ class RecentLoad(RecentLooks):
             # Epochs may be larger before rows wait for too long, which needs less time for each of them.
             each, factor = told or _with_epoch_time(self.epoch_time, work, took)
         needed = factor * float(coming.sum()) + each / (LATE * bound)
-        costs = {
-            tuning: factor * float(coming[places].sum()) * WHOLE / size_of(tuning, run.queries.tunings)
-            for tuning, places in scaled_by_shares(graph, boxes).items()
-        }
+        coming_rows = from_streams(graph, rates)
+        costs = {tuning: factor * cost for tuning, cost in costs_of(graph, boxes, coming_rows).items()}
         return MeasuredLoad(needed, None if None in waiting.values() else behind, costs, rates)
 
     def _epochs(self, graph: Graph, boxes: Sequence[Box]) -> tuple[Float64Array, Float64Array]:
@@ -134,29 +134,55 @@ def _with_epoch_time(each: float, work: Float64Array, took: Float64Array) -> tup
 def boxes_of(graph: Graph, statistics: Statistics, tunings: Tunings) -> tuple[Box, ...]:
     """The operators of a graph as what they were measured to take and yield.
 
-    What is left out of streams is known, and not measured: so a new share counts at once.
+    What is left out of streams is known, and not measured: so a new share counts at once, and of a new
+    threshold what it leaves of the rows that came lately.
 
     Args:
         graph: the graph.
         statistics: what was counted of its operators, in its order.
         tunings: the shares that have changed.
     """
-    found = []
+    found, seen = [], values_seen(graph, statistics)
     for node, (_, taken, given, _, _, _, seconds) in zip(
         graph.nodes, statistics.operators.recent.tolist(), strict=True
     ):
         kept = given / taken if taken else 1.0
-        if isinstance(node.plan, Shed) and (tuning := tuning_of(node.plan)) is not None:
-            kept = size_of(tuning, tunings) / WHOLE
+        if (tuning := _lost_by(node.plan)) is not None:
+            number = size_of(tuning, tunings)
+            kept = (seen[tuning].share(number) if tuning in seen else number) / WHOLE
         inputs = tuple(edge.producer for edge in node.inputs)
         found.append(Box(inputs, seconds / taken if taken else 0.0, kept))
     return tuple(found)
 
 
-def scaled_by_shares(graph: Graph, boxes: Sequence[Box]) -> dict[Tuning, list[int]]:
-    """For each share the operators to which fewer rows come where less is kept."""
+def costs_of(graph: Graph, boxes: Sequence[Box], rates: Float64Array) -> dict[Tuning, float]:
+    """The processor time for rows that may be left out, if all of them are kept, by what leaves them out.
+
+    That is what would be saved if none were: an operator that reads other rows as well goes on with these.
+
+    Args:
+        graph: the graph.
+        boxes: its operators.
+        rates: float64[n], the rows that come to each of them from outside (per second).
+
+    Returns:
+        Seconds for each second.
+    """
     begun: dict[Tuning, list[int]] = {}
     for node in graph.nodes:
-        if isinstance(node.plan, Shed) and (tuning := tuning_of(node.plan)) is not None:
+        if (tuning := _lost_by(node.plan)) is not None:
             begun.setdefault(tuning, []).append(node.number)
-    return {tuning: list(above(boxes, places)) for tuning, places in begun.items()}
+    coming, found = rates_in(boxes, rates), {}
+    for tuning, places in begun.items():
+        # As if nothing else came: each box needs so much more with these rows.
+        cut, alone = list(boxes), np.zeros(len(boxes))
+        alone[places] = coming[places]
+        for place in places:
+            cut[place] = Box((), 0.0, 1.0)
+        found[tuning] = float(needs(cut, alone).sum())
+    return found
+
+
+def _lost_by(plan: Plan) -> Tuning | None:
+    """The tuning of a node that leaves out rows; None of others."""
+    return tuning_of(plan) if isinstance(plan, Shed | SemanticDrop) else None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from headrace.algebra.by_object import REMEMBERED, ByObject
 from headrace.algebra.nodes import Plan
-from headrace.algebra.tunings.tunings import Tuning, shares_in, size_of
+from headrace.algebra.tunings.tunings import Tuning, TuningKind, movable_in, size_of
 from headrace.language.parsing.statements.losses import loss_from
 from headrace.runtime.driver.change.wanted import Tune
 from headrace.runtime.driver.facts.capacity import room
@@ -18,25 +18,27 @@ from headrace.runtime.driver.facts.reports import LOG
 from headrace.runtime.driver.manager.manager import NOBODY, Users
 from headrace.runtime.driver.settings import Managing, RunSettings
 from headrace.runtime.driver.shedder.bounds_seen import BoundsSeen, LastSaid, drained_from, heartbeat_of
-from headrace.runtime.driver.shedder.findings import TIMES, Shedding, ShedShare, why_changed
+from headrace.runtime.driver.shedder.findings import TIMES, Shedding, ShedShare, why_changed, why_given_back
 from headrace.runtime.driver.shedder.policy import Pressure, ShareKnob, shares_at, shares_wanted
 from headrace.runtime.driver.shedder.recent import MeasuredLoad, RecentLoad
 from headrace.runtime.driver.shedder.usual_sizes import rescaled, usual_sizes
+from headrace.runtime.driver.shedder.values_seen import values_seen
 from headrace.runtime.intake.streams import BoundedStream
-from headrace.steps import WHOLE, share_text
 from headrace.time import BEGINNING, INFINITY, MICROSECONDS
 
 FIRST_COMMITS: Final = 2
 """After so many commits a run is looked at."""
-_shares_in: Final = ByObject(shares_in, REMEMBERED)
+_movable_in: Final = ByObject(movable_in, REMEMBERED)
 _IDLE: Final = MeasuredLoad(0.0, None, {}, {})
 
 
 class Shedder:
-    """Keeps a run from falling behind, by the shares that are kept of rows of queries that bear loss.
+    """Keeps a run from falling behind, by which rows are kept of queries that bear loss.
+
+    Those are a share of the rows, or the ones that are worth enough by their values.
 
     Args:
-        users: says who has such shares, paused queries included.
+        users: says who has such shares or thresholds, paused queries included.
 
     Attributes:
         found: what was found after the last commit; None without a bound, and before the first commit.
@@ -59,7 +61,7 @@ class Shedder:
             said: says what the commit brought to a query's answer.
 
         Returns:
-            The change of shares that is to follow; None where there is none.
+            The change of shares and thresholds that is to follow; None where there is none.
         """
         return self._after(run, how, waiting, said) or rescaled(run)
 
@@ -80,19 +82,18 @@ class Shedder:
         users = _users_in(run.queries.plans)
         pressure = None if load is None else Pressure(load.needed, load.behind, seconds)
         self._bounds.look(run, users, said)
-        knobs = {tuning: self._knob(run, tuning, users[tuning], load or _IDLE) for tuning in users}
-        found = tuple(knob.share for knob in knobs.values())
+        knobs = self._knobs(run, users, load or _IDLE)
+        wanted = tuple(knob.share for knob in knobs.values())
         if pressure is not None:
-            found = shares_wanted(pressure, tuple(knobs.values()))
-        wanted = dict(zip(knobs, found, strict=True))
+            wanted = shares_wanted(pressure, tuple(knobs.values()))
         self.found = _findings(run, bound, mode, load, knobs, wanted)
-        changed = {tuning: share for tuning, share in wanted.items() if share != knobs[tuning].share}
+        changed = {one.tuning: one.number(one.wanted) for one in self.found.shares if one.wanted != one.share}
         if mode is not Managing.ACT:
             return self._given_back(run, how)
         if not changed or load is None:
             return None
         self._recent.forget()
-        sizes = {tuning: (size_of(tuning, run.queries.tunings), share) for tuning, share in changed.items()}
+        sizes = {tuning: (size_of(tuning, run.queries.tunings), number) for tuning, number in changed.items()}
         why = {tuning: why_changed(*pair, load.needed, load.behind, bound) for tuning, pair in sizes.items()}
         return self._change(run, changed, users, why)
 
@@ -101,30 +102,30 @@ class Shedder:
         if how.latency_bound is not None and how.shedding is Managing.ACT:
             return None
         users, known = _users_in(run.queries.plans), run.queries.tunings
-        lowered = [tuning for tuning in users if size_of(tuning, known) < WHOLE and known[tuning].why]
+        lowered = [one for one in users if size_of(one, known) != one.first and known[one].why]
         if not lowered:
             return None
         since = "there is no latency_bound"
         if how.latency_bound is not None:
             since = "the shedder is off" if how.shedding is Managing.OFF else "the shedder only advises"
-        why = {
-            tuning: f"raised from {share_text(size_of(tuning, known))} to 1, since {since}"
-            for tuning in lowered
-        }
-        return self._change(run, dict.fromkeys(lowered, WHOLE), users, why)
+        why = {tuning: why_given_back(size_of(tuning, known), tuning.first, since) for tuning in lowered}
+        return self._change(run, {tuning: tuning.first for tuning in lowered}, users, why)
 
-    def _knob(
-        self, run: PublishedRun, tuning: Tuning, users: Mapping[str, Plan], load: MeasuredLoad
-    ) -> ShareKnob:
-        share, loss = size_of(tuning, run.queries.tunings), loss_from(tuning.loss)
-        return ShareKnob(
-            share,
-            load.costs.get(tuning, 0.0),
-            loss.utility,
-            len(users),
-            self._bounds.least(tuning, share),
-            _has_drained(run, tuning, users.values()),
-        )
+    def _knobs(
+        self, run: PublishedRun, users: Mapping[Tuning, Mapping[str, Plan]], load: MeasuredLoad
+    ) -> dict[Tuning, ShareKnob]:
+        """What may be changed, of all that leaves out rows."""
+        seen = values_seen(run.queries.graph, run.statistics)
+        found: dict[Tuning, ShareKnob] = {}
+        for tuning, plans in users.items():
+            number, cost = size_of(tuning, run.queries.tunings), load.costs.get(tuning, 0.0)
+            drained = _has_drained(run, tuning, plans.values())
+            if tuning in seen:
+                found[tuning] = seen[tuning].knob(number, cost, len(plans), drained)
+            else:
+                utility, least = loss_from(tuning.loss).utility, self._bounds.least(tuning, number)
+                found[tuning] = ShareKnob(number, cost, utility, len(plans), least, drained)
+        return found
 
     def _change(
         self,
@@ -137,7 +138,10 @@ class Shedder:
         for tuning in changed:
             paused = [name for name in asked.get(tuning, ()) if name in run.queries.paused]
             queries[tuning] = list(dict.fromkeys((*users[tuning], *paused)))
-            LOG.info("the share of %s that is kept was %s", " and ".join(tuning.streams), why[tuning])
+            what = "share" if tuning.kind is TuningKind.SHARE else "least utility"
+            LOG.info(
+                "the %s of rows of %s that are kept was %s", what, " and ".join(tuning.streams), why[tuning]
+            )
         return Tune(changed, queries, why, usual_sizes(run, changed))
 
 
@@ -153,7 +157,7 @@ def _users_in(plans: Mapping[str, Plan]) -> dict[Tuning, dict[str, Plan]]:
     """The queries that bear loss, by what says which share of their rows is kept."""
     found: dict[Tuning, dict[str, Plan]] = {}
     for name, plan in plans.items():
-        for tuning in _shares_in(plan):
+        for tuning in _movable_in(plan):
             found.setdefault(tuning, {})[name] = plan
     return found
 
@@ -175,10 +179,10 @@ def _findings(
     mode: Managing,
     load: MeasuredLoad | None,
     knobs: Mapping[Tuning, ShareKnob],
-    wanted: Mapping[Tuning, int],
+    wanted: Sequence[int],
 ) -> Shedding:
     tunings = run.queries.tunings
-    domains = {tuning: plan.domain for plan in run.queries.plans.values() for tuning in _shares_in(plan)}
+    domains = {tuning: plan.domain for plan in run.queries.plans.values() for tuning in _movable_in(plan)}
     at = [_at(times, load, knobs) for times in TIMES]
     shares = []
     for place, (tuning, knob) in enumerate(knobs.items()):
@@ -188,13 +192,10 @@ def _findings(
             ShedShare(
                 tuning,
                 domains[tuning],
-                knob.share,
+                knob,
                 since,
-                knob.utility(knob.share),
-                wanted[tuning],
-                knob.least,
+                wanted[place],
                 tuple(found[place] for found in at),
-                knob.cost / 10,
                 "" if known is None else known.why,
             )
         )

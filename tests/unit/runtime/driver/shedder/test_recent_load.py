@@ -9,8 +9,9 @@ import pytest
 
 import headrace as hr
 from headrace.algebra.nodes import Aggregate, Shed
+from headrace.runtime.driver.facts.capacity import above, from_streams, needs
 from headrace.runtime.driver.facts.published import PublishedRun
-from headrace.runtime.driver.shedder.recent import RecentLoad, boxes_of, scaled_by_shares
+from headrace.runtime.driver.shedder.recent import RecentLoad, boxes_of, costs_of
 from headrace.time import ManualClock
 from inside import run_of
 
@@ -44,10 +45,16 @@ def test_a_share_counts_at_once_though_nothing_was_measured_of_it(db: hr.Databas
     boxes = boxes_of(run.queries.graph, run.statistics, run.queries.tunings)
     (shed,) = (node for node in run.queries.graph.nodes if isinstance(node.plan, Shed))
     assert boxes[shed.number].selectivity == 0.25
-    ((_, scaled),) = scaled_by_shares(run.queries.graph, boxes).items()
-    sums = [node.number for node in run.queries.graph.nodes if isinstance(node.plan, Aggregate)]
+    graph = run.queries.graph
+    rates = from_streams(graph, {"s": 100.0})
+    (cost,) = costs_of(graph, boxes, rates).values()
+    whole = [replace(box, selectivity=1.0) if at == shed.number else box for at, box in enumerate(boxes)]
+    each = needs(whole, rates)
     # The aggregate of the query that bears no loss reads what is not left out.
-    assert len([number for number in sums if number in scaled]) == len(sums) - 1
+    alone = set(above(boxes, [shed.number]))
+    sums = [node.number for node in graph.nodes if isinstance(node.plan, Aggregate)]
+    assert len([number for number in sums if number in alone]) == len(sums) - 1
+    assert cost == pytest.approx(float(each[list(alone)].sum()))
 
 
 def test_what_waits_counts_as_what_comes(db: hr.Database) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace.algebra.tunings.loss import Loss
+from headrace.operators.semantic_drop import BANDS
 from headrace.runtime.driver.facts.capacity import HEADROOM
 from headrace.runtime.driver.shedder.policy import (
     EARLY,
@@ -22,7 +24,9 @@ from headrace.runtime.driver.shedder.policy import (
     shares_at,
     shares_wanted,
 )
+from headrace.runtime.driver.shedder.values_seen import ValuesSeen
 from headrace.steps import WHOLE
+from headrace.value_graph import ValueGraph
 from how_many import examples
 
 
@@ -127,6 +131,18 @@ def test_what_gains_most_is_kept_again_first() -> None:
     assert shares_wanted(pressure(0.6, behind=0.0), knobs) == (500_000, WHOLE)
 
 
+@st.composite
+def threshold_knobs(draw: st.DrawFn) -> ShareKnob:
+    """What leaves out rows by their values: of some bands of utility there are rows, of others none."""
+    worths = np.zeros((2, BANDS + 2))
+    bands = st.integers(0, BANDS) | st.just(BANDS + 1)
+    for band, rows in draw(st.dictionaries(bands, st.integers(1, 50), max_size=6)).items():
+        worths[:, band] = rows, rows * band / BANDS if band <= BANDS else 0
+    values = ValuesSeen(ValueGraph("x", ((Decimal(0), Decimal(0)), (Decimal(1), Decimal(1)))), worths)
+    threshold = draw(st.sampled_from([0, 10_000, 250_000, 333_333, 500_000, WHOLE]))
+    return values.knob(threshold, draw(st.floats(0, 2)), draw(st.integers(1, 3)), draw(st.booleans()))
+
+
 Knobs = st.lists(
     st.builds(
         ShareKnob,
@@ -136,9 +152,56 @@ Knobs = st.lists(
         st.integers(1, 3),
         st.just(LEAST),
         st.booleans(),
-    ),
+    )
+    | threshold_knobs(),
     max_size=4,
 )
+
+
+def sales(*worth: int, threshold: int = 0, cost: float = 0.5) -> ShareKnob:
+    """Rows of utilities in hundredths, each with so many others that are worth as much."""
+    worths = np.zeros((2, BANDS + 2))
+    for band in worth:
+        worths[:, band] += 1, band / BANDS
+    graph = ValueGraph("x", ((Decimal(0), Decimal(0)), (Decimal(1), Decimal(1))))
+    return ValuesSeen(graph, worths).knob(threshold, cost)
+
+
+def test_rows_of_least_utility_go_before_a_share_of_rows_that_are_worth_the_same() -> None:
+    # Of four rows two are worth a tenth together, and are half of the costs.
+    sold, plain = sales(5, 5, 95, 95), knob(0.5)
+    first, second = shares_wanted(pressure(1.0), [sold, plain])
+    assert (first, sold.number(first), second) == (WHOLE // 2, 60_000, WHOLE)
+    # Then the half that is left is worth more than what it costs of the other one.
+    first, second = shares_wanted(pressure(1.3), [sold, plain])
+    assert first == WHOLE // 2
+    assert second < WHOLE
+
+
+def test_what_is_worth_most_is_kept_whatever_the_load() -> None:
+    worths = np.zeros((2, BANDS + 2))
+    worths[:, 50] = 10, 5
+    graph = ValueGraph("x", ((Decimal(0), Decimal("0.2")), (Decimal(9), Decimal("0.5"))))
+    (share,) = shares_wanted(pressure(9.0), [ValuesSeen(graph, worths).knob(0, 8.0)])
+    assert share == WHOLE
+
+
+def test_a_threshold_goes_over_rows_that_are_all_alike_at_once() -> None:
+    # Nine of ten rows are worth the same: a quarter of the rows cannot be kept.
+    alike = sales(*[10] * 9, 90, cost=4.0)
+    (share,) = shares_wanted(pressure(4.0), [alike])
+    assert (share, alike.number(share)) == (WHOLE // 10, 110_000)
+    back = sales(*[10] * 9, 90, threshold=110_000, cost=0.1)
+    (share,) = shares_wanted(pressure(0.1, behind=0.0), [back])
+    assert (share, back.number(share)) == (WHOLE, 0)
+
+
+def test_of_rows_that_nobody_has_counted_no_threshold_changes() -> None:
+    graph = ValueGraph("x", ((Decimal(0), Decimal(0)), (Decimal(1), Decimal(1))))
+    unknown = ValuesSeen(graph, np.zeros((2, BANDS + 2))).knob(300_000, 3.0)
+    for load in (pressure(9.0), pressure(0.1, behind=0.0)):
+        (share,) = shares_wanted(load, [unknown])
+        assert unknown.number(share) == 300_000
 
 
 @examples(60, 400)

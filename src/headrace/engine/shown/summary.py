@@ -151,21 +151,20 @@ def summarise(run: Run, domains: Mapping[str, TimeDomain]) -> Summary:
         domains: what the instants of each stream count.
     """
     totals, queries = run.totals, run.reading.queries
-    arrivals = totals.first_arrivals
     emitted = dict.fromkeys(queries.plans, 0) | dict(totals.emitted)
     return Summary(
         # Dead letters have been counted among the rows of the stream that they come from, and what the run
         # says of itself nobody has brought.
         rows=sum(
             seen.everything
-            for name, seen in arrivals.items()
+            for name, seen in totals.arrivals.items()
             if stream_of_letters(name) is None and system_stream(name) is None
         ),
         seconds=totals.seconds,
         epochs=totals.epochs,
-        late=sum(seen.late for seen in arrivals.values()),
+        late=sum(seen.late for seen in totals.arrivals.values()),
         dead_letters=totals.dead_letters,
-        streams=tuple(_of_stream(name, seen, run, domains) for name, seen in arrivals.items()),
+        streams=tuple(_of_stream(name, seen, run, domains) for name, seen in totals.arrivals.items()),
         state_rows_peak=totals.state_rows_peak,
         state_bytes_peak=totals.state_bytes_peak,
         growing=tuple(map(queries.name_of, queries.growing)),

@@ -27,7 +27,6 @@ from headrace.algebra.arrival import NO_PAST, Past
 from headrace.heartbeats.bounded import Arrivals
 from headrace.heartbeats.estimated import Estimate
 from headrace.heartbeats.state import NOTHING_SEEN, StreamState
-from headrace.lowering.behind import lane_of
 from headrace.operators.state.runs import RunPart
 from headrace.runtime.journal.description import Description
 from headrace.runtime.journal.followed import Followed, ReadFile
@@ -211,11 +210,6 @@ class Totals:
     working: float = 0.0
     working_row: float = 0.0
     sizes: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-
-    @property
-    def first_arrivals(self) -> dict[str, Arrivals]:
-        """Those of streams, without what queries behind others have taken of them once more."""
-        return {name: seen for name, seen in self.arrivals.items() if lane_of(name) is None}
 
 
 @dataclass(frozen=True)

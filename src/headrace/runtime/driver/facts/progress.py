@@ -61,7 +61,7 @@ def progress_of(
         heartbeat, domain: the smallest heartbeat of its streams, and what that counts.
         state: all state.
     """
-    rows = sum(seen.everything for seen in totals.first_arrivals.values())
+    rows = sum(seen.everything for seen in totals.arrivals.values())
     return Progress(
         epoch=totals.epochs,
         rows=rows,

@@ -80,4 +80,4 @@ def log_retry(epoch: int, error: BaseException) -> None:
 
 
 def _everything(totals: Totals) -> int:
-    return sum(seen.everything for seen in totals.first_arrivals.values())
+    return sum(seen.everything for seen in totals.arrivals.values())

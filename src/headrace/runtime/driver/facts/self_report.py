@@ -94,7 +94,7 @@ def _epoch(epoch: Epoch) -> ReportRow:
 
 def _of_users(epoch: Epoch, count: Callable[[Arrivals], int]) -> int:
     """How many rows of the streams that users have defined came in the epoch."""
-    before, after = (reading.totals.first_arrivals for reading in (epoch.before, epoch.after))
+    before, after = (reading.totals.arrivals for reading in (epoch.before, epoch.after))
     return sum(
         count(seen) - count(before.get(name, Arrivals()))
         for name, seen in after.items()

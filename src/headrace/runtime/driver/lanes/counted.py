@@ -53,6 +53,6 @@ def rows_in_front(before: PublishedRun, after: PublishedRun) -> int:
     known = before.totals.arrivals
     return sum(
         seen.rows - known.get(name, Arrivals()).rows
-        for name, seen in after.totals.first_arrivals.items()
+        for name, seen in after.totals.arrivals.items()
         if system_stream(name) is None
     )

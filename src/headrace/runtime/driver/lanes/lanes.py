@@ -393,9 +393,8 @@ class Lanes:
         """Forget lanes that are gone, and when epochs were that nobody waits for."""
         lanes = self.run.reading.queries.lanes
         self._measured = {lane: one for lane, one in self._measured.items() if not lane or lane in lanes}
-        self._qos.keep(
-            lanes, {key: graph for lane in (0, *lanes) for key, graph in self._graphs(lane).items()}
-        )
+        graphs = {query: graph for lane in (0, *lanes) for query, graph in self._graphs(lane).items()}
+        self._qos.keep(lanes, graphs)
         self.hurried &= lanes.keys()
         oldest = min((one.oldest for one in self.backlogs if one.oldest is not None), default=None)
         first = self.run.totals.epochs if oldest is None else oldest

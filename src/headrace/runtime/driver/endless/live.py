@@ -53,7 +53,7 @@ from headrace.runtime.driver.facts.self_report import Epoch, describe
 from headrace.runtime.driver.facts.working_set import fitting_rows
 from headrace.runtime.driver.kept.replay import Choose, Replayed, carried_out
 from headrace.runtime.driver.lanes.lanes import Lanes
-from headrace.runtime.driver.lanes.status import LaneStatus
+from headrace.runtime.driver.lanes.status import LaneStatus, rows_of_lanes
 from headrace.runtime.driver.manager.managed import Managed
 from headrace.runtime.driver.manager.manager import Manager
 from headrace.runtime.driver.manager.room import LOOKED_AT, Room
@@ -643,8 +643,8 @@ class LiveRun:
         results, store = self._run.results[-1], self._run.store
         # The shedder has yet to look at the epoch: these are the shares that its rows have had.
         shares = () if self.shedder.found is None else self.shedder.found.rows
-        after = self._run.reading
-        epoch = Epoch(before, after, results, store, self.problems, known, shares, lanes, self.lanes.status)
+        rows = tuple(rows_of_lanes(lanes, self.lanes.status))
+        epoch = Epoch(before, self._run.reading, results, store, self.problems, known, shares, rows)
         for feed in noting:
             feed.note(describe(epoch, feed.kind))
 

@@ -17,7 +17,6 @@ from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.sizes import tuning_statuses
 from headrace.runtime.driver.facts.status import operator_statuses, query_statuses
 from headrace.runtime.driver.facts.stream_status import stream_statuses
-from headrace.runtime.driver.lanes.status import LaneStatus
 from headrace.runtime.journal.held_state import held
 from headrace.runtime.journal.records import EpochResults
 from headrace.runtime.results.dead_letters import letters_of
@@ -38,7 +37,7 @@ class Epoch:
         problems: streams that were given up, with the reason.
         waiting: the rows that wait for the next epoch, of each stream where that is known.
         shares: the shares that were kept of its rows, as rows of `headrace.shedding`.
-        lanes_before, lanes: the queries in front, and the lanes, before and after it.
+        lanes: the queries in front, and the lanes, as rows of `headrace.lanes`.
     """
 
     before: PublishedRun
@@ -48,8 +47,7 @@ class Epoch:
     problems: Mapping[str, str]
     waiting: Mapping[str, int]
     shares: Sequence[ReportRow] = ()
-    lanes_before: Sequence[LaneStatus] = ()
-    lanes: Sequence[LaneStatus] = ()
+    lanes: Sequence[ReportRow] = ()
 
 
 def describe(epoch: Epoch, stream: SystemStream) -> pa.Table:
@@ -70,7 +68,7 @@ def describe(epoch: Epoch, stream: SystemStream) -> pa.Table:
         case SystemStream.TUNINGS:
             rows = _tunings(epoch)
         case SystemStream.LANES:
-            rows = _lanes(epoch)
+            rows = epoch.lanes
         case _:
             assert_never(stream)
     number = epoch.after.totals.epochs
@@ -170,26 +168,6 @@ def _tunings(epoch: Epoch) -> Iterator[ReportRow]:
             "size": status.size,
             "since": _instant(status.since),
             "why": status.why or None,
-        }
-
-
-def _lanes(epoch: Epoch) -> Iterator[ReportRow]:
-    known = {status.lane: status for status in epoch.lanes_before}
-    for status in epoch.lanes:
-        before = known.get(status.lane)
-        taken, seconds = (0, 0.0) if before is None else (before.taken, before.seconds)
-        utilities = [one.utility for one in status.worth]
-        yield {
-            "lane": status.lane,
-            "queries": ", ".join(status.queries),
-            "weight": status.weight,
-            "due": status.due,
-            "had": status.had,
-            "waiting": status.rows if status.lane else None,
-            "behind": status.behind,
-            "rows_in": status.taken - taken if status.lane else None,
-            "seconds": status.seconds - seconds,
-            "utility": sum(utilities) / len(utilities) if utilities else None,
         }
 
 

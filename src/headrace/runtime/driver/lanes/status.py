@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -67,3 +69,28 @@ def lane_of_query(lanes: tuple[LaneStatus, ...], query: str) -> LaneStatus | Non
         query: its name.
     """
     return next((one for one in lanes if one.lane and query in one.queries), None)
+
+
+def rows_of_lanes(before: Sequence[LaneStatus], after: Sequence[LaneStatus]) -> Iterator[dict[str, Any]]:
+    """What an epoch has done for lanes and for the front, as rows of `headrace.lanes`.
+
+    Args:
+        before, after: the lanes before and after it.
+    """
+    known = {one.lane: one for one in before}
+    for one in after:
+        earlier = known.get(one.lane)
+        taken, seconds = (0, 0.0) if earlier is None else (earlier.taken, earlier.seconds)
+        utilities = [worth.utility for worth in one.worth]
+        yield {
+            "lane": one.lane,
+            "queries": ", ".join(one.queries),
+            "weight": one.weight,
+            "due": one.due,
+            "had": one.had,
+            "waiting": one.rows if one.lane else None,
+            "behind": one.behind,
+            "rows_in": one.taken - taken if one.lane else None,
+            "seconds": one.seconds - seconds,
+            "utility": sum(utilities) / len(utilities) if utilities else None,
+        }

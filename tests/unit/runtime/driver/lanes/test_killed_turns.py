@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -48,7 +49,7 @@ def drain(db: hr.Database) -> None:
     wait_for(lambda: not live.running or not live.lanes.waits)
 
 
-def contents(store: Path, *changes: str, step: int) -> tuple[list[object], list[str], list[str]]:
+def contents(store: Path, *changes: str, step: int) -> tuple[list[Any], list[str], list[str]]:
     """What answers hold in the end if a process dies at a step of some changes; its steps, and the files."""
     with hr.connect(runner="inline", threads=1, storage=store) as db:
         db.execute("CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")

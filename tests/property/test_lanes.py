@@ -92,6 +92,7 @@ class World:
         stored: whether it is stored.
         behind: whether its queries have weights.
         texts: what its queries say.
+        threads: how many threads its epochs run on.
         db: the database.
         newest: the largest instant that was pushed, per stream.
         lives: the names of the queries that there are, by place.
@@ -103,6 +104,7 @@ class World:
     stored: bool
     behind: bool
     texts: list[str]
+    threads: int = 1
     db: hr.Database = field(init=False)
     newest: dict[str, int] = field(default_factory=lambda: dict.fromkeys("stu", -9))
     lives: dict[int, str] = field(default_factory=dict)
@@ -128,7 +130,8 @@ class World:
         (self.folder / "n.csv").write_text(f"k,v\n{rows}")
 
     def opened(self) -> hr.Database:
-        return hr.connect(runner="inline", threads=1, storage=self.folder / "store" if self.stored else None)
+        store = self.folder / "store" if self.stored else None
+        return hr.connect(runner="inline", threads=self.threads, storage=store)
 
     def push(self, rows: Sequence[tuple[str, int, int, int]]) -> None:
         """Push rows, some of them somewhat older than the newest."""
@@ -257,6 +260,7 @@ def unruly(numbers: Sequence[int]) -> Iterator[None]:
     STEPS,
     PUSHES,
     st.none() | st.lists(st.integers(0, 5), min_size=1, max_size=9),
+    st.sampled_from([1, 2]),
 )
 def test_they_say_what_they_would_say_in_front(
     tmp_path_factory: pytest.TempPathFactory,
@@ -266,11 +270,14 @@ def test_they_say_what_they_would_say_in_front(
     steps: list[Step],
     last: list[tuple[str, int, int, int]],
     turns: list[int] | None,
+    threads: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("worlds")
     with ExitStack() as stack:
         asked = [TEXTS[text] for text in texts]
-        worlds = [World(folder / name, stored, name == "behind", asked) for name in ("behind", "front")]
+        worlds = [
+            World(folder / name, stored, name == "behind", asked, threads) for name in ("behind", "front")
+        ]
         for world in worlds:
             stack.callback(world.close)
         if turns is not None:

@@ -488,7 +488,6 @@ class LiveRun:
         try:
             while not self._stopping:
                 self._carry_out_changes()
-                self._place()
                 self._catch_up()
                 self._refresh_what_is_due()
                 intakes = self._next()
@@ -531,15 +530,15 @@ class LiveRun:
 
     def _prioritise(self, priorities: Mapping[str, Priority]) -> None:
         self.lanes.priorities = dict(priorities)
-        self._place()
+        if not self._run.reads_relations:
+            self._place()
 
     def _place(self) -> None:
         """Give those queries lanes of their own that are to have them, and let others come back.
 
-        A change that has let lanes come back goes on with all of them in front: so this is done after it.
+        A change that has let lanes come back goes on with all of them in front: so this is done before an
+        epoch takes rows, and not after each.
         """
-        if self._run.reads_relations:
-            return
         lanes = self.lanes
         while (change := lanes.placement() or lanes.relief() or lanes.returning()) is not None:
             self._run.change(change)
@@ -869,6 +868,7 @@ class LiveRun:
             return None
         if self._run.reads_relations:
             return self._share() or None
+        self._place()
         ready = self._something()
         if (turn := self.lanes.take(front=ready)) is not None:
             self._look()

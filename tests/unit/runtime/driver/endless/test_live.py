@@ -397,6 +397,7 @@ def test_every_feed_hears_of_the_end_whatever_the_others_do() -> None:
         columns: ClassVar = {"a": (), "b": ()}
         streams: ClassVar = {"a": None, "b": None}
         reads_relations = False
+        reading = None
 
         def point(self, _: str) -> None:
             return None
@@ -409,6 +410,9 @@ def test_every_feed_hears_of_the_end_whatever_the_others_do() -> None:
 
         def next_share(self) -> dict[str, Any]:
             return {}
+
+        def backlogs(self) -> list[Any]:
+            return []
 
     feeds: Any = {"a": Feed("a"), "b": Feed("b")}
     run: Any = Run()

@@ -208,13 +208,7 @@ class LiveRun:
             UserError: a new stream cannot be started, or the run has ended; nothing has changed then.
             StoreError: the change cannot be written; nothing has changed then.
         """
-        try:
-            self._approach(lambda: self._affected(change))
-            return self._changed_to(change)
-        except BaseException:
-            # Whom it has hurried goes on as before.
-            self.lanes.hurried = set()
-            raise
+        return self._when_near(lambda: self._affected(change), lambda: self._changed_to(change))
 
     def _changed_to(self, change: Asked) -> int:
         """Answer other queries; the same as `change`."""
@@ -334,12 +328,9 @@ class LiveRun:
 
     def reoptimize(self, query: str) -> PlanExchange | None:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`."""
-        try:
-            self._approach(lambda: self._lanes_with([query]))
-            return self._between_epochs(lambda: self._reoptimize(query))
-        except BaseException:
-            self.lanes.hurried = set()
-            raise
+        return self._when_near(
+            lambda: self._lanes_with([query]), lambda: self._between_epochs(lambda: self._reoptimize(query))
+        )
 
     def reordering_of(self, query: str) -> PlanExchange | None:
         """The exchange that `reoptimize` would begin."""
@@ -398,7 +389,10 @@ class LiveRun:
             UserError: it cannot be read, or not be refreshed; what was read before holds then.
             StoreError: what was read cannot be written; the same then.
         """
-        return self._between_epochs(lambda: self._refresh(relation, again))
+        return self._when_near(
+            lambda: self._lanes_reading(relation),
+            lambda: self._between_epochs(lambda: self._refresh(relation, again)),
+        )
 
     def replay(self, stream: str, chosen: Choose) -> Replayed:
         """Let dead letters of a stream be input once more; returns when that counts, or nothing was taken.
@@ -410,7 +404,10 @@ class LiveRun:
         Raises:
             UserError: no query reads the stream, or its dead letters are not kept; nothing has changed then.
         """
-        return self._between_epochs(lambda: self._replay(stream, chosen))
+        return self._when_near(
+            lambda: self._lanes_reading(stream),
+            lambda: self._between_epochs(lambda: self._replay(stream, chosen)),
+        )
 
     def _between_epochs(self, change: Callable[[], T], unwanted: Collection[str] = ()) -> T:
         """Let the thread carry out a change when no epoch is running; what it gives.
@@ -544,6 +541,16 @@ class LiveRun:
             self._run.change(change)
             self._read_columns()
         lanes.look()
+
+    def _when_near(self, lanes: Callable[[], Collection[int]], change: Callable[[], T]) -> T:
+        """Carry out a change when lanes have come near the present."""
+        try:
+            self._approach(lanes)
+            return change()
+        except BaseException:
+            # Whom it has hurried goes on as before.
+            self.lanes.hurried = set()
+            raise
 
     def _approach(self, lanes: Callable[[], Collection[int]]) -> None:
         """Wait until lanes have come near the present, while others go on."""
@@ -764,6 +771,9 @@ class LiveRun:
     def _refresh_what_is_due(self) -> None:
         """Read relations again by the clock; where that fails, the old content holds until the next time."""
         for relation in self._run.due_refreshes():
+            if self.lanes.far(self._lanes_reading(relation)):
+                # It is read when those that read it are near the present.
+                continue
             try:
                 self._refresh(relation)
             except UserError as error:

@@ -107,7 +107,8 @@ class Lanes:
     hurried: set[int] = field(default_factory=set)
     _looked: tuple[float, tuple[LaneStatus, ...]] = (0.0, ())
     _measured: dict[int, Measured] = field(default_factory=dict)
-    _since: dict[int, float] = field(default_factory=dict)
+    _reached: float = 0.0
+    _hurried_last: bool = False
     _turn: int = 0
     _waited_before: set[int] = field(default_factory=set)
     _ready_since: float | None = None
@@ -200,9 +201,17 @@ class Lanes:
         active = self._active()
         if not active:
             return None
-        if front and self._chosen([self._front(), *map(self._waiting, active)], self.seconds) == FRONT:
+        hurried = [one for one in active if one.lane in self.hurried]
+        others = [one for one in active if one.lane not in self.hurried]
+        if hurried and not (self._hurried_last and (front or others)):
+            self._hurried_last = True
+            return self._turns(hurried, self.seconds) or None
+        # Whoever else waits has every second turn.
+        self._hurried_last = False
+        queues = [self._front(), *map(self._waiting, others)]
+        if front and (not others or self._chosen(queues, self.seconds) == FRONT):
             return None
-        return self._turns(active, self.seconds) or None
+        return self._turns(others, self.seconds) or None
 
     def beside(self) -> Mapping[str, Intake]:
         """What lanes take in an epoch of the front, since it is little."""
@@ -273,10 +282,10 @@ class Lanes:
             self._waited(one) or 0.0,
             measured.cost,
             0.0,
-            weight=self.weight_of(one.lane) or USUAL.share,
+            weight=self._weight_in_turns(one.lane),
             passed=measured.passed,
             turn=measured.turn,
-            bound=0.0 if one.lane in self.hurried else _seconds(bound),
+            bound=_seconds(bound),
             delay=self._asked_of(one.lane).delay,
         )
 
@@ -296,6 +305,10 @@ class Lanes:
             delay=self._asked_of(0).delay,
         )
 
+    def _weight_in_turns(self, lane: int) -> float:
+        """The weight of a lane that has a turn: the usual one of a lane without any that is hurried."""
+        return self.weight_of(lane) or USUAL.share
+
     def _waited(self, one: Backlog) -> float | None:
         """For how long the oldest row has waited that a lane has yet to take (seconds)."""
         if one.oldest is None:
@@ -303,8 +316,12 @@ class Lanes:
         return self._age(one.oldest)
 
     def _age(self, epoch: int) -> float:
-        """How long ago an epoch was (seconds)."""
-        return self.now() - self._since.get(epoch, min(self._since.values(), default=self.now()))
+        """How long ago an epoch took its rows (seconds), or the oldest one whose results are kept."""
+        results, clock = self.run.results, self.run.present.settings.clock
+        if not results:
+            return 0.0
+        place = min(max(epoch - results[0].epoch, 0), len(results) - 1)
+        return max(0, clock.now() - results[place].clock) / MICROSECONDS["SECOND"]
 
     def _notice(self, *, front: bool) -> None:
         """Who begins to wait now has no claim on the time in which nothing of it waited."""
@@ -314,7 +331,7 @@ class Lanes:
         others = [queue for lane, queue in queues.items() if lane in self._waited_before]
         for lane in queues.keys() - self._waited_before:
             measured = self._measured_of(lane)
-            measured.passed = joined(measured.passed, others)
+            measured.passed = joined(max(measured.passed, 0.0 if others else self._reached), others)
         self._waited_before = {*queues}
 
     def _wait(self, *, front: bool) -> None:
@@ -346,7 +363,6 @@ class Lanes:
             rows[lane] = rows.get(lane, 0) + (one.end - one.start if lane else 0)
         rows = rows or {0: 0}
         self._turn += 1
-        self._since[self.run.totals.epochs] = self.now()
         worked = seconds_by_lane(before, self.run.reading)
         # Besides its operators an epoch takes time to be read, written and planned, for all alike.
         each = max(0.0, seconds - sum(worked.values()))
@@ -358,8 +374,9 @@ class Lanes:
             own = worked.get(lane, 0.0)
             self._qos.note_time(lane, own + rest, self.now())
             if count or not lane:
-                weight = self.weight_of(lane)
-                self._measured_of(lane).note(self._turn, count, own, own + rest, weight)
+                measured = self._measured_of(lane)
+                self._reached = measured.passed
+                measured.note(self._turn, count, own, own + rest, self._weight_in_turns(lane))
             if not lane:
                 self._front_took += _NEWEST * (own + rest - self._front_took)
                 self._ready_since, self._came, self._front_at = None, None, self.now()
@@ -390,15 +407,13 @@ class Lanes:
             self._looked = self.now(), tuple(self._lanes())
 
     def _forget(self) -> None:
-        """Forget lanes that are gone, and when epochs were that nobody waits for."""
+        """Forget lanes that are gone."""
         lanes = self.run.reading.queries.lanes
         self._measured = {lane: one for lane, one in self._measured.items() if not lane or lane in lanes}
         graphs = {query: graph for lane in (0, *lanes) for query, graph in self._graphs(lane).items()}
         self._qos.keep(lanes, graphs)
         self.hurried &= lanes.keys()
-        oldest = min((one.oldest for one in self.backlogs if one.oldest is not None), default=None)
-        first = self.run.totals.epochs if oldest is None else oldest
-        self._since = {epoch: at for epoch, at in self._since.items() if epoch >= first}
+        self._patience = {lane: turns for lane, turns in self._patience.items() if lane in lanes}
 
     def relief(self) -> Placement | None:
         """The change by which the query goes behind that makes others late; None where nobody is late by one.

@@ -636,6 +636,10 @@ class Core:
         Raises:
             UserError: the change cannot take effect, or what the query reads was dropped meanwhile.
         """
+        with self.near_present(name):
+            return self._change_when_near(make, name)
+
+    def _change_when_near(self, make: Callable[[], Definitions], name: str) -> bool:
         with self.lock:
             new = make()
             running = self.execution is not None and self.execution.running and not self._gathering
@@ -654,6 +658,26 @@ class Core:
                 raise
             self.change(now, ahead)
         return True
+
+    @contextmanager
+    def near_present(self, name: str) -> Iterator[None]:
+        """Let a query that is behind others come near the present, for a change of it.
+
+        It takes as long as it takes, so that it is done before the lock is held: others may change
+        definitions meanwhile.
+
+        Args:
+            name: the query's; nothing is done where there is none, or where it is not behind.
+
+        Raises:
+            EndedError: the run has ended meanwhile.
+        """
+        query, execution = self.definitions.find_query(name), self.execution
+        if query is None or execution is None or not execution.running or self._gathering:
+            yield
+            return
+        with execution.near_present(query.id):
+            yield
 
     def change(self, new: Definitions, ahead: Ahead | None = None) -> None:
         """Let definitions take effect: at once, or between two epochs of a run that is going on.

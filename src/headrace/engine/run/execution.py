@@ -9,6 +9,7 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -279,6 +280,13 @@ class Execution:
         """The findings of the run that goes on about streams; see `LiveRun.seen`."""
         assert self._live is not None
         return self._live.seen(wanted, rows, patience)
+
+    @contextmanager
+    def near_present(self, query: str) -> Iterator[None]:
+        """Let a query that is behind others come near the present; see `LiveRun.near_present`."""
+        assert self._live is not None
+        with self._live.near_present(query):
+            yield
 
     def give_up(self, ahead: Ahead) -> None:
         """Forget a query that was to be brought to the present."""

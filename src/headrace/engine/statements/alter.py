@@ -147,7 +147,7 @@ def _explain_rename(core: Core, name: Name, to: Name) -> str:
 
 
 def _set_consistency(core: Core, statement: SetConsistency) -> None:
-    with core.lock:
+    with core.near_present(statement.query.text), core.lock:
         core.change(_leveled(core, statement)[1])
 
 
@@ -219,7 +219,7 @@ def _comment(core: Core, statement: Comment) -> None:
 
 
 def _pause(core: Core, statement: PauseQuery) -> str:
-    with core.lock:
+    with core.near_present(statement.query.text), core.lock:
         query = _to_pause(core, statement)
         core.change(pausing(core.definitions, query, keeps_input=statement.keeps_input))
         start = core.paused_at(query)

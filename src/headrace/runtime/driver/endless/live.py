@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, InvalidStateError, wait
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -541,6 +541,20 @@ class LiveRun:
             self._run.change(change)
             self._read_columns()
         lanes.look()
+
+    @contextmanager
+    def near_present(self, query: str) -> Iterator[None]:
+        """Let a query that is behind others come near the present, and stay so for a while.
+
+        Raises:
+            UserError: the run has ended.
+        """
+        try:
+            self._approach(lambda: self._lanes_with([query]))
+            yield
+        finally:
+            # Whom nobody waits for any more goes on as before.
+            self.lanes.hurried = set()
 
     def _when_near(self, lanes: Callable[[], Collection[int]], change: Callable[[], T]) -> T:
         """Carry out a change when lanes have come near the present."""

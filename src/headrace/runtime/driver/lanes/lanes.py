@@ -20,6 +20,7 @@ from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.kept.behind import Backlog
 from headrace.runtime.driver.lanes.ability import may_be_behind
+from headrace.runtime.driver.lanes.asked import AskedOfLane
 from headrace.runtime.driver.lanes.counted import rows_in_front, seconds_by_lane, seconds_of
 from headrace.runtime.driver.lanes.lateness import QosMonitor, kept_rows
 from headrace.runtime.driver.lanes.measured import Measured
@@ -51,41 +52,6 @@ _HEAVY: Final = 0.2
 """A query is put behind others if it takes this part of an epoch's time at least."""
 _EASY: Final = 0.5
 """It comes back when an epoch with it is expected to take this part of the shortest bound at most."""
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What is asked of a lane.
-
-    Attributes:
-        queries: its queries, by identity.
-        weight: the sum of their weights.
-        bound: the shortest of their bounds of latency (microseconds); None for none.
-        delay: the delay graph of the first that has one; None for none.
-        urgent: the query with the shortest of the bounds; None for none.
-        by_itself: whether none of them has a weight of its own.
-    """
-
-    queries: tuple[str, ...] = ()
-    weight: float = 0.0
-    bound: int | None = None
-    delay: QosGraph | None = None
-    urgent: str | None = None
-    by_itself: bool = False
-
-    @classmethod
-    def of(cls, queries: tuple[str, ...], priorities: Sequence[Priority]) -> _Asked:
-        """What is asked by the priorities of the queries of a lane."""
-        bounds = [
-            (one.latency, query)
-            for query, one in zip(queries, priorities, strict=True)
-            if one.latency is not None
-        ]
-        bound, urgent = min(bounds, default=(None, None))
-        delays = (one.delay for one in priorities if one.delay is not None)
-        weight = sum(one.share for one in priorities)
-        by_itself = all(one.weight is None for one in priorities)
-        return cls(queries, weight, bound, next(delays, None), urgent, by_itself)
 
 
 @dataclass
@@ -120,7 +86,7 @@ class Lanes:
     _each: float = 0.0
     _front_at: float = -math.inf
     _patience: dict[int, int] = field(default_factory=dict)
-    _known: tuple[QuerySet, Mapping[str, Priority], dict[int, _Asked]] | None = None
+    _known: tuple[QuerySet, Mapping[str, Priority], dict[int, AskedOfLane]] | None = None
     _looked_at: tuple[PublishedRun, Mapping[str, Priority]] | None = None
 
     @property
@@ -170,7 +136,7 @@ class Lanes:
         """The shortest bound of latency of the queries of a lane (microseconds); None for none."""
         return self._asked_of(lane).bound
 
-    def _asked_of(self, lane: int) -> _Asked:
+    def _asked_of(self, lane: int) -> AskedOfLane:
         queries = self.run.reading.queries
         if self._known is None or self._known[0] is not queries or self._known[1] is not self.priorities:
             lanes = {
@@ -178,11 +144,11 @@ class Lanes:
                 **queries.lanes,
             }
             found = {
-                lane: _Asked.of(tuple(names), [self.priority_of(name) for name in names])
+                lane: AskedOfLane.of(tuple(names), [self.priority_of(name) for name in names])
                 for lane, names in lanes.items()
             }
             self._known = queries, self.priorities, found
-        return self._known[2].get(lane, _Asked())
+        return self._known[2].get(lane, AskedOfLane())
 
     def take(self, *, front: bool) -> Mapping[str, Intake] | None:
         """What lanes take in the next epoch.

@@ -43,10 +43,11 @@ CREATE STREAM carts (ts BIGINT, id BIGINT, items ARRAY<STRUCT<sku: STRING, n: BI
 CREATE STREAM tick (timestamp TIMESTAMP, value BIGINT) FROM rate TIMESTAMP BY timestamp;
 CREATE STREAM transfer (ts BIGINT, source STRING, target STRING, amount BIGINT)
     FROM csv OPTIONS (path 'transfers.csv') TIMESTAMP BY ts;
-CREATE STREAM reading (ts TIMESTAMP, id BIGINT, celsius BIGINT)
+CREATE STREAM reading (ts TIMESTAMP, id BIGINT, celsius BIGINT, device STRING, value DOUBLE)
     FROM csv OPTIONS (path 'readings.csv') TIMESTAMP BY ts;
-CREATE STREAM measured (minute BIGINT, device STRING, value DOUBLE)
+CREATE STREAM measured (minute BIGINT, device STRING, value DOUBLE, celsius DOUBLE)
     FROM csv OPTIONS (path 'readings.csv') TIMESTAMP BY minute;
+CREATE STREAM picture (minute BIGINT, name STRING) FROM csv OPTIONS (path 'pictures.csv') TIMESTAMP BY minute;
 CREATE RELATION sensor (id BIGINT, room STRING) FROM csv OPTIONS (path 'sensors.csv');
 CREATE STREAM sale (ts TIMESTAMP, price DECIMAL(6, 2), shop STRING, taxed DECIMAL(8, 3))
     FROM csv OPTIONS (path 'sales.csv') TIMESTAMP BY ts;

@@ -397,7 +397,7 @@ def test_every_feed_hears_of_the_end_whatever_the_others_do() -> None:
         columns: ClassVar = {"a": (), "b": ()}
         streams: ClassVar = {"a": None, "b": None}
         reads_relations = False
-        reading = None
+        reading = SimpleNamespace(queries=SimpleNamespace(lanes={}))
 
         def point(self, _: str) -> None:
             return None

@@ -23,7 +23,7 @@ from headrace.runtime.driver.facts.progress import Progress, progress_of
 from headrace.runtime.driver.facts.published import PublishedRun
 from headrace.runtime.driver.facts.reports import log_epoch, log_traces
 from headrace.runtime.driver.facts.statistics import Statistics
-from headrace.runtime.driver.kept.behind import kept_part, untaken
+from headrace.runtime.driver.kept.behind import part_behind, untaken
 from headrace.runtime.driver.kept.letters import LetterKeeper
 from headrace.runtime.driver.kept.results import Kept
 from headrace.runtime.driver.kept.rows import RowKeeper, keeping_all, keeping_untaken
@@ -232,7 +232,7 @@ class Committed:
     def read_by(self, queries: QuerySet) -> dict[str, Incoming]:
         """What some queries read, by the names of their inputs."""
         found = {
-            name: self.declared[declared] if lane_of(name) is None else kept_part(self.declared[declared])
+            name: self.declared[declared] if lane_of(name) is None else part_behind(self.declared[declared])
             for name, declared in queries.inputs.items()
         }
         found |= {name: keeping_untaken(found[name]) for name in queries.read_behind}

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from headrace.algebra.changes import Changes
 from headrace.algebra.letters import letters_name
 from headrace.heartbeats.timing import Timing
-from headrace.lowering.behind import lane_of
+from headrace.lowering.behind import declared_name, lane_of
 from headrace.runtime.driver.clock.timekeeper import values_of
-from headrace.runtime.driver.kept.behind import kept_part
+from headrace.runtime.driver.kept.behind import part_behind
 from headrace.runtime.driver.kept.letters import all_columns
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.intake.streams import (
@@ -96,13 +96,13 @@ def keeps_letters(name: str, stream: Incoming, streams: Collection[str]) -> bool
     """Whether dead letters of a stream are kept with all columns: where it says so, and where they are read.
 
     Args:
-        name: the stream's.
+        name: that by which it is read.
         stream: the stream.
         streams: what the queries read.
     """
     if not isinstance(stream, BoundedStream | LiveStream):
         return False
-    return stream.letters_kept is not None or letters_name(name) in streams
+    return stream.letters_kept is not None or letters_name(declared_name(name)) in streams
 
 
 def is_retained(stream: Incoming) -> bool:
@@ -125,7 +125,7 @@ def columns_of(queries: QuerySet, streams: Streams) -> dict[str, tuple[str, ...]
     for name, columns in queries.columns.items():
         stream = streams[queries.inputs[name]]
         if lane_of(name) is not None:
-            stream = kept_part(stream)
+            stream = part_behind(stream)
         if name in queries.read_behind or keeps_letters(name, stream, queries.inputs) or is_retained(stream):
             found[name] = tuple(sorted(stream.schema.names))
             continue

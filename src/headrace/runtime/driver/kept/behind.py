@@ -35,6 +35,14 @@ def kept_part(stream: Incoming) -> Incoming:
     return stream
 
 
+def part_behind(stream: Incoming) -> Incoming:
+    """The same for a lane: the dead letters that it brings are kept for as long as those of the stream."""
+    part = kept_part(stream)
+    if isinstance(part, LiveStream) and isinstance(stream, BoundedStream | LiveStream):
+        return replace(part, letters_kept=stream.letters_kept)
+    return part
+
+
 def point_behind(point: StreamPoint) -> StreamPoint:
     """The point of a stream from which on queries are behind, where it is now.
 

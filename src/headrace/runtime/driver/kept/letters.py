@@ -14,6 +14,7 @@ import pyarrow as pa
 from headrace.algebra.letters import letters_name
 from headrace.elements import BoolArray, integers
 from headrace.errors import UserError
+from headrace.lowering.behind import declared_name, lane_of
 from headrace.runtime.intake.letters import read_letters
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Incoming, Intake, LiveStream
 from headrace.runtime.journal.records import StreamPoint
@@ -53,7 +54,8 @@ class LetterKeeper:
     ) -> dict[str, StreamPoint]:
         """How far streams have been read, with the dead letters that are kept after the epoch.
 
-        Letters that wait to become input of the next epoch are kept whatever the stream says.
+        Letters that wait to become input of the next epoch are kept whatever the stream says. Those of rows
+        that lanes read are letters of the stream.
 
         Args:
             streams: those that some query reads.
@@ -63,12 +65,17 @@ class LetterKeeper:
         """
         found = dict(points)
         for name, stream in streams.items():
-            if isinstance(stream, BoundedStream | LiveStream):
+            if isinstance(stream, BoundedStream | LiveStream) and lane_of(name) is None:
                 intake, reader = intakes.get(name), letters_name(name)
                 before = points[name].letters
                 if intake is not None and intake.replay is not None:
                     before = intake.replay.letters
-                new = (report.letters[name] for report in reports if name in report.letters)
+                new = (
+                    file
+                    for report in reports
+                    for read, file in report.letters.items()
+                    if declared_name(read) == name
+                )
                 taken = points[reader].position if reader in streams else INFINITY
                 files = self._kept(chain(before, new), stream.letters_kept, taken)
                 if files != points[name].letters:

@@ -57,6 +57,7 @@ from headrace.runtime.driver.lanes.status import LaneStatus, rows_of_lanes
 from headrace.runtime.driver.manager.managed import Managed
 from headrace.runtime.driver.manager.manager import Manager
 from headrace.runtime.driver.manager.room import LOOKED_AT, Room
+from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.remembering.remembering import Remembering
 from headrace.runtime.driver.settings import Managing, RunSettings
 from headrace.runtime.driver.shedder.shedder import Shedder
@@ -100,6 +101,7 @@ class Asked:
         another: the query that is another one from then on; None if there is none.
         replaced: the same where its answer goes on.
         ahead: the query of them that is there already; if None, it is brought to the present first.
+        failed: the queries that had failed when it was asked.
     """
 
     wanted: Wanted
@@ -110,6 +112,7 @@ class Asked:
     another: str | None = None
     replaced: str | None = None
     ahead: Ahead | None = None
+    failed: Collection[str] = ()
 
 
 class LiveRun:
@@ -205,7 +208,8 @@ class LiveRun:
             The epoch of the change.
 
         Raises:
-            UserError: a new stream cannot be started, or the run has ended; nothing has changed then.
+            UserError: a new stream cannot be started, a query that it is about has failed meanwhile, or the
+                run has ended; nothing has changed then.
             StoreError: the change cannot be written; nothing has changed then.
         """
         return self._when_near(lambda: self._affected(change), lambda: self._changed_to(change))
@@ -238,6 +242,7 @@ class LiveRun:
             return None
 
         def begun() -> Ahead | None:
+            self._check_living(change)
             query = self._past_of(change)
             if query is None:
                 return None
@@ -574,20 +579,31 @@ class LiveRun:
 
     def _affected(self, asked: Asked) -> set[int]:
         """The lanes of queries that a change lets go on as others, or whose state others take over."""
-        queries, wanted = self._run.reading.queries, asked.wanted
+        lanes = self._run.reading.queries.lanes
+        return {lane for lane, names in lanes.items() if self._about(asked, names)}
+
+    def _about(self, asked: Asked, queries: Collection[str]) -> list[str]:
+        """Those of some queries that a change lets go on as others, or whose state others take over."""
+        known, wanted = self._run.reading.queries, asked.wanted
         read = {name for derived in asked.warm.values() for _, names in derived.answers for name in names}
         touched = {*wanted.to_pause, *asked.keeping, *asked.starts, *read, asked.another}
 
         def goes_on(name: str) -> bool:
-            plan, known = wanted.plans.get(name), queries.plans[name]
-            same = plan is None or plan is known or plan == known
-            return same and (plan is None or wanted.holds.get(name) == queries.holds.get(name))
+            plan, now = wanted.plans.get(name), known.plans[name]
+            same = plan is None or plan is now or plan == now
+            return same and (plan is None or wanted.holds.get(name) == known.holds.get(name))
 
-        return {
-            lane
-            for lane, names in queries.lanes.items()
-            if any(name in touched or not goes_on(name) for name in names)
-        }
+        return [name for name in queries if name in touched or not goes_on(name)]
+
+    def _check_living(self, asked: Asked) -> None:
+        """See that no query that a change is about has failed since it was asked.
+
+        Raises:
+            UserError: one has.
+        """
+        queries = self._run.reading.queries
+        for name in self._about(asked, queries.failed.keys() - {*asked.failed}):
+            raise _failed(queries, name)
 
     def _lanes_with(self, queries: Collection[str]) -> set[int]:
         """The lanes of some queries."""
@@ -766,6 +782,8 @@ class LiveRun:
 
     def _reoptimize(self, query: str) -> PlanExchange | None:
         self._come_back(self._lanes_with([query]))
+        if query in self._run.reading.queries.failed:
+            raise _failed(self._run.reading.queries, query)
         found = self._run.reoptimize(query)
         self._read_columns()
         return found
@@ -815,6 +833,7 @@ class LiveRun:
         started: dict[str, Feed] = {}
         wanted = asked.wanted
         self._come_back(self._affected(asked))
+        self._check_living(asked)
         wider = self._feeds.wider(self._run.streams, wanted.streams)
         columns = self._run.columns_for(wanted)
         self._check_room(asked)
@@ -935,3 +954,12 @@ def _over(error: BaseException | None) -> UserError:
     """The error for whoever asked for a change too late."""
     reason = f"the run ended with: {told(error)}" if error is not None else "the database was stopped"
     return EndedError(f"the queries were not changed: {reason}", hint="try again, then call start()")
+
+
+def _failed(queries: QuerySet, query: str) -> UserError:
+    """The error for whoever asked for a change of a query that has failed meanwhile."""
+    name, (reason, _) = queries.name_of(query), queries.failed[query]
+    return UserError(
+        f"{name} has failed meanwhile: {reason}",
+        hint=f"replace it, try it again with ALTER QUERY {name} RESUME, or drop it: DROP QUERY {name}",
+    )

@@ -17,6 +17,7 @@ from headrace.engine.catalog.texts import (
     reprioritised,
 )
 from headrace.engine.inputs.read_again import check_refreshed
+from headrace.engine.query.choices import holds_in
 from headrace.engine.query.query import Query
 from headrace.errors import LanguageError, Position
 from headrace.language.statements.catalog import CatalogKind
@@ -147,7 +148,7 @@ def with_level(defined: Definitions, query: Query, consistency: Consistency) -> 
 
 
 def _check_priority(query: Query, optimized: Plan, priority: Priority, position: Position | None) -> None:
-    obstacle = None if priority.weight is None else obstacle_in(optimized)
+    obstacle = None if priority.weight is None else obstacle_in(optimized, holds_in(query.choices))
     if obstacle is not None:
         raise LanguageError(
             f"{query.name} cannot have a WEIGHT, with which it may be behind others: {obstacle}",

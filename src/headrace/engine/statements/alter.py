@@ -19,8 +19,9 @@ from headrace.engine.statements.priority import explain_prioritised, prioritised
 from headrace.engine.statements.reoptimize import explain_reoptimized
 from headrace.engine.statements.replace import memory_lines, rows_text
 from headrace.engine.statements.resize import explain_resized, resized
+from headrace.engine.statements.running import check_going_on
 from headrace.engine.statements.set import set_option
-from headrace.errors import LanguageError, Position
+from headrace.errors import LanguageError
 from headrace.language.statements.catalog import (
     CatalogKind,
     Comment,
@@ -166,7 +167,7 @@ def _leveled(core: Core, statement: SetConsistency) -> tuple[Query, Definitions]
             position=name.position,
             hint=f"write ALTER QUERY {query.name} RESUME first",
         )
-    _check_going_on(core, query, name.position)
+    check_going_on(core, query, name.position)
     return query, with_level(known, query, statement.consistency)
 
 
@@ -178,21 +179,6 @@ def _explain_level(core: Core, statement: SetConsistency) -> str:
         return f"{query.name} is at that level from the next run on"
     require_no_exchange(core.started.run.reading.queries, query.id)
     return f"{query.name} goes on at that level; all operators keep their state, and what is final stays"
-
-
-def _check_going_on(core: Core, query: Query, position: Position) -> None:
-    """See that a query has not failed.
-
-    Raises:
-        LanguageError: it has.
-    """
-    if core.has_failed(query):
-        name = query.name
-        raise LanguageError(
-            f"the query {name} has failed",
-            position=position,
-            hint=f"try it again with ALTER QUERY {name} RESUME, or drop it: DROP QUERY {name}",
-        )
 
 
 def _comment(core: Core, statement: Comment) -> None:
@@ -246,7 +232,7 @@ def _to_pause(core: Core, statement: PauseQuery) -> Query:
     query = known.query_named(name.text, name.position)
     if known.is_paused(query):
         raise LanguageError(f"the query {query.name} is paused already", position=name.position)
-    _check_going_on(core, query, name.position)
+    check_going_on(core, query, name.position)
     if statement.keeps_input and not core.running:
         raise LanguageError(
             f"{query.name} cannot keep its input: no endless run is going on",

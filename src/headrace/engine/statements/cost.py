@@ -51,7 +51,7 @@ def _room_text(core: Core, made: CreateQuery, policy: Policy) -> str | None:
     with core.lock:
         core.make_waiting()
         query, plan, found = core.drafted(made, None, policy)
-        defined = adding_query(core.definitions, query, plan, found.streams, made.position)
+        defined = adding_query(core.definitions, query, plan, found.streams, made.position, made.priority)
         if core.execution is None or not core.running:
             return None
         room = core.execution.room(defined)

@@ -34,6 +34,7 @@ from headrace.runtime.driver.change.warm import TakenOver
 from headrace.runtime.journal.definition import Definition
 from headrace.runtime.journal.definition import key_of as key_of_definition
 from headrace.runtime.results.instants import form_of
+from headrace.scheduling.priority import Priority
 from headrace.time import BEGINNING, INFINITY, MIN_INSTANT, TimeDomain, format_instant
 
 _SHOWN: Final = 200
@@ -133,17 +134,17 @@ def replacement_text(core: Core, made: CreateQuery, policy: Policy) -> str:
         if _is_same(core, draft):
             return f"{draft.known.name} is the same query; nothing changes"
         _check(core, draft, made)
+        given = _given(core, replace(made, name=replace(made.name, text=draft.known.name)), policy)
+        defined = _replacing(core.definitions, draft, given, made)
         if draft.known.plan == draft.query.plan and draft.known.heartbeats is draft.query.heartbeats:
             return f"{draft.known.name} has another CONSISTENCY then; all operators keep their state"
         if core.execution is None or not core.running:
             return f"{draft.known.name} is replaced; no run is going on"
         if core.has_failed(draft.known):
             return f"{draft.known.name} has failed; the new query starts anew, as one that is created"
-        given = _given(core, replace(made, name=replace(made.name, text=draft.known.name)), policy)
-        defined = _replacing(core.definitions, draft, given, made)
         room = [*_room_lines(core, made, policy, draft.plan, defined, draft.known)]
         found = core.execution.beginning_of(draft.query, defined)
-    return "\n".join((*room, *_lines(draft, found)))
+    return "\n".join((*room, *_lines(draft, found, made.priority)))
 
 
 def rows_text(rows: int) -> str:
@@ -155,7 +156,7 @@ def _beginning(core: Core, made: CreateQuery, policy: Policy) -> Iterator[str]:
     """The beginning of a query that is created, line by line."""
     core.make_waiting()
     query, plan, found = core.drafted(made, None, policy)
-    defined = adding_query(core.definitions, query, plan, found.streams, made.position)
+    defined = adding_query(core.definitions, query, plan, found.streams, made.position, made.priority)
     if core.execution is None or not core.running:
         yield "it is answered from the next run on"
         return
@@ -300,7 +301,7 @@ def _check(core: Core, draft: _Draft, made: CreateQuery) -> None:
         )
 
 
-def _lines(draft: _Draft, found: Beginning) -> Iterator[str]:
+def _lines(draft: _Draft, found: Beginning, priority: Priority) -> Iterator[str]:
     name, domain, boundary = draft.known.name, draft.query.domain, found.boundary
     at, until = (format_instant(instant, domain) for instant in (boundary.at, boundary.until))
     if draft.unlike is not None:
@@ -312,6 +313,8 @@ def _lines(draft: _Draft, found: Beginning) -> Iterator[str]:
     if draft.unlike is None and MIN_INSTANT < boundary.until < boundary.at:
         yield f"nothing is said about the instants from {until} to before {at}"
     yield _way(found, at)
+    if priority.weight is not None and isinstance(found.provenance, Begun) and boundary.at > MIN_INSTANT:
+        yield "it has its lane from then on, by its WEIGHT"
     if not isinstance(found.provenance, Begun | Inheritance):
         yield from _exact_lines(boundary, domain)
     yield from _listed("keeps its state", found.kept)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
-from headrace.errors import LanguageError
+from headrace.errors import LanguageError, Position
 from headrace.language.syntax import Name
 
 
@@ -25,3 +25,23 @@ def running_query(core: Core, name: Name, why: str) -> Query:
             f"{query.name} is not running", position=name.position, hint=f"call start() first; {why}"
         )
     return query
+
+
+def check_going_on(core: Core, query: Query, position: Position) -> None:
+    """See that a query has not failed.
+
+    Args:
+        core: the database.
+        query: one of its queries.
+        position: where it is named.
+
+    Raises:
+        LanguageError: it has.
+    """
+    if core.has_failed(query):
+        name = query.name
+        raise LanguageError(
+            f"the query {name} has failed",
+            position=position,
+            hint=f"try it again with ALTER QUERY {name} RESUME, or drop it: DROP QUERY {name}",
+        )

@@ -10,8 +10,12 @@ import pytest
 import headrace as hr
 from headrace.errors import LanguageError
 
-DEFINED = """CREATE STREAM s (ts BIGINT, k BIGINT, v BIGINT) FROM push TIMESTAMP BY ts;
+COLUMNS = "(ts BIGINT, k BIGINT, v BIGINT) FROM push TIMESTAMP BY ts"
+DEFINED = (
+    f"CREATE STREAM s {COLUMNS};"
+    + """
 CREATE QUERY q {} AS SELECT v FROM s [NOW]"""
+)
 CLAUSES = "WEIGHT 5 LATENCY 2 SECONDS QOS (DELAY (0 SECONDS, 1), (5 SECONDS, 0.2))"
 
 
@@ -82,6 +86,61 @@ def test_the_answer_says_what_follows() -> None:
             said, _, value = clause.partition(" ")
             assert (clause in shown(db)) == (value != "DEFAULT")
             assert before != shown(db), said
+
+
+JOINED = """SELECT s.k, t.v FROM s [RANGE 9] JOIN s [RANGE 5] AS z ON s.k = z.k
+JOIN t [RANGE 4] ON s.k = t.k"""
+
+
+@pytest.mark.parametrize("heartbeats", ["MEMORY", "COMMON"])
+def test_a_query_whose_operators_wait_for_others_has_no_weight(heartbeats: str) -> None:
+    message = "cannot have a WEIGHT, .*: some of its operators wait for others, by its HEARTBEATS"
+    with hr.connect(runner="inline") as db:
+        db.execute(DEFINED.format("") + f"; CREATE STREAM t {COLUMNS}")
+        made = f"CREATE QUERY m WEIGHT 2 HEARTBEATS {heartbeats} AS {JOINED}"
+        replaced = made.replace("CREATE", "CREATE OR REPLACE").replace(" m ", " q ")
+        for text in (made, f"EXPLAIN {made}", f"EXPLAIN COST {made}", replaced, f"EXPLAIN {replaced}"):
+            with pytest.raises(LanguageError, match=message):
+                db.execute(text)
+        db.execute(made.replace("WEIGHT 2", ""))
+        with pytest.raises(LanguageError, match=message):
+            db.execute("ALTER QUERY m SET (WEIGHT 2)")
+        # Operators over one stream wait for nobody.
+        db.execute(f"CREATE QUERY l WEIGHT 2 HEARTBEATS {heartbeats} AS SELECT MAX(v) AS n FROM s [RANGE 5]")
+
+
+def test_a_query_that_has_failed_keeps_its_priority() -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute(DEFINED.format("") + "; CREATE QUERY f AS SELECT SUM(v) AS x FROM s [RANGE UNBOUNDED]")
+        db.start()
+        db.push("s", [{"ts": at, "k": 1, "v": 2**62} for at in range(2)])
+        db.push("s", {"ts": 3, "k": 1, "v": 1})
+        for text in ("ALTER QUERY f SET (WEIGHT 2)", "EXPLAIN ALTER QUERY f SET (WEIGHT 2)"):
+            with pytest.raises(LanguageError, match="the query f has failed"):
+                db.execute(text)
+        assert "WEIGHT" not in str(db.execute("SHOW CREATE QUERY f")[0])
+
+
+def test_a_lane_begins_when_the_exchange_of_a_plan_is_over() -> None:
+    with hr.connect(runner="inline", threads=1) as db:
+        db.execute(DEFINED.format("").replace("[NOW]", "[RANGE 9]"))
+        db.start()
+        db.push("s", [{"ts": at, "k": 1, "v": 1} for at in range(5)])
+        other = "CREATE OR REPLACE QUERY q WEIGHT 0 AS SELECT v FROM s [RANGE 9] WHERE k = 1"
+        assert "it has its lane from then on, by its WEIGHT" in str(db.execute(f"EXPLAIN {other}")[0])
+        db.execute(other)
+        text = (
+            "q has WEIGHT 2: it has its lane when its heartbeat has passed 13, where its new plan takes over"
+        )
+        would = str(db.execute("EXPLAIN ALTER QUERY q SET (WEIGHT 2)")[0])
+        assert would.replace("would have", "has").startswith(text)
+        assert str(db.execute("ALTER QUERY q SET (WEIGHT 2)")[0]).startswith(text)
+        assert not [lane for lane in db.status.lanes if lane.lane]
+        for at in range(5, 16):
+            db.push("s", {"ts": at, "k": 1, "v": 1})
+        db.execute("ALTER QUERY q SET (WEIGHT 0)")
+        db.push("s", {"ts": 17, "k": 1, "v": 1})
+        assert [lane.queries for lane in db.status.lanes if lane.lane] == [("q",)]
 
 
 @pytest.mark.parametrize(

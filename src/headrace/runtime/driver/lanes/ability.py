@@ -14,17 +14,21 @@ from headrace.algebra.nodes import (
     Shed,
 )
 from headrace.algebra.properties import sources_of, walk
+from headrace.lowering.lower import Holds
 from headrace.runtime.driver.facts.published import PublishedRun
 
 _LOSS = (Shed, SemanticDrop, LimitedJoin, Draw, BloomFilter)
 
 
-def obstacle_in(plan: Plan) -> str | None:
+def obstacle_in(plan: Plan, holds: Holds | None) -> str | None:
     """Why a query cannot be behind others; None where it can.
 
     Args:
         plan: the query's, optimized.
+        holds: which of its operators wait for others; None if it does not ask for that.
     """
+    if holds:
+        return "some of its operators wait for others, by its HEARTBEATS"
     sources = [source.name for source in sources_of(plan)]
     if not sources:
         return "it reads no stream"
@@ -52,8 +56,6 @@ def _goes_by_arrival(part: Plan) -> bool:
 def may_be_behind(run: PublishedRun, query: str) -> str | None:
     """Why a query that is answered cannot be put behind others now; None where it can."""
     record = run.queries.answered[query]
-    if record.holds:
-        return "some of its operators wait for others"
     if query in run.queries.migrations:
         return "its plan is being exchanged"
-    return obstacle_in(record.plan)
+    return obstacle_in(record.plan, record.holds)

@@ -6,13 +6,14 @@ since they have seen less, and share it with the queries that have been put behi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
 from headrace.algebra.by_object import REMEMBERED, ByObject
 from headrace.algebra.nodes import Early, Plan, Relation, Source, inputs_of, with_inputs
+from headrace.algebra.properties import names_read
 from headrace.algebra.tunings.tunings import Tunings
 
 _BEHIND: Final = " behind "
@@ -51,10 +52,15 @@ def plan_behind(plan: Plan, lane: int | None) -> Plan:
 
 @lru_cache(1_000)
 def _behind(lane: int) -> ByObject[Plan, Plan]:
-    return ByObject(lambda plan: _renamed(plan, lane), REMEMBERED)
+    return ByObject(lambda plan: _renamed(plan, lambda name: input_behind(name, lane)), REMEMBERED)
 
 
-def _renamed(plan: Plan, lane: int) -> Plan:
+def declared_plan(plan: Plan) -> Plan:
+    """The plan over what it reads by the names with which that is declared, as people know it."""
+    return _declared(plan)
+
+
+def _renamed(plan: Plan, called: Callable[[str], str]) -> Plan:
     known: dict[int, Plan] = {}
 
     def renamed(part: Plan) -> Plan:
@@ -65,18 +71,23 @@ def _renamed(plan: Plan, lane: int) -> Plan:
 
     def _leaf_or(part: Plan) -> Plan:
         if isinstance(part, Source | Relation):
-            return replace(part, name=input_behind(part.name, lane))
+            return replace(part, name=called(part.name))
         found = with_inputs(part, tuple(map(renamed, inputs_of(part))))
         if isinstance(found, Early):
             horizon = found.horizon
-            streams, relations = (
-                tuple(input_behind(name, lane) for name in names)
-                for names in (horizon.streams, horizon.relations)
-            )
+            streams, relations = (tuple(map(called, names)) for names in (horizon.streams, horizon.relations))
             found = replace(found, horizon=replace(horizon, streams=streams, relations=relations))
         return found
 
     return renamed(plan)
+
+
+def _named_as_declared(plan: Plan) -> Plan:
+    in_front = all(lane_of(name) is None for name in names_read(plan))
+    return plan if in_front else _renamed(plan, declared_name)
+
+
+_declared: Final = ByObject(_named_as_declared, REMEMBERED)
 
 
 def tunings_behind(tunings: Tunings, lanes: Mapping[int, object]) -> Tunings:

@@ -7,9 +7,10 @@ from types import MappingProxyType
 
 from headrace.algebra.bounds import bounded_by, has_unbounded_state
 from headrace.algebra.explain import describe
-from headrace.algebra.nodes import Aggregate, Distinct, Match, TopK, column, inputs_of
+from headrace.algebra.nodes import Aggregate, Distinct, Match, Plan, TopK, column, inputs_of
 from headrace.algebra.properties import is_stateful
 from headrace.expressions.render import render
+from headrace.lowering.behind import declared_plan
 from headrace.lowering.graph import Graph
 from headrace.lowering.node import Edge, Exchange, Node, Spread
 
@@ -63,9 +64,18 @@ def _output(graph: Graph, output: int) -> str:
     return f"#{node} where {render(last)} = {render(constant)}"
 
 
+def operator_text(plan: Plan) -> str:
+    """The work of an operator, in a line; what a lane reads has the name with which it is declared.
+
+    Args:
+        plan: the operator's, with all that is below it.
+    """
+    return describe(declared_plan(plan))
+
+
 def _node(node: Node) -> str:
     inputs = ", ".join(_edge(node, port, edge) for port, edge in enumerate(node.inputs))
-    text = f"#{node.number} {describe(node.plan)}" + (f"  <- {inputs}" if inputs else "")
+    text = f"#{node.number} {operator_text(node.plan)}" + (f"  <- {inputs}" if inputs else "")
     if not is_stateful(node.plan):
         return text
     waits = "".join(f", waits for #{other}" for other in node.waits_for)

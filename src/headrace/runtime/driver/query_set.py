@@ -12,13 +12,13 @@ from headrace.algebra.arrival import Past
 from headrace.algebra.bounds import has_unbounded_state
 from headrace.algebra.by_object import REMEMBERED, ByObject
 from headrace.algebra.endings import Endings
-from headrace.algebra.explain import describe
 from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.nodes import Clip, Plan, RefreshedRelation, Relation, Source
 from headrace.algebra.properties import is_stateless, relations_of, sources_of
 from headrace.algebra.tunings.in_force import sized_windows
 from headrace.algebra.tunings.tunings import Tunings, used
 from headrace.lowering.behind import declared_name, plan_behind, tunings_behind
+from headrace.lowering.explain import operator_text
 from headrace.lowering.graph import Graph, Merge, needed_merges
 from headrace.lowering.lower import Holds, lower
 from headrace.lowering.node import Node
@@ -415,7 +415,7 @@ class QuerySet:
     @cached_property
     def texts(self) -> tuple[str, ...]:
         """What each node of the graph does, for people: as long as the constants of all its queries."""
-        return tuple(describe(node.plan) for node in self.graph.nodes)
+        return tuple(operator_text(node.plan) for node in self.graph.nodes)
 
     @cached_property
     def titles(self) -> dict[str, str]:
@@ -425,7 +425,7 @@ class QuerySet:
             for node in self.graph.nodes
             if not (is_stateless(node.plan) or isinstance(node.plan, Source | Relation))
         )
-        return {node.identity: describe(node.plan)[:_TITLE_CHARACTERS] for node in nodes}
+        return {node.identity: operator_text(node.plan)[:_TITLE_CHARACTERS] for node in nodes}
 
     @cached_property
     def columns(self) -> dict[str, tuple[str, ...]]:

@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Literal
 
-from headrace.algebra.explain import describe
 from headrace.errors import ExecutionError, StoreError, UserError, is_of_code, message_of, shortened
 from headrace.limits import CancelledWorkError, Limit, OutOfTimeError, begin, end
+from headrace.lowering.explain import operator_text
 from headrace.lowering.graph import Graph
 
 _TITLE_CHARACTERS: Final = 120
@@ -161,7 +161,7 @@ class Fence:
     def _failure(self, node: int, error: BaseException) -> NodeFailure:
         if isinstance(error, ExecutionError):
             return NodeFailure(node, error.message, error.hint)
-        what = f"#{node} {shortened(describe(self._graph.nodes[node].plan), _TITLE_CHARACTERS)}"
+        what = f"#{node} {shortened(operator_text(self._graph.nodes[node].plan), _TITLE_CHARACTERS)}"
         if isinstance(error, OutOfTimeError):
             reason = f"the operator {what} took more than {self._seconds:g} s in one epoch"
             return NodeFailure(node, reason, _TIME)

@@ -164,7 +164,9 @@ def _differences(data: bytes, size: int, place: int) -> list[int]:
 
 
 def _checked(theta: int, hashes: list[int]) -> tuple[int, list[int]]:
-    if len(set(hashes)) < len(hashes) or not all(0 < one < theta or one == theta == _ALL for one in hashes):
+    if theta < 1 or len(set(hashes)) < len(hashes):
+        raise RowError(_SKETCH)
+    if not all(0 < one < theta or one == theta == _ALL for one in hashes):
         raise RowError(_SKETCH)
     return theta, hashes
 

@@ -86,7 +86,7 @@ def _view(query: Readable, kind: AskedKind) -> Callable[[Reference], pa.Table]:
             )
         case AskedKind.SNAPSHOT:
             return lambda reference: (
-                query.within(Now(1), Now(), reference.as_of)
+                query.latest(reference.as_of)
                 if reference.between is None
                 else query.within(*_ends(query, reference.between), reference.as_of)
             )

@@ -194,7 +194,8 @@ class Readable(ABC):
         """The answer at the instants from one to before another, as `history` gives it; rows are cut there.
 
         Args:
-            begin, end: the instants, as of `snapshot`; or `Now`.
+            begin, end: the instants, as of `snapshot`; or `Now`, before which there are no rows until
+                something is said.
             as_of: after which epoch, as of `history`.
 
         Raises:
@@ -204,7 +205,10 @@ class Readable(ABC):
         ends = self._ends(begin, end)
 
         def cut(reader: ResultReader) -> pa.Table:
-            first, last = ends(reader)
+            span = ends(reader)
+            if span is None:
+                return reader.history()
+            first, last = span
             if first >= last:
                 raise UserError(
                     f"{format_instant(first, self.domain)} is not before {format_instant(last, self.domain)}",
@@ -222,7 +226,8 @@ class Readable(ABC):
         often as it is at once at most.
 
         Args:
-            begin, end: the first instant, and the first one after the last, as of `snapshot`; or `Now`.
+            begin, end: the first instant, and the first one after the last, as of `snapshot`; or `Now`,
+                before which there are no rows until something is said.
             as_of: after which epoch, as of `history`.
 
         Raises:
@@ -230,18 +235,26 @@ class Readable(ABC):
                 does.
         """
         ends = self._ends(begin, end)
-        return self._with_gaps(self._read(lambda reader: answer_within(reader, *ends(reader)), as_of))
 
-    def _ends(self, begin: object, end: object) -> Callable[[ResultReader], tuple[int, int]]:
-        """The ends of a span, as far as what has been committed has to be known for them."""
+        def cut(reader: ResultReader) -> pa.Table:
+            span = ends(reader)
+            return reader.nothing() if span is None else answer_within(reader, *span)
+
+        return self._with_gaps(self._read(cut, as_of))
+
+    def _ends(self, begin: object, end: object) -> Callable[[ResultReader], tuple[int, int] | None]:
+        """The ends of a span, by what has been committed; None where one is the present of nothing said."""
         # Asked first: what is read in between moves the heartbeat on, too.
         newest = self._newest()
         first, last = (at if isinstance(at, Now) else instant_of(at, self.domain) for at in (begin, end))
 
-        def known(reader: ResultReader) -> tuple[int, int]:
-            one, other = (
-                at if isinstance(at, int) else next_instant(reader, newest) - at.back for at in (first, last)
-            )
+        def known(reader: ResultReader) -> tuple[int, int] | None:
+            if not (isinstance(first, Now) or isinstance(last, Now)):
+                return first, last
+            now = next_instant(reader, newest)
+            if now is None:
+                return None
+            one, other = (now - at.back if isinstance(at, Now) else at for at in (first, last))
             return one, other
 
         return known
@@ -379,7 +392,7 @@ class Readable(ABC):
         length = span_of(last, self.domain, "last")
         return end - length if isinstance(end, int) else Now(length)
 
-    def latest(self, *, last: Length | None = None, since: object = None) -> pa.Table:
+    def latest(self, as_of: object = None, *, last: Length | None = None, since: object = None) -> pa.Table:
         """The snapshot at the last instant that is said and not after the newest row read: the answer now.
 
         What is said is final, unless the query says more: `CONSISTENCY MIDDLE` answers up to the newest row.
@@ -391,6 +404,7 @@ class Readable(ABC):
         Before anything is said it has no rows.
 
         Args:
+            as_of: after which epoch, as of `history`: what was known then.
             last, since: the content over so many instants up to that one, or from an instant up to it, as of
                 `snapshot`.
 
@@ -398,18 +412,16 @@ class Readable(ABC):
             UserError: the query has no answer; or as `snapshot` does.
         """
         begin = self._begin(Now(), last, since)
-        ends = None if begin is None else self._ends(begin, Now())
+        if begin is not None:
+            return self.within(begin, Now(), as_of)
         # Asked first: what is read in between moves the heartbeat on, too.
         newest = self._newest()
 
         def newest_of(reader: ResultReader) -> pa.Table:
-            if max(reader.heartbeat, reader.horizon) == BEGINNING:
-                return reader.nothing()
-            if ends is not None:
-                return answer_within(reader, *ends(reader))
-            return reader.snapshot(next_instant(reader, newest) - 1)
+            after = next_instant(reader, newest)
+            return reader.nothing() if after is None else reader.snapshot(after - 1)
 
-        return self._read(newest_of)
+        return self._read(newest_of, as_of)
 
     def to_pandas(self, view: View = "history") -> Any:
         """The answer as a pandas data frame; BIGINTs with NULLs among them are pandas' `Int64`.

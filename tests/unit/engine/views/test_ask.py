@@ -95,6 +95,41 @@ def test_a_span_that_is_none_is_refused_at_its_place(spans: hr.Database, questio
     assert caught.value.hint
 
 
+QUERIES = {
+    "plain": "SELECT v FROM s [RANGE 5]",
+    "early": "CONSISTENCY MIDDLE AS SELECT v FROM s [RANGE 5]",
+    "slid": "SELECT RSTREAM(v) FROM s [RANGE 6 SLIDE 3]",
+    "came": "SELECT ISTREAM(v) FROM s [RANGE 5]",
+}
+
+
+def test_a_snapshot_now_is_the_latest_answer() -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute("CREATE STREAM s (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts DISORDER 3")
+        for name, text in QUERIES.items():
+            db.execute(f"CREATE QUERY {name} {'' if text.startswith('CONSISTENCY') else 'AS '}{text}")
+        db.start()
+        known: dict[str, dict[int, pa.Table]] = {name: {} for name in QUERIES}
+        for at, v in ((None, 0), (0, 1), (4, 2), (9, 3), (7, 9), (30, 4)):
+            if at is not None:
+                db.push("s", [{"ts": at, "v": v}])
+            for name, tables in known.items():
+                now = db.ask(f"SELECT * FROM SNAPSHOT OF {name} ORDER BY v")
+                assert now.to_pylist() == db[name].latest().sort_by("v").to_pylist(), (name, at)
+                four = db.ask(f"SELECT * FROM SNAPSHOT OF {name} BEGIN NOW - 4 END NOW ORDER BY v")
+                assert four.to_pylist() == db[name].latest(last=4).sort_by("v").to_pylist(), (name, at)
+                if at is None:
+                    part = db.ask(f"SELECT * FROM HISTORY OF {name} BEGIN NOW - 4 END NOW")
+                    assert part.num_rows == now.num_rows == four.num_rows == 0
+                for epoch in db[name].epochs()["epoch"].to_pylist()[-1:]:
+                    tables[epoch] = now
+        for name, tables in known.items():
+            assert any(table.num_rows for table in tables.values()), name
+            for epoch, now in tables.items():
+                then = db.ask(f"SELECT * FROM SNAPSHOT OF {name} AS OF EPOCH {epoch} ORDER BY v")
+                assert then.to_pylist() == now.to_pylist(), (name, epoch)
+
+
 def test_the_beginning_of_a_span_is_said_once(spans: hr.Database) -> None:
     assert spans["a"].latest(last=2) == spans["a"].latest(since=23) == spans["a"].snapshot(24, last=2)
     with pytest.raises(hr.UserError, match="last and since both say where the span begins"):

@@ -10,11 +10,11 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from headrace.engine.inputs.times import Length, check_unit, instant_of, span_of
+from headrace.engine.inputs.times import Length, check_unit, instant_of
 from headrace.engine.shown.display import html_of_rows, html_of_table
 from headrace.engine.views.frames import to_pandas, to_polars
-from headrace.engine.views.now import Now
 from headrace.engine.views.plot import chart_of
+from headrace.engine.views.span_ends import Now, beginning_of, ends_of
 from headrace.errors import StoreError, UserError
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.results.answer_sizes import AnswerSizes
@@ -202,7 +202,7 @@ class Readable(ABC):
             UserError: the first one is not before the other, not all of it is final or kept; or as `history`
                 does.
         """
-        ends = self._ends(begin, end)
+        ends = ends_of(begin, end, self.domain, self._newest())
 
         def cut(reader: ResultReader) -> pa.Table:
             span = ends(reader)
@@ -234,30 +234,13 @@ class Readable(ABC):
             UserError: the first one is not before the other, not all of it is said or kept; or as `history`
                 does.
         """
-        ends = self._ends(begin, end)
+        ends = ends_of(begin, end, self.domain, self._newest())
 
         def cut(reader: ResultReader) -> pa.Table:
             span = ends(reader)
             return reader.nothing() if span is None else answer_within(reader, *span)
 
         return self._with_gaps(self._read(cut, as_of))
-
-    def _ends(self, begin: object, end: object) -> Callable[[ResultReader], tuple[int, int] | None]:
-        """The ends of a span, by what has been committed; None where one is the present of nothing said."""
-        # Asked first: what is read in between moves the heartbeat on, too.
-        newest = self._newest()
-        first, last = (at if isinstance(at, Now) else instant_of(at, self.domain) for at in (begin, end))
-
-        def known(reader: ResultReader) -> tuple[int, int] | None:
-            if not (isinstance(first, Now) or isinstance(last, Now)):
-                return first, last
-            now = next_instant(reader, newest)
-            if now is None:
-                return None
-            one, other = (now - at.back if isinstance(at, Now) else at for at in (first, last))
-            return one, other
-
-        return known
 
     def _with_gaps(self, table: pa.Table) -> pa.Table:
         """A part of the answer that says which instants only look empty."""
@@ -332,7 +315,7 @@ class Readable(ABC):
                 no instant between; or as `history` does.
         """
         instant = instant_of(at, self.domain)
-        begin = self._begin(instant + 1, last, since)
+        begin = beginning_of(instant + 1, last, since, self.domain)
         if begin is None:
             found = self._read(lambda reader: reader.snapshot(instant), as_of)
         else:
@@ -383,15 +366,6 @@ class Readable(ABC):
         """
         return self._read(epochs_of)
 
-    def _begin(self, end: int | Now, last: Length | None, since: object) -> object:
-        """The beginning of a span as `snapshot` takes it; None where one instant is asked for."""
-        if last is None or since is not None:
-            if last is not None:
-                raise UserError("last and since both say where the span begins", hint="leave one of them out")
-            return since
-        length = span_of(last, self.domain, "last")
-        return end - length if isinstance(end, int) else Now(length)
-
     def latest(self, as_of: object = None, *, last: Length | None = None, since: object = None) -> pa.Table:
         """The snapshot at the last instant that is said and not after the newest row read: the answer now.
 
@@ -411,7 +385,7 @@ class Readable(ABC):
         Raises:
             UserError: the query has no answer; or as `snapshot` does.
         """
-        begin = self._begin(Now(), last, since)
+        begin = beginning_of(Now(), last, since, self.domain)
         if begin is not None:
             return self.within(begin, Now(), as_of)
         # Asked first: what is read in between moves the heartbeat on, too.
@@ -468,7 +442,9 @@ class Readable(ABC):
         """
         if at is not None and kind != "heat":
             raise UserError("a chart of lines has all instants", hint="leave out at, or write kind='heat'")
-        return chart_of(self.history() if at is None else self.snapshot(at), value, by, self.name, kind)
+        if at is None:
+            return chart_of(self.history(), value, by, self.name, kind)
+        return chart_of(self.snapshot(at), value, by, self.name, kind, at_instant=True)
 
     def _view(self, view: View) -> pa.Table:
         self._check_view(view)

@@ -130,6 +130,41 @@ def test_a_snapshot_now_is_the_latest_answer() -> None:
                 assert then.to_pylist() == now.to_pylist(), (name, epoch)
 
 
+@pytest.mark.parametrize(
+    ("length", "hint"),
+    [
+        ("1 MONTH", "months and years have no fixed length; write NOW - 30 DAYS"),
+        ("INTERVAL '1' MINUTE", "write NOW - 1 MINUTE"),
+        ("INTERVAL '2 hours'", "write NOW - 2 hours"),
+        ("interval 3 seconds", "write NOW - 3 seconds"),
+        ("1.5 SECONDS", "write NOW - 1500 MILLISECONDS"),
+        ("10 min", "write NOW - '10 min'"),
+        ("0 MINUTES", "give the length of the span, such as 10 MINUTES"),
+        ("INTERVAL '5'", "write HISTORY OF q BEGIN 10 END 20, "),
+        ("1.5", "write HISTORY OF q BEGIN 10 END 20, "),
+        ("5 END v", "write HISTORY OF q BEGIN 10 END 20, "),
+    ],
+)
+def test_a_length_before_now_says_what_to_write(length: str, hint: str) -> None:
+    rows = pa.table({"ts": pa.array([datetime(2024, 5, 1, tzinfo=UTC)]), "v": [1]})
+    with hr.connect(runner="inline") as db:
+        db.stream("s", rows, timestamp="ts")
+        db.query("SELECT v FROM s [RANGE 5 MINUTES]", name="q")
+        db.run()
+        for begin in (f"NOW - {length}", f"(NOW - {length})"):
+            with pytest.raises(hr.UserError) as caught:
+                db.ask(f"SELECT v FROM SNAPSHOT OF q BEGIN {begin} END NOW")
+            assert caught.value.hint is not None
+            assert caught.value.hint.startswith(hint)
+        written = caught.value.hint.rpartition("write ")[2]
+        if written.startswith("NOW - "):
+            assert db.ask(f"SELECT v FROM SNAPSHOT OF q BEGIN {written} END NOW").num_rows == 1
+        with pytest.raises(hr.UserError) as caught:
+            db["q"].latest(last=0)
+        assert caught.value.hint == "give the length of the span, such as 10 MINUTES"
+        assert db["q"].latest(last="10 MINUTES").num_rows == 1
+
+
 def test_the_beginning_of_a_span_is_said_once(spans: hr.Database) -> None:
     assert spans["a"].latest(last=2) == spans["a"].latest(since=23) == spans["a"].snapshot(24, last=2)
     with pytest.raises(hr.UserError, match="last and since both say where the span begins"):

@@ -156,7 +156,7 @@ def test_a_length_before_now_says_what_to_write(length: str, hint: str) -> None:
                 db.ask(f"SELECT v FROM SNAPSHOT OF q BEGIN {begin} END NOW")
             assert caught.value.hint is not None
             assert caught.value.hint.startswith(hint)
-        written = caught.value.hint.rpartition("write ")[2]
+            written = caught.value.hint.rpartition("write ")[2]
         if written.startswith("NOW - "):
             assert db.ask(f"SELECT v FROM SNAPSHOT OF q BEGIN {written} END NOW").num_rows == 1
         with pytest.raises(hr.UserError) as caught:

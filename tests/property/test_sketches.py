@@ -70,6 +70,23 @@ def damaged(draw: st.DrawFn) -> bytes | None:
     return bytes(data)
 
 
+@st.composite
+def any_bytes(draw: st.DrawFn) -> bytes:
+    """Bytes behind a head that a sketch may have, in words of 8 bytes or not; or any bytes."""
+    if draw(st.integers(0, 9)) == 0:
+        return draw(st.binary(max_size=40))
+    words, version = draw(st.sampled_from([(1, 3), (2, 3), (3, 3), (3, 3), (1, 4), (2, 4)]))
+    sizes = [draw(st.sampled_from([0, 1, 2, 8, 63, 64])), draw(st.integers(0, 2))]
+    head = bytes([words, version, 3, *sizes, draw(st.sampled_from([0x1A, 0x1E]))]) + b"\xcc\x93"
+    numbers = st.sampled_from([0, 1, 2, 3, 9, 2**62, 2**63 - 1, -1, -5, -(2**63)])
+    rest = draw(st.lists(numbers, max_size=3))
+    if version == 3 and words > 1:
+        rest.insert(0, max(0, len(rest) - words + 2))
+    return (
+        head + struct.pack(f"<{len(rest)}q", *rest) + draw(st.sampled_from([b""] * 5) | st.binary(max_size=9))
+    )
+
+
 def agree(call: Expression, rows: list[tuple[Any, ...]]) -> None:
     """See that a call over columns gives what the reference gives of each row."""
     kinds = {part.index: part.type for part in getattr(call, "arguments", ()) if isinstance(part, Column)}
@@ -122,6 +139,37 @@ def test_sets_of_two(function: str, pairs: list[tuple[bytes | None, bytes | None
     left, right = (Column(place, f"c{place}", BINARY) for place in range(2))
     agree(resolve(function, (left, right)), pairs)
     agree(resolve("THETA_SKETCH_ESTIMATE", (left,)), [(one,) for one, _ in pairs])
+
+
+@examples(40, 400)
+@given(st.lists(any_bytes(), min_size=1, max_size=6))
+def test_any_bytes_are_a_sketch_or_a_failure(column: list[bytes]) -> None:
+    own = Column(0, "c0", BINARY)
+    estimate = resolve("THETA_SKETCH_ESTIMATE", (own,))
+    agree(estimate, [(one,) for one in column])
+    agree(resolve("THETA_UNION", (own, own)), [(one,) for one in column])
+    rows = pa.RecordBatch.from_pydict({"c0": pa.array(column, BINARY)})
+    both = [evaluate(call, rows) for call in (estimate, resolve("THETA_UNION", (own, own, literal(26))))]
+    # What is a sketch has an estimate, which the union with itself has as well.
+    again = evaluate(estimate, pa.RecordBatch.from_pydict({"c0": both[1].values}))
+    assert again.values == both[0].values
+    assert both[0].reasons() == both[1].reasons()
+    assert all(one is None or one >= 0 for one in both[0].values.to_pylist())
+    written = [one for one in both[1].values.to_pylist() if one is not None and one[0] == 3]
+    assert all(struct.unpack_from("<q", one, 16)[0] > 0 for one in written)
+
+
+@pytest.mark.parametrize("theta", [0, -5, -(2**63)])
+@pytest.mark.parametrize("head", ["03030300001acc930000000000000000", "02040301001acc93"])
+def test_a_theta_is_above_0(head: str, theta: int) -> None:
+    bad = bytes.fromhex(head) + struct.pack("<q", theta)
+    whole = theta_sketch([theta_hash(one) for one in range(5)], 12)
+    column = Column(0, "c0", pa.list_(BINARY))
+    rows = pa.RecordBatch.from_pydict({"c0": pa.array([[whole, bad], [whole]], pa.list_(BINARY))})
+    estimate = resolve("THETA_SKETCH_ESTIMATE", (resolve("THETA_SKETCH", (column, literal(12))),))
+    found = evaluate(estimate, rows)
+    assert found.values.to_pylist() == [None, 5]
+    assert found.reasons().to_pylist() == ["bytes that are no theta sketch", None]
 
 
 @examples(15, 150)

@@ -164,9 +164,16 @@ def _differences(data: bytes, size: int, place: int) -> list[int]:
 
 
 def _checked(theta: int, hashes: list[int]) -> tuple[int, list[int]]:
-    if len(set(hashes)) < len(hashes) or not all(0 < one < theta or one == theta == _ALL for one in hashes):
+    if theta < 1 or len(set(hashes)) < len(hashes):
+        raise RowError(_SKETCH)
+    if not all(one > 0 and _is_below(one, theta) for one in hashes):
         raise RowError(_SKETCH)
     return theta, hashes
+
+
+def _is_below(word: int, theta: int) -> bool:
+    """Whether a hash counts as below a theta: below that of all every hash does."""
+    return word < theta or word == theta == _ALL
 
 
 def theta_sketch(values: Sequence[Any], bits: int) -> bytes:
@@ -175,7 +182,7 @@ def theta_sketch(values: Sequence[Any], bits: int) -> bytes:
     if any(isinstance(value, bytes) for value in known):
         parts = [_parts(value) for value in known]
         theta = min(one for one, _ in parts)
-        return _sketch(theta, (one for _, hashes in parts for one in hashes if one < theta), bits)
+        return _sketch(theta, (one for _, hashes in parts for one in hashes if _is_below(one, theta)), bits)
     if any(value < 1 for value in known):
         raise RowError("a hash that is not above 0")
     return _sketch(_ALL, known, bits)
@@ -185,14 +192,14 @@ def theta_intersection(left: bytes, right: bytes) -> bytes:
     """THETA_INTERSECTION: the hashes of both below both thetas."""
     (one, hashes), (other, others) = _parts(left), _parts(right)
     theta = min(one, other)
-    return _sketch(theta, (word for word in hashes if word in set(others) and word < theta), 26)
+    return _sketch(theta, (word for word in hashes if word in set(others) and _is_below(word, theta)), 26)
 
 
 def theta_difference(left: bytes, right: bytes) -> bytes:
     """THETA_DIFFERENCE: the hashes of the first that the second has not, below both thetas."""
     (one, hashes), (other, others) = _parts(left), _parts(right)
     theta = min(one, other)
-    return _sketch(theta, (word for word in hashes if word not in set(others) and word < theta), 26)
+    return _sketch(theta, (word for word in hashes if word not in set(others) and _is_below(word, theta)), 26)
 
 
 def theta_estimate(data: bytes) -> int:

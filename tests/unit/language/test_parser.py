@@ -5,6 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from headrace.algebra.kinds import Filling
 from headrace.errors import LanguageError, Position
 from headrace.language.parsing.parser import parse, parse_one
 from headrace.language.statements.statements import CreateQuery, CreateStreamAs, Explain, Select, Stage
@@ -19,6 +20,7 @@ from headrace.language.syntax import (
     SelectQuery,
     StreamQuery,
     UnionQuery,
+    WindowedTable,
 )
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
 from headrace.time import INFINITY, Duration
@@ -295,3 +297,31 @@ def test_the_timestamp_of_a_table_function_may_be_a_bare_name() -> None:
     (one,), (other,) = bare.query.tables, described.query.tables  # type: ignore[union-attr]
     assert one.function.time.text == other.function.time.text == "ts"  # type: ignore[union-attr]
     assert one.function.durations.keys() == other.function.durations.keys()  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "DESCRIPTOR(ts), 2, 4, 'LINEAR'",
+        "DESCRIPTOR(ts), 2, 4, LINEAR",
+        "DESCRIPTOR(ts), 2, 4, FILL => 'linear'",
+        "DESCRIPTOR(ts), STEP => 2, FILL => 'LINEAR', WITHIN => 4",
+        "FILL => 'LINEAR', WITHIN => 4, STEP => 2, TIMECOL => DESCRIPTOR(ts)",
+        "ts, FILL => 'LINEAR', 2, 4",
+        "2, 4, 'LINEAR', TIMECOL => ts",
+    ],
+)
+def test_arguments_of_gap_fill_come_in_any_order(arguments: str) -> None:
+    statement = parse_one(f"SELECT * FROM GAP_FILL(TABLE s PARTITION BY (k), {arguments})")
+    assert isinstance(statement, Select)
+    assert isinstance(statement.query, SelectQuery)
+    (table,) = statement.query.tables
+    assert isinstance(table, WindowedTable)
+    function = table.function
+    assert {name: length for name, (length, _) in function.durations.items()} == {
+        "STEP": Duration(2),
+        "WITHIN": Duration(4),
+    }
+    assert function.time is not None
+    assert function.filling is not None
+    assert (function.time.text, function.filling[0]) == ("ts", Filling.LINEAR)

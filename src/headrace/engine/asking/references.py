@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from headrace.errors import LanguageError, Position
+from headrace.errors import LanguageError, Position, UserError
 from headrace.language.text import SourceText
-from headrace.time import MICROSECONDS
+from headrace.time import MICROSECONDS, parse_duration
 
 
 class AskedKind(Enum):
@@ -179,17 +179,47 @@ def _between(source: SourceText, words: list[Word], index: int) -> tuple[tuple[S
     """The instants after BEGIN and END, and the index of the word after them."""
     if index >= len(words) or not words[index].is_("BEGIN"):
         return None, index
-    begin, behind = _end(words, index + 1)
-    if behind < len(words) and words[behind].is_("END"):
-        end, behind = _end(words, behind + 1)
-        if begin is not None and end is not None:
+    first, (begin, behind) = index + 1, _end(words, index + 1)
+    if begin is not None and behind < len(words) and words[behind].is_("END"):
+        first, (end, behind) = behind + 1, _end(words, behind + 1)
+        if end is not None:
             return (begin, end), behind
     raise LanguageError(
         "BEGIN wants an instant, and END another one",
         position=source.position(words[index].start),
-        hint="write HISTORY OF q BEGIN 10 END 20, BEGIN '2024-01-01T00:00:00Z' END NOW, or "
-        "BEGIN NOW - 10 MINUTES END NOW",
+        hint=_advice_on_length(words[first:], behind - first) or _SPANS,
     )
+
+
+_SPANS: Final = (
+    "write HISTORY OF q BEGIN 10 END 20, BEGIN '2024-01-01T00:00:00Z' END NOW, or "
+    "BEGIN NOW - 10 MINUTES END NOW"
+)
+
+
+def _advice_on_length(words: list[Word], read: int) -> str | None:
+    """What to write for the length after `NOW -` that words begin with, if not all of it was read.
+
+    Args:
+        words: from an end of a span on.
+        read: how many of them were read as that end.
+    """
+    length = _LENGTH.match(" ".join(word.text for word in words))
+    if length is None or length.end() <= len(" ".join(word.text for word in words[:read])):
+        return None
+    number, unit = length["number"].replace(" ", ""), length["unit"]
+    try:
+        parse_duration(f"{number} {unit}")
+    except UserError as error:
+        advice = re.sub(r"write (?=\d)", "write NOW - ", error.hint or "")
+        return advice if "NOW - " in advice else None
+    written = f"{number} {unit}" if unit.upper().removesuffix("S") in MICROSECONDS else f"'{number} {unit}'"
+    return f"write NOW - {written}"
+
+
+_LENGTH: Final = re.compile(
+    r"(?:\( )*NOW - (?:INTERVAL )?'?(?P<number>\d+(?: ?\. ?\d+)?)'? (?!END)(?P<unit>[A-Z]+)", re.IGNORECASE
+)
 
 
 def _end(words: list[Word], index: int) -> tuple[SpanEnd | None, int]:

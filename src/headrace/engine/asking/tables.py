@@ -11,8 +11,8 @@ from headrace.engine.asking.question import QuestionLimits, TableName, answer
 from headrace.engine.asking.references import AskedKind, BeforeNow, Reference, SpanEnd, resolved
 from headrace.engine.asking.values import with_placeholders
 from headrace.engine.inputs.times import span_of
-from headrace.engine.views.now import Now
 from headrace.engine.views.readable import Readable
+from headrace.engine.views.span_ends import Now
 from headrace.errors import UserError
 from headrace.language.named_values import ParameterValue
 from headrace.runtime.driver.endless.withdrawal import check_wanted
@@ -86,7 +86,7 @@ def _view(query: Readable, kind: AskedKind) -> Callable[[Reference], pa.Table]:
             )
         case AskedKind.SNAPSHOT:
             return lambda reference: (
-                query.within(Now(1), Now(), reference.as_of)
+                query.latest(reference.as_of)
                 if reference.between is None
                 else query.within(*_ends(query, reference.between), reference.as_of)
             )

@@ -361,7 +361,10 @@ def span_of(value: Length, domain: TimeDomain, what: str) -> int:
     """
     duration = _read_length(value, what)
     if duration.length < 1:
-        raise UserError(f"{what} {value!r} is not above 0", hint="give the length of the span, such as 1")
+        such = "1" if domain is TimeDomain.INTEGER else "10 MINUTES"
+        raise UserError(
+            f"{what} {value!r} is not above 0", hint=f"give the length of the span, such as {such}"
+        )
     check_duration(duration, domain, what)
     return duration.length
 

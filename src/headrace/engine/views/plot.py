@@ -39,13 +39,20 @@ _COLOURS: Final = 10
 
 
 def chart_of(
-    history: pa.Table, value: str | None, by: Sequence[str] | None, title: str, kind: str = "lines"
+    history: pa.Table,
+    value: str | None,
+    by: Sequence[str] | None,
+    title: str,
+    kind: str = "lines",
+    *,
+    at_instant: bool = False,
 ) -> Any:
     """An Altair chart.
 
     Args:
-        history, value, by, title: as of `specification_of`; of a map of pairs the content of an instant.
+        history, value, by, title: as of `specification_of`.
         kind: `lines`, `multiples` (a small drawing for each group) or `heat`.
+        at_instant: as of `heat_of`.
 
     Raises:
         UserError: Altair is not installed, there is no such kind, or as `specification_of` does.
@@ -53,7 +60,7 @@ def chart_of(
     if kind not in KINDS:
         raise UserError(f"there is no kind {kind} of charts", hint=f"write {' or '.join(map(repr, KINDS))}")
     if kind == "heat":
-        made = heat_of(history, value, by, title)
+        made = heat_of(history, value, by, title, at_instant=at_instant)
     else:
         made = specification_of(history, value, by, title)
         made = made if kind == "lines" else _multiples(made)
@@ -84,27 +91,34 @@ def _multiples(lines: dict[str, Any]) -> dict[str, Any]:
     return {"title": title, "data": data, "facet": facet, "columns": _ACROSS, "spec": lines | small}
 
 
-def heat_of(rows: pa.Table, value: str | None, by: Sequence[str] | None, title: str) -> dict[str, Any]:
+def heat_of(
+    rows: pa.Table, value: str | None, by: Sequence[str] | None, title: str, *, at_instant: bool = False
+) -> dict[str, Any]:
     """A map of colours as a Vega-Lite chart, whose colour is the value.
 
     Of two columns that make the groups, such as the series of correlated pairs, each pair is a square; of one
     each group is a row, over time, with a rectangle for each row of the history.
 
     Args:
-        rows: the payload at an instant; or with `valid_from` and `valid_to` a history, of which squares are
-            drawn as they are at the last instant at which a row begins.
-        value: the column whose values are colours; the last numeric one if None.
-        by: one column or two; those of the payload that are no numbers if None, or else all others.
+        rows: a history: the payload, `valid_from` and `valid_to`. Squares are drawn as they are at the last
+            instant at which a row begins.
+        value: the column whose values are colours; the last numeric one that is no bound if None.
+        by: one column or two; if None those of the payload that are no numbers, or else all others but
+            estimates and bounds.
         title: what is written above.
+        at_instant: whether the rows are the content of an instant instead: the payload alone.
 
     Raises:
         UserError: there is no such column, or none with numbers; there are no groups, or more than two
             columns of these; or there are too many rows.
     """
     _check_rows(rows)
-    payload = [name for name in rows.column_names if name not in ("valid_from", "valid_to")]
-    value = _value_column(rows, payload, value, _bounds_in(payload))
-    groups = _groups_of_heat(rows, payload, value) if by is None else list(by)
+    # By their places: a column of the answer may be called valid_from, too.
+    times = [] if at_instant else rows.column_names[-2:]
+    payload = rows.column_names[: len(rows.column_names) - len(times)]
+    bounds = _bounds_in(payload)
+    value = _value_column(rows, payload, value, bounds)
+    groups = _groups_of_heat(rows, _groups_in(payload, value, bounds)) if by is None else list(by)
     for name in groups:
         _check(name, payload)
     if len(groups) not in (1, 2):
@@ -112,10 +126,10 @@ def heat_of(rows: pa.Table, value: str | None, by: Sequence[str] | None, title: 
             f"a map of colours has one column of groups or two, not {len(groups)}",
             hint="name them: by=['first', 'second'] for pairs, by=['device'] for series over time",
         )
-    if len(groups) == 1 and "valid_from" not in rows.column_names:
+    if len(groups) == 1 and at_instant:
         raise UserError("groups over time have all instants", hint="leave out at, or name two columns in by")
-    if len(groups) == 2 and "valid_from" in rows.column_names:
-        rows = _at_last(rows)
+    if len(groups) == 2 and not at_instant:
+        rows = _at_last(rows, *times)
     labels = [value_texts(rows[name].combine_chunks()).fill_null("NULL").to_pylist() for name in groups]
     colours = [_number(one) for one in rows[value].to_pylist()]
     colour = {"field": "value", "type": "quantitative", "title": value, "scale": _colour_scale(colours)}
@@ -127,13 +141,13 @@ def heat_of(rows: pa.Table, value: str | None, by: Sequence[str] | None, title: 
         ]
         across: dict[str, Any] = {"x": {"field": "other", "type": "nominal", "title": groups[1]}}
     else:
-        starts, ends = (rows[name].to_pylist() for name in ("valid_from", "valid_to"))
+        starts, ends = (rows[name].to_pylist() for name in times)
         last = max((time for time in (*starts, *ends) if time is not None), default=None)
         data = [
             {"at": _time(at), "until": _time(last if end is None else end), "group": label, "value": shown}
             for at, end, label, shown in zip(starts, ends, labels[0], colours, strict=True)
         ]
-        across = {"x": _time_axis(rows["valid_from"], rows["valid_to"]), "x2": {"field": "until"}}
+        across = {"x": _time_axis(*(rows[name] for name in times)), "x2": {"field": "until"}}
     return {
         "title": title,
         "width": _WIDTH if len(groups) == 1 else _HEIGHT,
@@ -144,15 +158,14 @@ def heat_of(rows: pa.Table, value: str | None, by: Sequence[str] | None, title: 
     }
 
 
-def _at_last(history: pa.Table) -> pa.Table:
+def _at_last(history: pa.Table, start: str, end: str) -> pa.Table:
     """The rows that are there at the last instant at which one begins."""
-    last = pc.max(history["valid_from"])
-    ended = pc.less_equal(history["valid_to"], last).fill_null(False)
+    last = pc.max(history[start])
+    ended = pc.less_equal(history[end], last).fill_null(False)
     return history.filter(pc.invert(ended))
 
 
-def _groups_of_heat(rows: pa.Table, payload: Sequence[str], value: str) -> list[str]:
-    others = [name for name in payload if name != value]
+def _groups_of_heat(rows: pa.Table, others: list[str]) -> list[str]:
     texts = [name for name in others if not _is_number(rows.schema.field(name).type)]
     return texts or others
 
@@ -196,8 +209,7 @@ def specification_of(
     payload, (start, end) = history.column_names[:-2], history.column_names[-2:]
     bounds = _bounds_in(payload)
     value = _value_column(history, payload, value, bounds)
-    estimated = {*bounds, *(name for pair in bounds.values() for name in pair), value}
-    groups = [name for name in payload if name not in estimated] if by is None else list(by)
+    groups = _groups_in(payload, value, bounds) if by is None else list(by)
     for name in groups:
         _check(name, payload)
     events = _are_events(history[start], history[end])
@@ -243,6 +255,12 @@ def _bounds_in(payload: Sequence[str]) -> dict[str, tuple[str, str]]:
     """The columns that have bounds beside them, with the names of these."""
     pairs = {name: (f"{name}_low", f"{name}_high") for name in payload}
     return {name: pair for name, pair in pairs.items() if {*pair} <= {*payload}}
+
+
+def _groups_in(payload: Sequence[str], value: str, bounds: Mapping[str, tuple[str, str]]) -> list[str]:
+    """The columns that are neither the value nor estimates or their bounds."""
+    estimated = {*bounds, *(name for pair in bounds.values() for name in pair), value}
+    return [name for name in payload if name not in estimated]
 
 
 def _colours(title: str, groups: int) -> dict[str, Any]:

@@ -10,11 +10,11 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 import pyarrow as pa
 
-from headrace.engine.inputs.times import Length, check_unit, instant_of, span_of
+from headrace.engine.inputs.times import Length, check_unit, instant_of
 from headrace.engine.shown.display import html_of_rows, html_of_table
 from headrace.engine.views.frames import to_pandas, to_polars
-from headrace.engine.views.now import Now
 from headrace.engine.views.plot import chart_of
+from headrace.engine.views.span_ends import Now, beginning_of, ends_of
 from headrace.errors import StoreError, UserError
 from headrace.runtime.journal.gap import Gap
 from headrace.runtime.results.answer_sizes import AnswerSizes
@@ -194,17 +194,21 @@ class Readable(ABC):
         """The answer at the instants from one to before another, as `history` gives it; rows are cut there.
 
         Args:
-            begin, end: the instants, as of `snapshot`; or `Now`.
+            begin, end: the instants, as of `snapshot`; or `Now`, before which there are no rows until
+                something is said.
             as_of: after which epoch, as of `history`.
 
         Raises:
             UserError: the first one is not before the other, not all of it is final or kept; or as `history`
                 does.
         """
-        ends = self._ends(begin, end)
+        ends = ends_of(begin, end, self.domain, self._newest())
 
         def cut(reader: ResultReader) -> pa.Table:
-            first, last = ends(reader)
+            span = ends(reader)
+            if span is None:
+                return reader.history()
+            first, last = span
             if first >= last:
                 raise UserError(
                     f"{format_instant(first, self.domain)} is not before {format_instant(last, self.domain)}",
@@ -222,29 +226,21 @@ class Readable(ABC):
         often as it is at once at most.
 
         Args:
-            begin, end: the first instant, and the first one after the last, as of `snapshot`; or `Now`.
+            begin, end: the first instant, and the first one after the last, as of `snapshot`; or `Now`,
+                before which there are no rows until something is said.
             as_of: after which epoch, as of `history`.
 
         Raises:
             UserError: the first one is not before the other, not all of it is said or kept; or as `history`
                 does.
         """
-        ends = self._ends(begin, end)
-        return self._with_gaps(self._read(lambda reader: answer_within(reader, *ends(reader)), as_of))
+        ends = ends_of(begin, end, self.domain, self._newest())
 
-    def _ends(self, begin: object, end: object) -> Callable[[ResultReader], tuple[int, int]]:
-        """The ends of a span, as far as what has been committed has to be known for them."""
-        # Asked first: what is read in between moves the heartbeat on, too.
-        newest = self._newest()
-        first, last = (at if isinstance(at, Now) else instant_of(at, self.domain) for at in (begin, end))
+        def cut(reader: ResultReader) -> pa.Table:
+            span = ends(reader)
+            return reader.nothing() if span is None else answer_within(reader, *span)
 
-        def known(reader: ResultReader) -> tuple[int, int]:
-            one, other = (
-                at if isinstance(at, int) else next_instant(reader, newest) - at.back for at in (first, last)
-            )
-            return one, other
-
-        return known
+        return self._with_gaps(self._read(cut, as_of))
 
     def _with_gaps(self, table: pa.Table) -> pa.Table:
         """A part of the answer that says which instants only look empty."""
@@ -319,7 +315,7 @@ class Readable(ABC):
                 no instant between; or as `history` does.
         """
         instant = instant_of(at, self.domain)
-        begin = self._begin(instant + 1, last, since)
+        begin = beginning_of(instant + 1, last, since, self.domain)
         if begin is None:
             found = self._read(lambda reader: reader.snapshot(instant), as_of)
         else:
@@ -370,16 +366,7 @@ class Readable(ABC):
         """
         return self._read(epochs_of)
 
-    def _begin(self, end: int | Now, last: Length | None, since: object) -> object:
-        """The beginning of a span as `snapshot` takes it; None where one instant is asked for."""
-        if last is None or since is not None:
-            if last is not None:
-                raise UserError("last and since both say where the span begins", hint="leave one of them out")
-            return since
-        length = span_of(last, self.domain, "last")
-        return end - length if isinstance(end, int) else Now(length)
-
-    def latest(self, *, last: Length | None = None, since: object = None) -> pa.Table:
+    def latest(self, as_of: object = None, *, last: Length | None = None, since: object = None) -> pa.Table:
         """The snapshot at the last instant that is said and not after the newest row read: the answer now.
 
         What is said is final, unless the query says more: `CONSISTENCY MIDDLE` answers up to the newest row.
@@ -391,25 +378,24 @@ class Readable(ABC):
         Before anything is said it has no rows.
 
         Args:
+            as_of: after which epoch, as of `history`: what was known then.
             last, since: the content over so many instants up to that one, or from an instant up to it, as of
                 `snapshot`.
 
         Raises:
             UserError: the query has no answer; or as `snapshot` does.
         """
-        begin = self._begin(Now(), last, since)
-        ends = None if begin is None else self._ends(begin, Now())
+        begin = beginning_of(Now(), last, since, self.domain)
+        if begin is not None:
+            return self.within(begin, Now(), as_of)
         # Asked first: what is read in between moves the heartbeat on, too.
         newest = self._newest()
 
         def newest_of(reader: ResultReader) -> pa.Table:
-            if max(reader.heartbeat, reader.horizon) == BEGINNING:
-                return reader.nothing()
-            if ends is not None:
-                return answer_within(reader, *ends(reader))
-            return reader.snapshot(next_instant(reader, newest) - 1)
+            after = next_instant(reader, newest)
+            return reader.nothing() if after is None else reader.snapshot(after - 1)
 
-        return self._read(newest_of)
+        return self._read(newest_of, as_of)
 
     def to_pandas(self, view: View = "history") -> Any:
         """The answer as a pandas data frame; BIGINTs with NULLs among them are pandas' `Int64`.
@@ -456,7 +442,9 @@ class Readable(ABC):
         """
         if at is not None and kind != "heat":
             raise UserError("a chart of lines has all instants", hint="leave out at, or write kind='heat'")
-        return chart_of(self.history() if at is None else self.snapshot(at), value, by, self.name, kind)
+        if at is None:
+            return chart_of(self.history(), value, by, self.name, kind)
+        return chart_of(self.snapshot(at), value, by, self.name, kind, at_instant=True)
 
     def _view(self, view: View) -> pa.Table:
         self._check_view(view)

@@ -141,9 +141,11 @@ def _checked(sketch: _Sketch) -> _Sketch:
     """A sketch, if its hashes rise, from above 0 to below theta; the theta of all may be one of them.
 
     Raises:
-        _NoSketchError: they do not.
+        _NoSketchError: they do not, or the theta is not above 0.
     """
     hashes, theta = sketch.hashes, sketch.theta
+    if theta < 1:
+        raise _NoSketchError
     if len(hashes):
         last = int(hashes[-1])
         if hashes[0] < 1 or (last >= theta and not last == theta == _ALL) or (np.diff(hashes) <= 0).any():

@@ -17,19 +17,18 @@ from headrace.runtime.results.reader import ResultReader
 from headrace.time import BEGINNING, INFINITY, format_instant
 
 
-def next_instant(reader: ResultReader, newest: int) -> int:
+def next_instant(reader: ResultReader, newest: int) -> int | None:
     """The first instant after that of the answer now: after the newest row, as far as the answer is said.
+
+    It is None while nothing is said.
 
     Args:
         reader: of the answer.
         newest: the newest timestamp of the rows that were read (instant), BEGINNING if there are none.
-
-    Raises:
-        UserError: nothing is said yet.
     """
     said = max(reader.heartbeat, reader.horizon)
     if said == BEGINNING:
-        raise UserError(f"nothing of the answer of {reader.name} is final yet", hint="wait for rows")
+        return None
     newest = INFINITY if newest == BEGINNING else newest
     return max(reader.boundary, min(newest, said - 1)) + 1
 

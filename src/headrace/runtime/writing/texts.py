@@ -90,9 +90,9 @@ def _begun(column: pa.Array) -> pa.Array:
 
 
 def csv_texts(column: pa.Array) -> pa.StringArray:
-    """The values as CSV fields, strings quoted where they must be; NULL is empty, the empty string is not."""
+    """The values as CSV fields, quoted where they must be; NULL is empty, and no text or bytes are `""`."""
     texts = value_texts(column)
-    if is_text(column.type) or is_nested(column.type):
+    if is_text(column.type) or is_nested(column.type) or pa.types.is_binary(column.type):
         unsafe = pc.match_substring_regex(texts, r'[",\r\n]|^$|^\s|\s$')
         texts = pc.if_else(unsafe, enclose(pc.replace_substring(texts, '"', '""')), texts)
     return texts.fill_null("")

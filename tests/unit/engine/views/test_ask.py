@@ -95,6 +95,76 @@ def test_a_span_that_is_none_is_refused_at_its_place(spans: hr.Database, questio
     assert caught.value.hint
 
 
+QUERIES = {
+    "plain": "SELECT v FROM s [RANGE 5]",
+    "early": "CONSISTENCY MIDDLE AS SELECT v FROM s [RANGE 5]",
+    "slid": "SELECT RSTREAM(v) FROM s [RANGE 6 SLIDE 3]",
+    "came": "SELECT ISTREAM(v) FROM s [RANGE 5]",
+}
+
+
+def test_a_snapshot_now_is_the_latest_answer() -> None:
+    with hr.connect(runner="inline") as db:
+        db.execute("CREATE STREAM s (ts BIGINT, v BIGINT) FROM push TIMESTAMP BY ts DISORDER 3")
+        for name, text in QUERIES.items():
+            db.execute(f"CREATE QUERY {name} {'' if text.startswith('CONSISTENCY') else 'AS '}{text}")
+        db.start()
+        known: dict[str, dict[int, pa.Table]] = {name: {} for name in QUERIES}
+        for at, v in ((None, 0), (0, 1), (4, 2), (9, 3), (7, 9), (30, 4)):
+            if at is not None:
+                db.push("s", [{"ts": at, "v": v}])
+            for name, tables in known.items():
+                now = db.ask(f"SELECT * FROM SNAPSHOT OF {name} ORDER BY v")
+                assert now.to_pylist() == db[name].latest().sort_by("v").to_pylist(), (name, at)
+                four = db.ask(f"SELECT * FROM SNAPSHOT OF {name} BEGIN NOW - 4 END NOW ORDER BY v")
+                assert four.to_pylist() == db[name].latest(last=4).sort_by("v").to_pylist(), (name, at)
+                if at is None:
+                    part = db.ask(f"SELECT * FROM HISTORY OF {name} BEGIN NOW - 4 END NOW")
+                    assert part.num_rows == now.num_rows == four.num_rows == 0
+                for epoch in db[name].epochs()["epoch"].to_pylist()[-1:]:
+                    tables[epoch] = now
+        for name, tables in known.items():
+            assert any(table.num_rows for table in tables.values()), name
+            for epoch, now in tables.items():
+                then = db.ask(f"SELECT * FROM SNAPSHOT OF {name} AS OF EPOCH {epoch} ORDER BY v")
+                assert then.to_pylist() == now.to_pylist(), (name, epoch)
+
+
+@pytest.mark.parametrize(
+    ("length", "hint"),
+    [
+        ("1 MONTH", "months and years have no fixed length; write NOW - 30 DAYS"),
+        ("INTERVAL '1' MINUTE", "write NOW - 1 MINUTE"),
+        ("INTERVAL '2 hours'", "write NOW - 2 hours"),
+        ("interval 3 seconds", "write NOW - 3 seconds"),
+        ("1.5 SECONDS", "write NOW - 1500 MILLISECONDS"),
+        ("10 min", "write NOW - '10 min'"),
+        ("0 MINUTES", "give the length of the span, such as 10 MINUTES"),
+        ("INTERVAL '5'", "write HISTORY OF q BEGIN 10 END 20, "),
+        ("1.5", "write HISTORY OF q BEGIN 10 END 20, "),
+        ("5 END v", "write HISTORY OF q BEGIN 10 END 20, "),
+    ],
+)
+def test_a_length_before_now_says_what_to_write(length: str, hint: str) -> None:
+    rows = pa.table({"ts": pa.array([datetime(2024, 5, 1, tzinfo=UTC)]), "v": [1]})
+    with hr.connect(runner="inline") as db:
+        db.stream("s", rows, timestamp="ts")
+        db.query("SELECT v FROM s [RANGE 5 MINUTES]", name="q")
+        db.run()
+        for begin in (f"NOW - {length}", f"(NOW - {length})"):
+            with pytest.raises(hr.UserError) as caught:
+                db.ask(f"SELECT v FROM SNAPSHOT OF q BEGIN {begin} END NOW")
+            assert caught.value.hint is not None
+            assert caught.value.hint.startswith(hint)
+            written = caught.value.hint.rpartition("write ")[2]
+        if written.startswith("NOW - "):
+            assert db.ask(f"SELECT v FROM SNAPSHOT OF q BEGIN {written} END NOW").num_rows == 1
+        with pytest.raises(hr.UserError) as caught:
+            db["q"].latest(last=0)
+        assert caught.value.hint == "give the length of the span, such as 10 MINUTES"
+        assert db["q"].latest(last="10 MINUTES").num_rows == 1
+
+
 def test_the_beginning_of_a_span_is_said_once(spans: hr.Database) -> None:
     assert spans["a"].latest(last=2) == spans["a"].latest(since=23) == spans["a"].snapshot(24, last=2)
     with pytest.raises(hr.UserError, match="last and since both say where the span begins"):

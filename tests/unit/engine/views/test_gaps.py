@@ -46,6 +46,8 @@ def test_gaps_are_named_by_readers_status_and_store(tmp_path: Path) -> None:
         part = db["top"].between(12, 20)
         assert part.num_rows == 0
         assert json.loads(part.schema.metadata[b"headrace.gaps"]) == [[10, 30, 35]]
+        for asked in (db["top"].latest(last=2), db["top"].latest(since=20), db["top"].snapshot(39, last=20)):
+            assert json.loads(asked.schema.metadata[b"headrace.gaps"]) == [[10, 30, 35]]
         assert b"headrace.gaps" not in (db["other"].history().schema.metadata or {})
         assert {query.name: query.gaps for query in db.status.queries} == {
             "top": (Gap(10, 30, 35),),

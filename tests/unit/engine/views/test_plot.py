@@ -231,6 +231,47 @@ def test_groups_over_time_are_rows_of_colours() -> None:
     assert made["encoding"]["x2"] == {"field": "until"}
 
 
+def test_numbers_beside_estimates_are_groups_of_colours() -> None:
+    """Of an estimate its bounds are no groups, whether groups are numbers or texts."""
+    for groups in ([7, 8, 7], ["a", "b", "a"]):
+        history = pa.table(
+            {
+                "sensor": groups,
+                "n": [1, 2, 3],
+                "n_low": [0, 1, 2],
+                "n_high": [2, 3, 4],
+                "other": [5, 6, 7],
+                "other_low": [5, 5, 7],
+                "other_high": [5, 8, 7],
+                "valid_from": [0, 0, 3],
+                "valid_to": [3, 5, 4],
+            }
+        )
+        for value, known in (("n", [1, 2, 3]), ("other", [5, 6, 7]), (None, [5, 6, 7])):
+            made = heat_of(history, value, None, "sensors")
+            assert made["encoding"]["y"]["title"] == "sensor"
+            assert [one["value"] for one in made["data"]["values"]] == known
+
+
+def test_columns_may_be_called_as_the_times_are() -> None:
+    rows = [{"ts": 0, "k": "a", "from": 5.0, "to": "x"}, {"ts": 6, "k": "b", "from": 2.0, "to": "y"}]
+    with hr.connect(runner="inline") as db:
+        db.stream("s", rows, timestamp="ts")
+        query = db.query("SELECT k, `from` AS valid_from, `to` AS valid_to FROM s [RANGE 5]")
+        db.run()
+        made = heat_of(query.history(), None, ["k"], "named")
+        assert [(one["at"], one["until"], one["value"]) for one in made["data"]["values"]] == [
+            (0, 5, 5.0),
+            (6, 11, 2.0),
+        ]
+        pairs = heat_of(query.history(), None, None, "named")
+        assert [(one["group"], one["other"]) for one in pairs["data"]["values"]] == [("b", "y")]
+        squares = query.plot(kind="heat", at=1).to_dict()
+        assert squares["encoding"]["color"]["title"] == "valid_from"
+        (drawn,) = next(iter(squares["datasets"].values()))
+        assert drawn == {"group": "a", "other": "x", "value": 5.0}
+
+
 @pytest.mark.parametrize(
     ("by", "rows", "message"),
     [
@@ -242,7 +283,7 @@ def test_groups_over_time_are_rows_of_colours() -> None:
 )
 def test_what_is_no_map_of_colours(by: list[str] | None, rows: pa.Table, message: str) -> None:
     with pytest.raises(UserError) as caught:
-        heat_of(rows, None, by, "pairs")
+        heat_of(rows, None, by, "pairs", at_instant=rows is not PAIRS)
     assert caught.value.message == message
 
 

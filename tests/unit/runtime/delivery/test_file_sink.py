@@ -60,6 +60,29 @@ def test_a_folder_of_parquet_is_a_data_set(tmp_path: Path) -> None:
     assert pq.read_schema(next((tmp_path / "out").glob("*.parquet"))).equals(expected.schema)
 
 
+@pytest.mark.parametrize("form", ["csv", "json", "parquet", "arrow"])
+def test_sketches_that_are_written_are_read_back(tmp_path: Path, form: str) -> None:
+    rows = pa.table({"ts": list(range(60)), "k": ["a", "b", "a"] * 20, "v": [at % 40 for at in range(60)]})
+    with connect(runner="inline") as db:
+        db.stream("reading", rows, timestamp="ts")
+        db.execute(f"""CREATE QUERY part AS SELECT k, window_end, THETA_SKETCH_AGG(v, 4) AS s
+            FROM TUMBLE(TABLE reading, DESCRIPTOR(ts), 15) GROUP BY k, window_end;
+            CREATE SINK kept FOR part TO {form} OPTIONS (path '{tmp_path / "out"}')""")
+        whole = db.query(
+            "SELECT k, THETA_SKETCH_ESTIMATE(THETA_SKETCH_AGG(v, 4)) AS n FROM reading GROUP BY k",
+            name="whole",
+        )
+        db.run()
+        expected = whole.latest().to_pylist()
+    with connect(runner="inline") as db:
+        db.execute(f"""CREATE STREAM part (k STRING, window_end BIGINT, s BINARY) FROM {form}
+            OPTIONS (path '{tmp_path / "out"}/*') TIMESTAMP BY window_end""")
+        joined = db.query("SELECT k, THETA_SKETCH_ESTIMATE(THETA_UNION_AGG(s, 4)) AS n FROM part GROUP BY k")
+        db.run()
+        assert db.dead_letters().num_rows == 0
+        assert joined.latest().to_pylist() == expected
+
+
 def test_an_epoch_without_changes_has_no_file_and_still_moves_the_label(tmp_path: Path) -> None:
     with connect(runner="inline", epoch_rows=1) as db:
         totals(db, "v = 10").deliver(FileSink(tmp_path / "out"))

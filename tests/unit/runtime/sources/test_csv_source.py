@@ -14,7 +14,8 @@ from headrace.expressions.evaluation.casts import cast
 from headrace.runtime.sources import Rejected, SplitSource, open_source
 from headrace.runtime.sources.text.blocks import COUNTED_BYTES, Block, TextPart
 from headrace.runtime.sources.text.csv import CsvFormat, parse_block
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema, decimal
+from headrace.runtime.writing.texts import csv_texts
+from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, Field, Schema, decimal
 from how_many import examples
 
 ReadAll = Callable[..., tuple[pa.Table, list[Rejected]]]
@@ -376,6 +377,27 @@ def test_a_header_of_any_length(tmp_path: Path, read_all: ReadAll, length: int) 
     text = f'{"x" * length},"a ""b""", t ,\n1,2,3,\n'
     source = open_text(tmp_path, text, Schema((Field("t", BIGINT), Field('a "b"', BIGINT))))
     assert read_all(source)[0].to_pylist() == [{"t": 3, 'a "b"': 2}]
+
+
+@examples(10)
+@given(st.lists(st.tuples(st.binary(max_size=9) | st.none(), st.booleans()), min_size=1, max_size=8))
+def test_bytes_that_are_written_are_read_back(rows: list[tuple[bytes | None, bool]]) -> None:
+    """Bytes are base64; a text that is not stands in a rejected row, also beside fields that are quoted."""
+    texts = csv_texts(pa.array([value for value, _ in rows], BINARY)).to_pylist()
+    lines = [
+        f"{place},{text if good else 'a-b'}\n"
+        for place, (text, (_, good)) in enumerate(zip(texts, rows, strict=True))
+    ]
+    schema = Schema((Field("t", BIGINT), Field("x", BINARY)))
+    block = Block(TextPart(Path("f"), "f", 0, 0), COUNTED_BYTES, "".join(lines).encode())
+    read = parse_block(block, schema.names, schema, FORM)
+    assert read.rows.to_pylist() == [
+        {"t": place, "x": value} for place, (value, good) in enumerate(rows) if good
+    ]
+    wrong = [place for place, (_, good) in enumerate(rows) if not good]
+    assert [(row.text, row.reason) for row in read.rejected] == [
+        (f"{place},a-b", "x is not a valid BINARY: 'a-b'") for place in wrong
+    ]
 
 
 def test_missing_columns_and_repeated_names(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from headrace.expressions.evaluation.parsing import parse_timestamp
 from headrace.runtime.sources.rows.values import infer_type, parse_texts
 from headrace.runtime.sources.rows.written_times import WrittenTimes
-from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, decimal
+from headrace.schema import BIGINT, BINARY, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP, decimal
 from how_many import examples
 
 ODD = [
@@ -51,6 +51,11 @@ def utc(
             pa.decimal128(6, 2),
             ["1.5", "1.230", "1.234", "12345.00", "x", "-1e3"],
             [Decimal("1.50"), Decimal("1.23"), BAD, BAD, BAD, Decimal("-1000.00")],
+        ),
+        (
+            BINARY,
+            ["YQ==", "YQ", "", None, "é", "a b=", "/+8=", "_-8="],
+            [b"a", BAD, b"", None, BAD, BAD, b"\xff\xef", BAD],
         ),
     ],
 )

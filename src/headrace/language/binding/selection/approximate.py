@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from sqlglot import exp
@@ -43,7 +43,10 @@ from headrace.time import INFINITY, Duration
 
 
 def groups_of(
-    plan: Plan, keys: tuple[tuple[str, Expression], ...], calls: tuple[tuple[str, AggregateCall], ...]
+    plan: Plan,
+    keys: tuple[tuple[str, Expression], ...],
+    calls: tuple[tuple[str, AggregateCall], ...],
+    written: Mapping[int, str],
 ) -> AnyAggregate:
     """The groups of some rows; approximate ones where the aggregates have bounds.
 
@@ -51,16 +54,17 @@ def groups_of(
         plan: the rows.
         keys: names and expressions that make the groups.
         calls: names and what is computed of each group.
+        written: the functions of which others than these are computed, by their places among them.
 
     Raises:
         LanguageError: some aggregates have a bound and others do not, or the rows are of no window that
             allows it; without a position.
     """
-    exact = [call for _, call in calls if call.within is None]
+    exact = [place for place, (_, call) in enumerate(calls) if call.within is None]
     if len(exact) == len(calls):
         return Aggregate(plan, keys, calls)
     if exact:
-        text = render_call(exact[0])
+        text = written.get(exact[0]) or render_call(calls[exact[0]][1])
         hint = "ask for the exact ones in a query of its own"
         if not any(is_sampled(call) for _, call in calls):
             hint = f"write WITHIN after each, or {hint}"

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from headrace.algebra.nodes import AnyAggregate, Plan
 from headrace.errors import LanguageError, Position
+from headrace.expressions.aggregates.aggregates import OF_ARRAYS
 from headrace.expressions.tree import (
     AggregateCall,
     Call,
@@ -118,7 +119,20 @@ def group(
         check_compared(aggregates, listed.groups)
         plan, calls = _beside_groups(plan, computed[: len(keys)], compared, calls)
     key_items = tuple(zip(chosen[: len(keys)], computed[: len(keys)], strict=True))
-    return groups_of(plan, key_items, tuple(zip(chosen[len(keys) :], calls, strict=True)))
+    written = _written(listed, width)
+    return groups_of(plan, key_items, tuple(zip(chosen[len(keys) :], calls, strict=True)), written)
+
+
+def _written(listed: Listed, width: int) -> dict[int, str]:
+    """The functions that are made of another aggregate, such as of ARRAY_AGG, by its place."""
+    asked = [item.expression for item in listed.items]
+    asked += [] if listed.having is None else [listed.having]
+    columns = [part for one in asked for part in walk(one) if isinstance(part, Column)]
+    return {
+        column.index - width: column.name.upper()
+        for column in columns
+        if column.index >= width and column.name.upper() in OF_ARRAYS
+    }
 
 
 def _beside_groups(

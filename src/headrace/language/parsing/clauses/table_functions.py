@@ -80,8 +80,7 @@ def _function(cursor: Cursor, table: Callable[[Cursor], FromItem]) -> WindowFunc
     cursor.accept("TABLE")
     data = table(cursor)
     keys = _partition(cursor, name)
-    time, described, durations = _arguments(cursor, name)
-    filling = _filling(cursor) if name == "GAP_FILL" else None
+    time, described, durations, filling = _arguments(cursor, name)
     if keys and described:
         raise LanguageError(
             f"{name} is partitioned twice", position=described[0].position, hint=WRITTEN[name]
@@ -118,40 +117,54 @@ def _partition(cursor: Cursor, name: str) -> tuple[Name, ...]:
 
 def _arguments(
     cursor: Cursor, name: str
-) -> tuple[Name | None, tuple[Name, ...], dict[str, tuple[Duration, Position]]]:
-    """Read what follows the table: the timestamp, which may be left out, keys, and the durations."""
+) -> tuple[
+    Name | None,
+    tuple[Name, ...],
+    dict[str, tuple[Duration, Position]],
+    tuple[Filling, Position] | None,
+]:
+    """Read what follows the table: the timestamp, which may be left out, keys, durations, and a filling."""
     descriptors: dict[str, tuple[Name, ...]] = {}
     durations: dict[str, tuple[Duration, Position]] = {}
+    filling: tuple[Filling, Position] | None = None
     described = ("TIMECOL", "KEY") if name == "SESSION" else ("TIMECOL",)
-    while not _at_filling(cursor, name, len(durations)) and cursor.accept(","):
+    others = (*DURATIONS[name], "FILL") if name == "GAP_FILL" else DURATIONS[name]
+    while cursor.accept(","):
         position = cursor.position
-        label = _label(cursor, name, (*described, *DURATIONS[name]))
-        if label in durations or label in descriptors:
+        given = {*descriptors, *durations, *(("FILL",) if filling else ())}
+        label = _label(cursor, name, (*described, *others))
+        if label in given:
             raise LanguageError(f"{name} has two arguments {label}", position=position)
         if label is None:
-            known = described if cursor.at("DESCRIPTOR") or _at_column(cursor) else DURATIONS[name]
-            label = next((free for free in known if free not in descriptors and free not in durations), None)
+            label = _by_place(cursor, described, others, given)
         if label is None:
             raise cursor.error(f"{name} has too many arguments", WRITTEN[name])
         if label in described:
             descriptors[label] = _descriptor(cursor, several=label == "KEY")
+        elif label == "FILL":
+            filling = _filling(cursor)
         else:
             durations[label] = parse_duration_at(cursor, f"the {_called(label)} of {name}"), position
     (time, *_), keys = descriptors.get("TIMECOL", (None,)), descriptors.get("KEY", ())
-    return time, keys, durations
+    return time, keys, durations, filling
 
 
-def _at_filling(cursor: Cursor, name: str, durations: int) -> bool:
-    """Whether what GAP_FILL fills gaps with comes next, as its last argument."""
-    by_place = durations == len(DURATIONS[name]) and cursor.word(2) != "=>"
-    return name == "GAP_FILL" and cursor.at(",") and (by_place or cursor.word(1) == "FILL")
+def _by_place(
+    cursor: Cursor, described: tuple[str, ...], others: tuple[str, ...], given: set[str]
+) -> str | None:
+    """The argument that comes next without a name; None if all have been given."""
+    free = [label for label in others if label not in given]
+    # What is filled with is a word, too.
+    is_column = cursor.at("DESCRIPTOR") or (_at_column(cursor) and free != ["FILL"])
+    return (
+        next((label for label in described if label not in given), None)
+        if is_column
+        else next(iter(free), None)
+    )
 
 
-def _filling(cursor: Cursor) -> tuple[Filling, Position] | None:
-    """Read what GAP_FILL fills gaps with, if it comes next."""
-    if not cursor.accept(","):
-        return None
-    _label(cursor, "GAP_FILL", ("FILL",))
+def _filling(cursor: Cursor) -> tuple[Filling, Position]:
+    """Read what GAP_FILL fills gaps with."""
     position, token = cursor.position, cursor.peek()
     word = "" if token is None else str(token.text).upper()
     filling = next((one for one in Filling if one.value == word), None)

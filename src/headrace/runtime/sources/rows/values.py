@@ -7,6 +7,7 @@ not, it is halved until the texts that fail are alone.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable
 from decimal import Decimal
 from functools import partial
@@ -18,7 +19,18 @@ import pyarrow.compute as pc
 
 from headrace.elements import BoolArray
 from headrace.expressions.evaluation.parsing import parse_timestamp
-from headrace.schema import BIGINT, BOOLEAN, DATE, DIGITS, DOUBLE, MOST_DIGITS, STRING, TIMESTAMP, decimal
+from headrace.schema import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DIGITS,
+    DOUBLE,
+    MOST_DIGITS,
+    STRING,
+    TIMESTAMP,
+    decimal,
+)
 
 BLANKS: Final = " \t"
 """What may be around a value."""
@@ -45,23 +57,25 @@ def parse_texts(
     """Texts as values of a column type.
 
     A TIMESTAMP is written as in ISO 8601, with `T` or a blank before the time, or as CAST takes it; without
-    a zone it is taken as UTC, and digits beyond microseconds are dropped.
+    a zone it is taken as UTC, and digits beyond microseconds are dropped. A BINARY is written in base64.
 
     Args:
         texts: the texts; NULL stays NULL.
         dtype: the column type. For STRING nothing is done.
         trim: whether blanks around a value are allowed.
-        null: the text that stands for NULL, for other types than STRING.
+        null: the text that stands for NULL, for other types than STRING and BINARY.
 
     Returns:
         The values, NULL where the text is none, and where that is the case.
     """
     if dtype == STRING:
         return texts, np.zeros(len(texts), dtype=np.bool_)
-    if null is not None:
+    if null is not None and dtype != BINARY:
         texts = pc.if_else(pc.equal(texts, null), None, texts)
     if trim:
         texts = pc.utf8_trim(texts, BLANKS)
+    if dtype == BINARY:
+        return _bytes_of(texts)
     cast = _caster(dtype)
     try:
         return cast(texts), np.zeros(len(texts), dtype=np.bool_)
@@ -120,6 +134,19 @@ def _caster(dtype: pa.DataType) -> Callable[[pa.Array], pa.Array]:
     if dtype == BIGINT:
         return _whole_numbers
     return partial(_decimals, dtype=dtype) if pa.types.is_decimal(dtype) else lambda texts: texts.cast(dtype)
+
+
+def _bytes_of(texts: pa.StringArray) -> tuple[pa.Array, BoolArray]:
+    """BINARY from base64, and where a text is not such."""
+    found, bad = [], np.zeros(len(texts), dtype=np.bool_)
+    for place, text in enumerate(texts.to_pylist()):
+        try:
+            found.append(None if text is None else b64decode(text, validate=True))
+        # Of what is not ASCII it is not a binascii.Error, which is one of these.
+        except ValueError:
+            found.append(None)
+            bad[place] = True
+    return pa.array(found, BINARY), bad
 
 
 def _whole_numbers(texts: pa.StringArray) -> pa.Array:

@@ -45,7 +45,7 @@ from headrace.runtime.sources.text.samples import (
     estimate_rows,
     take_sample,
 )
-from headrace.schema import BINARY, Field, Schema, places_named
+from headrace.schema import Field, Schema, places_named
 from headrace.suggestions import did_you_mean
 
 _KIND: Final = "file of JSON lines"
@@ -296,7 +296,7 @@ def _finished(
     """
     values, reasons = [], dict[int, str]()
     for column, field in zip(columns, wanted, strict=True):
-        if is_nested(field.type) or field.type == BINARY:
+        if is_nested(field.type):
             values.append(finished(column, field.type))
         else:
             (found,), wrong = parse_columns([column], Schema((field,)), trim=False, null=None, times=times)
@@ -356,7 +356,7 @@ def _without_columns(line: Object) -> str:
 
 def _column(values: list[object], field: Field, times: WrittenTimes) -> tuple[pa.Array, dict[int, str]]:
     """The decoded values of a column, and what is wrong with some."""
-    if is_nested(field.type) or field.type == BINARY:
+    if is_nested(field.type):
         return column_of_json(values, field)
     texts, wrong = texts_of(values, field)
     (parsed,), unparsed = parse_columns([texts], Schema((field,)), trim=False, null=None, times=times)

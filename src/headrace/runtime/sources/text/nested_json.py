@@ -6,8 +6,6 @@ string in base64. Other keys of a STRUCT's object are ignored, and what it lacks
 
 from __future__ import annotations
 
-import binascii
-from base64 import b64decode
 from collections.abc import Sequence
 
 import numpy as np
@@ -36,10 +34,7 @@ def column_of_json(values: Sequence[object], field: Field) -> tuple[pa.Array, Re
     if is_nested(field.type):
         return _sequences(values, field)
     texts, wrong = texts_of(list(values), field)
-    if field.type == BINARY:
-        found, bad = _bytes_of(texts)
-    else:
-        found, bad = parse_texts(texts, field.type)
+    found, bad = parse_texts(texts, field.type)
     for row in np.flatnonzero(bad).tolist():
         wrong[row] = _reason(field, texts[row].as_py())
     return found, wrong
@@ -92,7 +87,7 @@ def _parsed(column: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, BoolArray |
         assert bad is not None, "a type that is parsed has a part that is"
         counts = np.concatenate([[0], np.cumsum(bad)])
         return lists(offsets, values, column), counts[offsets[1:]] > counts[offsets[:-1]]
-    return _bytes_of(column) if dtype == BINARY else parse_texts(column, dtype)
+    return parse_texts(column, dtype)
 
 
 def _structs(values: Sequence[object], field: Field) -> tuple[pa.Array, Reasons]:
@@ -162,15 +157,3 @@ def _by_row(wrong: Reasons, places: Sequence[int]) -> Reasons:
 def _reason(field: Field, value: object) -> str:
     text = f"'{value}'" if type(value) is str else shown(value)
     return f"{field.name} is not a valid {sql_type(field.type)}: {text}"
-
-
-def _bytes_of(texts: pa.StringArray) -> tuple[pa.Array, BoolArray]:
-    """BINARY from base64, and where a text is not such."""
-    found, bad = [], np.zeros(len(texts), dtype=np.bool_)
-    for place, text in enumerate(texts.to_pylist()):
-        try:
-            found.append(None if text is None else b64decode(text, validate=True))
-        except binascii.Error:
-            found.append(None)
-            bad[place] = True
-    return pa.array(found, BINARY), bad

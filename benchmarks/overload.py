@@ -124,7 +124,7 @@ def sales(rows: int) -> tuple[pa.Table, ValuesSeen]:
 
 
 def measured_sales(table: pa.Table, values: ValuesSeen) -> Costs:
-    """What rows of the sales take, by the share that thresholds leave."""
+    """The time that rows of the sales take, by the share that thresholds leave."""
     clause = f"LOSS TOLERANT BY v {SALES.text}"
     shares = [values.share(round(threshold * WHOLE)) / WHOLE for threshold in THRESHOLDS]
     rest = _taken(table, None)
@@ -236,7 +236,7 @@ def _print_queries(costs: Costs, loads: Sequence[float]) -> None:
 
 
 def of_sales(values: ValuesSeen) -> dict[str, ShareKnob]:
-    """What a query of sales keeps, by policy: those that are worth enough, and a share whatever they are."""
+    """The rows that a query of sales keeps, by policy: those that are worth enough, or a share whatever they are."""
     plain = ShareKnob(WHOLE, 0.0, Loss().utility)
     return {"by utility": values.knob(0, 0.0), "uniform": plain, "all rows": plain}
 

@@ -27,7 +27,7 @@ Buckets = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class Rule:
-    """What says when buckets are merged, and how.
+    """The rules by which buckets are merged.
 
     Attributes:
         half: so many of a size are left, or one more; k/2 in the paper.

@@ -29,7 +29,7 @@ def conditions(predicates: int) -> str:
 
 
 def asked(window: int, predicates: int) -> tuple[dict[str, pa.Table], dict[str, float]]:
-    """What each way answers, and the seconds of a question in it."""
+    """The answers of each way, and the seconds of a question in it."""
     draw = np.random.default_rng(1)
     count = window + window // 2
     rows = {name: draw.integers(0, 256, count) for name in COLUMNS} | {"ts": np.arange(count)}

@@ -23,7 +23,7 @@ QOS_HINTS: Final = {
     "delay": "write DELAY (0, 1), (5 SECONDS, 0.2): a delay, and the utility of an answer so late",
     "loss": "write LOSS TOLERANT (0.2: 0.5, 0.5: 0.8): the share that is kept, and its utility",
 }
-"""How graphs are written."""
+"""The way in which graphs are written."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class QosGraph:
         return low + (high - low) * (x - begin) / (end - begin)
 
     def slope(self, x: float, over: float = 0.0) -> float:
-        """How fast the utility changes from a number on: below 0 where it falls.
+        """The slope of the utility from a number on: below 0 where it falls.
 
         Args:
             x: the number.

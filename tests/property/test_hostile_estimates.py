@@ -44,7 +44,7 @@ OF_NUMBERS = (
 
 @dataclass(frozen=True)
 class Case:
-    """What is asked of which rows.
+    """The questions, and the rows that they are asked of.
 
     Attributes:
         kind: the type of x.

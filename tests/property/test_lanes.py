@@ -72,7 +72,7 @@ Step = tuple[list[tuple[str, int, int, int]], str, int, int, int, int]
 
 
 class Killed(BaseException):
-    """What ends a process in the middle of a step."""
+    """The end of a process in the middle of a step."""
 
 
 @contextmanager

@@ -75,7 +75,7 @@ of its steps in writing files the process dies; with none for 0."""
 
 
 class Killed(BaseException):
-    """What ends a process in the middle of a step."""
+    """The end of a process in the middle of a step."""
 
 
 @contextmanager

@@ -51,7 +51,7 @@ class Pushed(NamedTuple):
 
 
 def utility(value: int, name: str) -> Fraction:
-    """What a value is worth, on the lines between points."""
+    """The worth of a value, on the lines between points."""
     points = [(Fraction(at), Fraction(worth)) for at, worth in WORTH[name]]
     if value >= points[-1][0]:
         return points[-1][1]
@@ -77,7 +77,7 @@ class LoadedRun:
         return hr.connect(runner="inline", storage=self.storage, buckets=2, latency_bound=1)
 
     def measured(self, run: PublishedRun) -> MeasuredLoad:
-        """What is needed: so much for what bears no loss, and the same for each query if all were kept."""
+        """The need: so much for what bears no loss, and the same for each query if all were kept."""
         graph = run.queries.graph
         boxes = boxes_of(graph, run.statistics, run.queries.tunings)
         kept = {

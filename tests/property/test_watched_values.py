@@ -68,7 +68,7 @@ def rows_of(rows: Sequence[One], kind: BloomKind) -> WatchedRows:
 def sampled(
     history: Sequence[One], kind: BloomKind, size: int, cuts: Sequence[int], since: int = BEGINNING
 ) -> tuple[np.ndarray, list[bytes]]:
-    """What is measured and what is left in state, where rows come in parts that end before some instants."""
+    """The rate that is measured and the state that is left, where rows come in parts that end before some instants."""
     node = node_of(kind, size)
     packed: list[bytes] = []
     total = np.zeros(2)
@@ -84,7 +84,7 @@ def sampled(
 
 
 def exact(history: Sequence[One], kind: BloomKind, size: int) -> tuple[float, float]:
-    """What there is to say of all values, and what is missed of it, by all rows."""
+    """The number of values to be said, and of those that are missed, by all rows."""
     due = lost = 0.0
     for row in {row if kind is BloomKind.EXCEPT else row._replace(enters=True) for row in history}:
         if kind is BloomKind.EXCEPT and row.enters:

@@ -90,7 +90,7 @@ class BloomKind(Enum):
 
 
 class Filling(Enum):
-    """What a series has at the instants of a gap; the value is how it is written."""
+    """The value of a series at the instants of a gap; each is as it is written."""
 
     LAST = "LAST"
     """The values before the gap."""

@@ -1215,7 +1215,7 @@ class GapFill(Unary):
 
     @property
     def ahead(self) -> int:
-        """How far ahead it looks (instants)."""
+        """The length by which it looks ahead (instants)."""
         return self.longest.length - self.step.length if self.filling is Filling.LINEAR else 0
 
     def over(self, below: Plan, places: Mapping[int, int]) -> GapFill:

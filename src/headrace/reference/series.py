@@ -168,7 +168,7 @@ def of_sequence(call: AggregateCall, values: Sequence[Any]) -> float | None:
 
 
 def shape_distance(values: Sequence[Any], pattern: Sequence[Any]) -> float | None:
-    """How far the last values are from a pattern, of so many, by their shapes.
+    """The distance of the last values from a pattern of so many, by their shapes.
 
     Both are standardised: less their mean, in deviations of a population. Their Euclidean distance is from 0
     to twice the square root of their number. What does not vary is 0 from what does not either, and the
@@ -186,7 +186,7 @@ def shape_distance(values: Sequence[Any], pattern: Sequence[Any]) -> float | Non
 
 
 def discord(values: Sequence[Any], count: int) -> float | None:
-    """How far so many last values are from the run of as many before them that is most alike.
+    """The distance of so many last values from the run of as many before them that is most alike.
 
     A run counts that begins more than a quarter of their number before them.
 

@@ -30,7 +30,7 @@ _NEARLY: Final = 1e-9
 
 @dataclass(frozen=True)
 class QueuedRows:
-    """What a policy sees of a queue.
+    """A queue as a policy sees it.
 
     Attributes:
         name: of whom the rows wait for, such as a lane or an operator.
@@ -69,13 +69,13 @@ class QueuedRows:
         return min(self.rows, max(1, math.floor(seconds / self.cost + _NEARLY)))
 
     def latest(self, seconds: float) -> float:
-        """How long the oldest row will have waited when a turn that begins now is over (seconds)."""
+        """The age of the oldest row when a turn that begins now is over (seconds)."""
         return self.oldest + self.cost * self.fitting(seconds)
 
 
 @dataclass(frozen=True)
 class NextTurn:
-    """What is done next.
+    """The next turn.
 
     Attributes:
         name: of the queue that is served.

@@ -14,7 +14,7 @@ USUAL_WEIGHT: Final = 1.0
 
 @dataclass(frozen=True)
 class Priority:
-    """What is asked of a run for a query, beside others (STREAM, section 2.4; Aurora, section 4).
+    """The wishes for a query, beside others (STREAM, section 2.4; Aurora, section 4).
 
     Attributes:
         weight: the share of the processor that it is due where there is not enough for all, beside those of
@@ -36,7 +36,7 @@ class Priority:
 
     @property
     def latency(self) -> int | None:
-        """How late its answer may be (microseconds); None for any time."""
+        """The latest that its answer may be (microseconds); None for any time."""
         return None if self.bound is None else self.bound.length
 
     @property

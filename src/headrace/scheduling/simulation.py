@@ -192,7 +192,7 @@ class _Processor:
         return self._operators[name]
 
     def queues(self) -> list[QueuedRows]:
-        """What a policy sees."""
+        """The queue as a policy sees it."""
         return [self._queue(one) for one in self._operators.values()]
 
     def _queue(self, one: QueuedOperator) -> QueuedRows:

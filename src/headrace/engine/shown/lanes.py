@@ -38,7 +38,7 @@ def worth_text(worth: tuple[AnswerWorth, ...]) -> str:
 
 
 def waiting_text(one: LaneStatus) -> str:
-    """How much waits for the queries of a lane; empty where nothing does."""
+    """The rows that wait for the queries of a lane, and for how long; empty where none do."""
     if not one.rows:
         return ""
     return count(one.rows, "row") + ("" if one.behind is None else f", {_seconds(one.behind)}")

@@ -127,7 +127,7 @@ def listing(
 
 
 def _load(what: Shown, status: Status | None, settings: Sequence[tuple[str, ...]]) -> pa.Table:
-    """What is done where there is not enough time for all queries."""
+    """The deeds where there is not enough time for all queries."""
     if what is Shown.LANES:
         return _table(LANES, lane_rows(status))
     return _table(SHEDDING, shedding_rows(status, settings))

@@ -17,7 +17,7 @@ _MORE: Final = 2
 
 
 def behind_others(status: Status, query: QueryStatus) -> Finding | None:
-    """What there is to say of a query for which rows wait that its streams have brought already.
+    """The findings on a query for which rows wait that its streams have brought already.
 
     Args:
         status: of the run.

@@ -1,4 +1,4 @@
-"""How calls with theta sketches are typed."""
+"""The types of calls with theta sketches."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def estimated(name: str, arguments: Arguments) -> Expression:
 
 
 def size_of(name: str, bits: Expression | None = None) -> Expression:
-    """How large a sketch is: the logarithm of the number of its hashes.
+    """The size of a sketch: the logarithm of the number of its hashes.
 
     Raises:
         LanguageError: it is no such constant; without a position.

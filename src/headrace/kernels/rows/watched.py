@@ -14,7 +14,7 @@ from headrace.time import BEGINNING, INFINITY
 PLACES: Final = 8
 """So many values of a block are known at most."""
 FACTS: Final = 4
-"""What there is to know of a block beside them; see `watch`."""
+"""The numbers that describe a block beside them; see `watch`."""
 NONE_KNOWN: Final = 64
 """Nothing is known of any value: no hash ends in so many zeros."""
 _FEW: Final = 4

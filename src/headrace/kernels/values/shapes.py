@@ -41,7 +41,7 @@ def _distance(one, one_varies, other, other_varies):  # type: ignore[no-untyped-
 def shape_distances(
     offsets: Int64Array, values: Float64Array, pattern_offsets: Int64Array, patterns: Float64Array
 ) -> Float64Array:
-    """How far the last values of each sequence are from a pattern by their shapes.
+    """The distance of the last values of each sequence from a pattern, by their shapes.
 
     Args:
         offsets: int64[n + 1], where the sequences begin among the values, and where the last one ends.
@@ -65,7 +65,7 @@ def shape_distances(
 
 @kernel(INT1, FLOAT1, INT1)
 def discords(offsets: Int64Array, values: Float64Array, lengths: Int64Array) -> Float64Array:
-    """How far the last values of each sequence are by their shape from those before that are most alike.
+    """The distance of the last values of each sequence from those before that are most alike, by their shapes.
 
     Compared are all runs of as many values that begin more than a quarter of them earlier, so that no run
     is compared with itself a few places on: what is found is the last value of the left matrix profile

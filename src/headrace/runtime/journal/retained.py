@@ -45,7 +45,7 @@ def packed_retained(retained: Retained) -> list[Any]:
 
 
 def unpacked_retained(since: int, files: list[list[Any]], end: int | None = None) -> Retained:
-    """What is kept of a stream, from its JSON; an earlier Headrace has not counted what it has kept.
+    """The rows that are kept of a stream, from their JSON; an earlier Headrace has not counted them.
 
     Raises:
         TypeError, ValueError: it is something else.

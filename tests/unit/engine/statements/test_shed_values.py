@@ -32,7 +32,7 @@ CREATE QUERY exact AS SELECT v FROM s [RANGE 10]
 
 @dataclass
 class World:
-    """What a run is found to need: something for what bears no loss, and something for each number."""
+    """The need of a run: something for what bears no loss, and something for each number."""
 
     rest: float = 0.1
     each: float = 0.2

@@ -127,7 +127,7 @@ def _refusal(plan: Plan, sampled: list[AggregateCall]) -> LanguageError:
 
 
 def _exactly(call: AggregateCall | None) -> tuple[str, str]:
-    """What gives an aggregate its bound, and what to write for the exact one."""
+    """The clause that gives an aggregate its bound, and what to write for the exact one."""
     if call is None or not is_sampled(call):
         return "WITHIN", "leave WITHIN out"
     return "a sample", f"write {render_call(replace(call, within=None, condition=None))}"

@@ -26,7 +26,7 @@ DURATIONS: Final[dict[str, tuple[str, ...]]] = {
 """The functions, and their durations in their order."""
 
 _CALLED: Final = {"WITHIN": "longest gap"}
-"""What durations are called in messages, unless by their names."""
+"""The words for durations in messages that have no names."""
 
 _BY_SERIES: Final = ("SESSION", "GAP_FILL")
 """The functions that take PARTITION BY."""

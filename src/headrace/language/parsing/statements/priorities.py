@@ -1,4 +1,4 @@
-"""What is said of a query's priority: WEIGHT, LATENCY and QOS."""
+"""The clauses on a query's priority: WEIGHT, LATENCY and QOS."""
 
 from __future__ import annotations
 

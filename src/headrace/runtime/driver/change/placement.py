@@ -27,7 +27,7 @@ from headrace.runtime.tasks.messages import Manifest, StateKey
 
 
 def placed(present: Present, change: Placement) -> Turn:
-    """What it comes to that queries are put behind others, or come back.
+    """The turn by which queries are put behind others, or come back.
 
     Args:
         present: the run before it.
@@ -99,7 +99,7 @@ def _graph(queries: QuerySet, names: tuple[str, ...]) -> Graph:
 
 
 def _renamed(state: Mapping[StateKey, Manifest], pairs: list[tuple[Node, Node]]) -> dict[StateKey, Manifest]:
-    """What operators hold, by their identities from the change on."""
+    """The state of operators, by their identities from the change on."""
     names: dict[str, str] = {old.identity: new.identity for old, new in pairs}
     return {
         (names[identity], bucket): held for (identity, bucket), held in state.items() if identity in names
@@ -107,7 +107,7 @@ def _renamed(state: Mapping[StateKey, Manifest], pairs: list[tuple[Node, Node]])
 
 
 def _points(points: Mapping[str, StreamPoint], pairs: list[tuple[Node, Node]]) -> dict[str, StreamPoint]:
-    """How far the inputs have been read that are read by other names from the change on."""
+    """The points of the inputs that are read by other names from the change on."""
     found: dict[str, StreamPoint] = {}
     for old, new in pairs:
         if old.reads is None or new.reads is None or old.reads == new.reads:

@@ -67,7 +67,7 @@ def run_to_end(run: Run, progress: Callable[[Progress], None] | None = None) -> 
 
 
 def _left_behind(run: Run) -> dict[str, Intake]:
-    """What queries that are behind take once there is no more to come; nothing where none is."""
+    """The intakes of queries that are behind once there is no more to come; none where nobody is."""
     waiting = next((one for one in run.backlogs() if not one.is_present), None)
     return {} if waiting is None else run.turn_of(waiting, _MOST_BEHIND)
 

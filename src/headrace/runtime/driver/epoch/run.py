@@ -414,12 +414,12 @@ class Run:
         return {name: stream for name, stream in self._last.streams.items() if lane_of(name) is None}
 
     def backlogs(self) -> list[Backlog]:
-        """What the lanes have yet to take, in the order in which they began."""
+        """The rows that lanes have yet to take, in the order in which the lanes began."""
         last = self._last
         return [backlog(lane, last.queries, last.points) for lane in sorted(last.queries.lanes)]
 
     def turn_of(self, waiting: Backlog, rows: int) -> dict[str, Intake]:
-        """What an epoch takes for a lane: about so many of the rows that wait, and heartbeats."""
+        """The intakes of an epoch for a lane: about so many of the rows that wait, and heartbeats."""
         return waiting.intakes(self._last.store, self._last.streams, rows)
 
     @property

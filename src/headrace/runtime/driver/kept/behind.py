@@ -29,7 +29,7 @@ AS_KEPT: Final = Timing(disorder=None)
 
 
 def kept_part(stream: Incoming) -> Incoming:
-    """What is kept of a stream, as a stream; a relation as it is."""
+    """The rows that are kept of a stream, as a stream; a relation as it is."""
     if isinstance(stream, BoundedStream | LiveStream):
         return LiveStream(all_columns(stream), stream.timestamp, AS_KEPT, stream.changes)
     return stream
@@ -70,7 +70,7 @@ def untaken(queries: QuerySet, points: Mapping[str, StreamPoint]) -> dict[str, i
 
 @dataclass(frozen=True)
 class Backlog:
-    """What a lane has yet to take.
+    """The rows and heartbeats that a lane has yet to take.
 
     Attributes:
         lane: the lane.
@@ -86,7 +86,7 @@ class Backlog:
 
     @property
     def rows(self) -> int:
-        """How many rows wait."""
+        """The number of rows that wait."""
         return sum(file.end - max(file.at, self.points[name].position) for name, file in self.files)
 
     @property
@@ -100,7 +100,7 @@ class Backlog:
         return self.files[0][1].first if self.files else None
 
     def intakes(self, store: Store, streams: Streams, rows: int) -> dict[str, Intake]:
-        """What a turn takes: about so many rows, those of the oldest epochs, and the heartbeats with them.
+        """The intakes of a turn: about so many rows, those of the oldest epochs, and the heartbeats with them.
 
         A heartbeat comes with the last row of an epoch, and the present one where no row waits.
 
@@ -145,7 +145,7 @@ class Backlog:
 
 
 def backlog(lane: int, queries: QuerySet, points: Mapping[str, StreamPoint]) -> Backlog:
-    """What a lane has yet to take of its streams.
+    """The rows and heartbeats that a lane has yet to take of its streams.
 
     Args:
         lane: the lane.

@@ -11,7 +11,7 @@ from headrace.scheduling.priority import Priority
 
 @dataclass(frozen=True)
 class AskedOfLane:
-    """What is asked of a lane.
+    """The wishes of the queries of a lane, together.
 
     Attributes:
         queries: its queries, by identity.
@@ -31,7 +31,7 @@ class AskedOfLane:
 
     @classmethod
     def of(cls, queries: tuple[str, ...], priorities: Sequence[Priority]) -> AskedOfLane:
-        """What is asked by the priorities of the queries of a lane."""
+        """Those of queries with some priorities."""
         bounds = [
             (one.latency, query)
             for query, one in zip(queries, priorities, strict=True)

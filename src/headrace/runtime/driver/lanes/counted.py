@@ -1,4 +1,4 @@
-"""What is counted of lanes between two commits: the seconds of their operators, and rows in front."""
+"""Counts of lanes between two commits: the seconds of their operators, and rows in front."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _lanes_of(run: PublishedRun) -> list[int]:
 
 
 def rows_in_front(before: PublishedRun, after: PublishedRun) -> int:
-    """How many rows came between two commits that queries in front take."""
+    """The number of rows that came between two commits and that queries in front take."""
     known = before.totals.arrivals
     return sum(
         seen.rows - known.get(name, Arrivals()).rows

@@ -101,7 +101,7 @@ class Lanes:
 
     @property
     def backlogs(self) -> list[Backlog]:
-        """What the lanes have yet to take."""
+        """The rows that lanes have yet to take."""
         reading = self.run.reading
         if self._seen is None or self._seen[0] is not reading:
             self._seen = reading, self.run.backlogs()
@@ -151,7 +151,7 @@ class Lanes:
         return self._known[2].get(lane, AskedOfLane())
 
     def take(self, *, front: bool) -> Mapping[str, Intake] | None:
-        """What lanes take in the next epoch.
+        """The intakes of lanes in the next epoch.
 
         Args:
             front: whether something has come for the queries in front.
@@ -180,7 +180,7 @@ class Lanes:
         return self._turns(others, self.seconds) or None
 
     def beside(self) -> Mapping[str, Intake]:
-        """What lanes take in an epoch of the front, since it is little."""
+        """The intakes of lanes in an epoch of the front, where little waits."""
         active = self._active()
         measured = [self._measured_of(one.lane) for one in active]
         pairs = list(zip(active, measured, strict=True))
@@ -194,7 +194,7 @@ class Lanes:
 
     @property
     def seconds(self) -> float:
-        """How long a turn may take, so that nobody is late by it (seconds)."""
+        """The time that a turn may take, so that nobody is late by it (seconds)."""
         bounds = (self.bound_of(lane) for lane in (0, *self.run.reading.queries.lanes))
         shortest = min((bound for bound in bounds if bound is not None), default=None)
         longest = _LONGEST
@@ -282,7 +282,7 @@ class Lanes:
         return self._age(one.oldest)
 
     def _age(self, epoch: int) -> float:
-        """How long ago an epoch took its rows (seconds), or the oldest one whose results are kept."""
+        """The time since an epoch took its rows (seconds), or the oldest one whose results are kept."""
         results, clock = self.run.results, self.run.present.settings.clock
         if not results:
             return 0.0
@@ -353,7 +353,7 @@ class Lanes:
     def _lateness(
         self, intakes: Mapping[str, Intake], before: PublishedRun, seconds: float
     ) -> Iterator[tuple[int, float, int]]:
-        """How late the answers are of the rows of an epoch: the lane, how late (seconds), how many rows."""
+        """The lateness of the answers of an epoch's rows: the lane, seconds, the number of rows."""
         for name, one in intakes.items():
             if (lane := lane_of(name)) is not None:
                 yield from ((lane, self._age(file.first), rows) for file, rows in kept_rows(one))

@@ -1,4 +1,4 @@
-"""How late answers were lately, and what they were worth: Aurora's QoS monitor (VLDB 2002, section 4.1)."""
+"""The lateness of answers lately, and their worth: Aurora's QoS monitor (VLDB 2002, section 4.1)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class RecentSum:
 
 @dataclass
 class _Late:
-    """How late the answers of a query were, and what they were worth.
+    """The lateness of a query's answers, and their worth.
 
     Attributes:
         graph: what one is worth by how late it is.
@@ -57,7 +57,7 @@ class _Late:
 
 @dataclass
 class QosMonitor:
-    """How late answers were lately, by the rows that they came from, and who has had how much time.
+    """The lateness of answers lately, by the rows that they came from, and who has had how much time.
 
     Times are the seconds of a clock that only goes forward.
     """
@@ -100,7 +100,7 @@ class QosMonitor:
     def worth(
         self, queries: Sequence[str], name_of: Callable[[str], str], now: float
     ) -> Iterator[AnswerWorth]:
-        """What the answers of those queries were worth that have a delay graph, and have taken rows.
+        """The worth of the answers of those queries that have a delay graph, and have taken rows.
 
         Args:
             queries: their identities.

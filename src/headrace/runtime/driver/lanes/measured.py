@@ -1,4 +1,4 @@
-"""What turns have taken: for how many rows, and in how much time."""
+"""The rows and the time that turns have taken."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LEAST: Final = 0.2
 
 @dataclass
 class Measured:
-    """What is known of who takes turns.
+    """The measurements of one who takes turns.
 
     A turn takes some time whatever its rows, and some for each of them. The two are told apart by a line
     through the last turns, by least squares, as far as these had different numbers of rows.

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class AnswerWorth:
-    """What the answers of a query with a delay graph were worth lately.
+    """The worth of a query's answers lately, by its delay graph.
 
     Attributes:
         query: its name.
@@ -72,7 +72,7 @@ def lane_of_query(lanes: tuple[LaneStatus, ...], query: str) -> LaneStatus | Non
 
 
 def rows_of_lanes(before: Sequence[LaneStatus], after: Sequence[LaneStatus]) -> Iterator[dict[str, Any]]:
-    """What an epoch has done for lanes and for the front, as rows of `headrace.lanes`.
+    """The deeds of an epoch for lanes and for the front, as rows of `headrace.lanes`.
 
     Args:
         before, after: the lanes before and after it.

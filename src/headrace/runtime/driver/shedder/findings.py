@@ -66,7 +66,7 @@ class ShedShare:
 
     @property
     def by_values(self) -> ThresholdKnob | None:
-        """What rows are left out by their values; None where they are not."""
+        """The threshold by which rows are left out by their values; None where they are not."""
         return self.knob if isinstance(self.knob, ThresholdKnob) else None
 
     def number(self, share: int) -> int:

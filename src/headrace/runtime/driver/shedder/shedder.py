@@ -114,7 +114,7 @@ class Shedder:
     def _knobs(
         self, run: PublishedRun, users: Mapping[Tuning, Mapping[str, Plan]], load: MeasuredLoad
     ) -> dict[Tuning, ShareKnob]:
-        """What may be changed, of all that leaves out rows."""
+        """The knobs of all that leaves out rows."""
         seen = values_seen(run.queries.graph, run.statistics)
         found: dict[Tuning, ShareKnob] = {}
         for tuning, plans in users.items():

@@ -63,7 +63,7 @@ class ValuesSeen:
         return found
 
     def knob(self, threshold: int, cost: float, queries: int = 1, drained: bool = True) -> ThresholdKnob:
-        """What may be changed of the rows that are left out.
+        """The knob of the rows that are left out.
 
         Args:
             threshold: the one in force (millionths).

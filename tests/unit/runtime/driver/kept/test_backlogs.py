@@ -1,4 +1,4 @@
-"""What lanes have yet to take: which rows a turn takes, with which heartbeat, and which rows stay for it."""
+"""Backlogs of lanes: which rows a turn takes, with which heartbeat, and which rows stay for it."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ END = 12
 
 
 class Killed(BaseException):
-    """What ends a process in the middle of a step."""
+    """The end of a process in the middle of a step."""
 
 
 @contextmanager
@@ -52,7 +52,7 @@ def drain(db: hr.Database) -> None:
 def contents(
     store: Path, *changes: str, step: int
 ) -> tuple[list[dict[tuple[Any, ...], int]], list[str], list[str]]:
-    """What answers hold in the end if a process dies at a step of some changes; its steps, and the files."""
+    """The answers in the end if a process dies at a step of some changes; its steps, and the files."""
     with hr.connect(runner="inline", threads=1, storage=store) as db:
         db.execute("CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
         for name, text in TEXTS.items():

@@ -1,4 +1,4 @@
-"""How late answers were lately, and what they were worth."""
+"""The lateness of answers lately, and their worth."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_shares_of_time_are_those_of_lately() -> None:
 
 @dataclass
 class NoStore:
-    """What nothing is read from."""
+    """A run of which nothing is read."""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How many rows a turn takes, by what turns took."""
+"""The rows that a turn takes, by what turns took."""
 
 from __future__ import annotations
 

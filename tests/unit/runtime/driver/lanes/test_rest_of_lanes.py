@@ -42,7 +42,7 @@ def push(db: hr.Database, *instants: int) -> None:
 
 
 def waiting(db: hr.Database) -> dict[str, int]:
-    """How many rows wait for each query that is behind."""
+    """The number of rows that wait for each query that is behind."""
     return {name: lane.rows for lane in live_of(db).lanes.status if lane.lane for name in lane.queries}
 
 

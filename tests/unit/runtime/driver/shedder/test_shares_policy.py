@@ -133,7 +133,7 @@ def test_what_gains_most_is_kept_again_first() -> None:
 
 @st.composite
 def threshold_knobs(draw: st.DrawFn) -> ShareKnob:
-    """What leaves out rows by their values: of some bands of utility there are rows, of others none."""
+    """A knob by values: of some bands of utility there are rows, of others none."""
     worths = np.zeros((2, BANDS + 2))
     bands = st.integers(0, BANDS) | st.just(BANDS + 1)
     for band, rows in draw(st.dictionaries(bands, st.integers(1, 50), max_size=6)).items():

@@ -236,7 +236,7 @@ def _print_queries(costs: Costs, loads: Sequence[float]) -> None:
 
 
 def of_sales(values: ValuesSeen) -> dict[str, ShareKnob]:
-    """The rows that a query of sales keeps, by policy: those that are worth enough, or a share whatever they are."""
+    """The rows that a query of sales keeps, by policy: those that are worth enough, or a share of all."""
     plain = ShareKnob(WHOLE, 0.0, Loss().utility)
     return {"by utility": values.knob(0, 0.0), "uniform": plain, "all rows": plain}
 

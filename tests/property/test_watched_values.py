@@ -68,7 +68,7 @@ def rows_of(rows: Sequence[One], kind: BloomKind) -> WatchedRows:
 def sampled(
     history: Sequence[One], kind: BloomKind, size: int, cuts: Sequence[int], since: int = BEGINNING
 ) -> tuple[np.ndarray, list[bytes]]:
-    """The rate that is measured and the state that is left, where rows come in parts that end before some instants."""
+    """The rate that is measured, and the state that is left, of rows in parts that end before instants."""
     node = node_of(kind, size)
     packed: list[bytes] = []
     total = np.zeros(2)

@@ -198,7 +198,7 @@ _SPANS: Final = (
 
 
 def _advice_on_length(words: list[Word], read: int) -> str | None:
-    """What to write for the length after `NOW -` that words begin with, if not all of it was read.
+    """The words to write for the length after `NOW -` that words begin with, if not all of it was read.
 
     Args:
         words: from an end of a span on.

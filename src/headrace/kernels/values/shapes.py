@@ -65,7 +65,7 @@ def shape_distances(
 
 @kernel(INT1, FLOAT1, INT1)
 def discords(offsets: Int64Array, values: Float64Array, lengths: Int64Array) -> Float64Array:
-    """The distance of the last values of each sequence from those before that are most alike, by their shapes.
+    """The distance of the last values of each sequence from the most alike before them, by their shapes.
 
     Compared are all runs of as many values that begin more than a quarter of them earlier, so that no run
     is compared with itself a few places on: what is found is the last value of the left matrix profile

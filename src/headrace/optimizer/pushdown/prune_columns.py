@@ -199,7 +199,7 @@ def _window(
 def _of_partitions(
     plan: RowWindow | SessionWindow | GapFill | TopK | Over, needed: frozenset[int]
 ) -> tuple[Plan, PlacesLeft]:
-    """Columns that tell partitions apart are kept, and often those that put the rows of one instant in order."""
+    """Columns that tell partitions apart are kept, and often those that order the rows of one instant."""
     match plan:
         case TopK():
             return _top_k(plan, needed)

@@ -1,4 +1,4 @@
-"""What a lane reads has the name with which it was declared, wherever people read of it."""
+"""An input of a lane has the name with which it was declared, wherever people read of it."""
 
 from __future__ import annotations
 

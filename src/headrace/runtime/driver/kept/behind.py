@@ -100,7 +100,7 @@ class Backlog:
         return self.files[0][1].first if self.files else None
 
     def intakes(self, store: Store, streams: Streams, rows: int) -> dict[str, Intake]:
-        """The intakes of a turn: about so many rows, those of the oldest epochs, and the heartbeats with them.
+        """The intakes of a turn: about so many rows, of the oldest epochs, and the heartbeats with them.
 
         A heartbeat comes with the last row of an epoch, and the present one where no row waits.
 

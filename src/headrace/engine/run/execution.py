@@ -350,7 +350,7 @@ class Execution:
             defined.keeping_input,
             another,
             another if another is not None and self._goes_on(defined.answered[another]) else None,
-            failed=self.run.reading.queries.failed.keys(),
+            behind=[name for names in self.run.reading.queries.lanes.values() for name in names],
         )
 
     def _wanted(self, defined: Definitions, description: Description | None) -> Wanted:

@@ -40,10 +40,19 @@ class Clock:
     def __call__(self) -> float:
         return self.seconds
 
+    def now(self) -> int:
+        """The same as wall-clock time."""
+        return 10**15 + round(self.seconds * 1e6)
+
 
 @pytest.fixture
-def db() -> Iterator[hr.Database]:
-    with hr.connect(runner="inline", threads=1) as made:
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def db(clock: Clock) -> Iterator[hr.Database]:
+    with hr.connect(runner="inline", threads=1, clock=clock) as made:
         yield made
 
 
@@ -74,8 +83,7 @@ def findings(db: hr.Database, query: str) -> list[tuple[str, str | None]]:
     return [(one.message, one.hint) for one in db.why(query).findings if "is behind" in one.message]
 
 
-def test_what_waits_and_what_it_is_worth_when_it_is_taken(db: hr.Database) -> None:
-    clock = Clock()
+def test_what_waits_and_what_it_is_worth_when_it_is_taken(db: hr.Database, clock: Clock) -> None:
     begin(db, "WEIGHT 0 QOS (DELAY (0, 0.5), (6 SECONDS, 0))", clock)
     push(db, 1, 2, 3)
     clock.seconds = 3.0
@@ -100,8 +108,7 @@ def test_what_waits_and_what_it_is_worth_when_it_is_taken(db: hr.Database) -> No
     assert not findings(db, "report")
 
 
-def test_a_query_that_is_behind_is_marked_in_all_lists(db: hr.Database) -> None:
-    clock = Clock()
+def test_a_query_that_is_behind_is_marked_in_all_lists(db: hr.Database, clock: Clock) -> None:
     begin(db, "WEIGHT 0", clock)
     push(db, 1, 2)
     clock.seconds = 11.0
@@ -130,9 +137,8 @@ def test_a_query_that_is_behind_is_marked_in_all_lists(db: hr.Database) -> None:
 
 @pytest.mark.parametrize("clause", ["WEIGHT 0", "WEIGHT 0.25"])
 def test_why_names_the_weight_and_what_helps(
-    db: hr.Database, clause: str, monkeypatch: pytest.MonkeyPatch
+    db: hr.Database, clock: Clock, clause: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = Clock()
     with monkeypatch.context() as held:
         held.setattr(Lanes, "_active", lambda _: [])
         begin(db, clause, clock)
@@ -153,9 +159,8 @@ def test_why_names_the_weight_and_what_helps(
 
 
 def test_why_names_the_query_whose_latency_it_would_break(
-    db: hr.Database, monkeypatch: pytest.MonkeyPatch
+    db: hr.Database, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = Clock()
     begin(db, "", clock)
     db.execute("ALTER QUERY alarm SET (LATENCY 200 MILLISECONDS)")
     assert not [one for one in db.status.lanes if one.lane]
@@ -201,8 +206,7 @@ def test_rows_that_a_lane_takes_again_are_counted_once(
     assert [(one.name, one.rows) for one in seen.streams] == [("s", 3)]
 
 
-def test_a_key_for_some_names_sees_their_lanes_alone(db: hr.Database) -> None:
-    clock = Clock()
+def test_a_key_for_some_names_sees_their_lanes_alone(db: hr.Database, clock: Clock) -> None:
     begin(db, "WEIGHT 0 LATENCY 1 MINUTE", clock)
     db.execute("CREATE QUERY near LATENCY 1 SECOND AS SELECT k FROM s [NOW]")
     push(db, 1)

@@ -101,7 +101,7 @@ class Asked:
         another: the query that is another one from then on; None if there is none.
         replaced: the same where its answer goes on.
         ahead: the query of them that is there already; if None, it is brought to the present first.
-        failed: the queries that had failed when it was asked.
+        behind: the queries that were behind others when it was asked.
     """
 
     wanted: Wanted
@@ -112,7 +112,7 @@ class Asked:
     another: str | None = None
     replaced: str | None = None
     ahead: Ahead | None = None
-    failed: Collection[str] = ()
+    behind: Collection[str] = ()
 
 
 class LiveRun:
@@ -596,13 +596,13 @@ class LiveRun:
         return [name for name in queries if name in touched or not goes_on(name)]
 
     def _check_living(self, asked: Asked) -> None:
-        """See that no query that a change is about has failed since it was asked.
+        """See that no query that a change is about has failed on its way to the present.
 
         Raises:
             UserError: one has.
         """
         queries = self._run.reading.queries
-        for name in self._about(asked, queries.failed.keys() - {*asked.failed}):
+        for name in self._about(asked, queries.failed.keys() & {*asked.behind}):
             raise _failed(queries, name)
 
     def _lanes_with(self, queries: Collection[str]) -> set[int]:

@@ -230,7 +230,10 @@ def test_on_a_constant_load_shares_settle_whatever_the_noise(
     found = settled(knobs, rest, behind)
     needed = rest + sum(one.needs(one.share) for one in found)
     assert shares_wanted(pressure(needed, behind), found) == tuple(one.share for one in found)
-    # Between the bands, where a change of the load leaves shares that have been chosen.
+    # The least load that there is may let shares be worth more. Then no other one changes them any more,
+    # between the bands.
+    found = settled(found, 0.96 * rest, behind, 0.96)
+    needed = rest + sum(one.needs(one.share) for one in found)
     if 0.76 <= needed <= 0.84:
         for noise in (0.96, 1.0, 1.04):
             noisy = [replace(one, cost=one.cost * noise) for one in found]

@@ -207,13 +207,14 @@ class Lanes:
         return max(_SHORTEST, self._each, longest)
 
     def far(self, lanes: Collection[int]) -> bool:
-        """Whether some lanes are still far from the present; from now on they come as soon as they can."""
-        self.hurried |= {*lanes} & self.run.reading.queries.lanes.keys()
-        return any(
-            one.rows > self._measured_of(one.lane).fitting(_LONGEST)
+        """Whether some lanes are still far from the present; from now on those come as soon as they can."""
+        found = {
+            one.lane
             for one in self.backlogs
-            if one.lane in lanes
-        )
+            if one.lane in lanes and one.rows > self._measured_of(one.lane).fitting(_LONGEST)
+        }
+        self.hurried |= found
+        return bool(found)
 
     def _turns(self, active: Sequence[Backlog], seconds: float) -> dict[str, Intake]:
         """The turns of lanes that go into one epoch."""

@@ -420,8 +420,9 @@ class SemanticDrop(Weighing):
     """Of `M(t)` the payloads whose value in a column is worth enough at t.
 
     A payload is there as often as in `M(t)` if the utility of its value by the graph is at least u(t), or if
-    it has no value there, NULL or NaN (Aurora's semantic drop; Tatbul and others, VLDB 2003, section 4). What
-    is kept stands for itself alone. The steps are those of u; before the first one u is 0, and all are kept.
+    it has no value there, NULL or NaN (Aurora's semantic drop; Tatbul and others, VLDB 2003, section 4). A
+    kept row counts once, with no weight for those dropped. The steps are those of u; before the first one u
+    is 0, and all are kept.
 
     Attributes:
         place: the column of the input.

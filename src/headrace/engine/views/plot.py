@@ -103,8 +103,8 @@ def heat_of(
         rows: a history: the payload, `valid_from` and `valid_to`. Squares are drawn as they are at the last
             instant at which a row begins.
         value: the column whose values are colours; the last numeric one that is no bound if None.
-        by: one column or two; if None those of the payload that are no numbers, or else all others but
-            estimates and bounds.
+        by: one column or two. By default, the columns of the payload that are not numeric; if there are
+            none, all others but estimates and bounds.
         title: what is written above.
         at_instant: whether the rows are the content of an instant instead: the payload alone.
 

@@ -45,7 +45,7 @@ _SEED: Final = 0x93CC
 
 
 class _NoSketchError(ValueError):
-    """Bytes that are no sketch."""
+    """The bytes are not a theta sketch."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,14 +6,23 @@ percent of the exact answer, and for percentiles in percent of the rows of the w
 largest of those after each epoch.
 
     python benchmarks/summaries.py [--rows 120000] [--window 60000] [--percent 5] [--epoch 5000] [--write]
+
+With `--growth` windows of more and more rows, in epochs of half a million: the rates of a query, and of its
+kernels alone, and what is kept.
+
+    python benchmarks/summaries.py --growth 1000000 10000000 100000000 [--percent 1]
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -123,6 +132,71 @@ def section(title: str, rows: tuple[Values, Values], asked: argparse.Namespace) 
     return Section(title, heads, tuple(lines))
 
 
+GROWING = ("COUNT(*)", "SUM(v)", "COUNT(DISTINCT v)", f"PERCENTILE(v, {FRACTION})")
+LONG = 500_000
+"""The rows of an epoch where windows grow."""
+
+
+@contextmanager
+def kernels_timed() -> Iterator[list[float]]:
+    """The seconds that each call of a kernel by an operator takes inside, of its thread's processor time."""
+    spent: list[float] = []
+
+    def timed(kernel: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            begun = time.thread_time()
+            try:
+                return kernel(*arguments, **named)
+            finally:
+                spent.append(time.thread_time() - begun)
+
+        return call
+
+    patches = [
+        patch.object(module, name, timed(value))
+        for path, module in list(sys.modules.items())
+        if path.startswith("headrace.operators.")
+        for name, value in list(vars(module).items())
+        if getattr(value, "__module__", "").startswith("headrace.kernels.")
+        and callable(value)
+        and not isinstance(value, type)
+    ]
+    try:
+        for one in patches:
+            one.start()
+        yield spent
+    finally:
+        for one in patches:
+            one.stop()
+
+
+def grown(text: str, window: int) -> tuple[str, ...]:
+    """The cells of an aggregate, of a tenth more rows than the window has, and of 4 million at least."""
+    rows, kept, size = max(4_000_000, window * 11 // 10), 0, 0
+    draw = np.random.default_rng(7)
+    with hr.connect(runner="inline", threads=1) as db, kernels_timed() as spent:
+        db.execute("CREATE STREAM s (v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts")
+        db.query(f"SELECT {text} AS x FROM s [RANGE {window}]", name="q")
+        db.start()
+        seconds = 0.0
+        for at in range(0, rows, LONG):
+            part = pa.table({"v": draw.integers(0, 10**6, LONG), "ts": np.arange(at, at + LONG)})
+            begun = time.process_time()
+            db.push("s", part)
+            seconds += time.process_time() - begun
+            kept = max(kept, sum(operator.state_rows for operator in db.status.operators))
+            size = max(size, sum(operator.state_bytes for operator in db.status.operators))
+    rates = (f"{rows / taken / 1e6:.1f}" for taken in (seconds, sum(spent)))
+    return (text, f"{window:,}", *rates, f"{kept:,}", f"{size / 1e3:,.0f}")
+
+
+def growth(windows: Sequence[int], percent: str) -> Section:
+    """Windows of so many rows, one at each instant."""
+    lines = [grown(f"{call} WITHIN {percent} PERCENT", window) for call in GROWING for window in windows]
+    heads = ("Aggregate", "Rows in the window", "M rows/s", "kernels alone", "Rows kept", "kB kept")
+    return Section("Growth", heads, tuple(lines))
+
+
 def main() -> None:
     """Measure all, and print it or write it down."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -131,11 +205,15 @@ def main() -> None:
     parser.add_argument("--percent", default="5")
     parser.add_argument("--epoch", type=int, default=5_000)
     parser.add_argument("--write", action="store_true", help="replace the part of RESULTS.md")
+    parser.add_argument("--growth", type=int, nargs="+", metavar="ROWS", help="windows of so many rows alone")
     asked = parser.parse_args()
     # Kernels are compiled before anything is timed.
     for call in CALLS.values():
         for text in (call, f"{call} WITHIN 20 PERCENT"):
             run(text, "COUNT", 100, 100, evenly(500, np.random.default_rng(1)))
+    if asked.growth:
+        print(growth(asked.growth, asked.percent))
+        return
     found = []
     for title, made in DATA.items():
         found.append(section(title, made(asked.rows, np.random.default_rng(7)), asked))

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal
 from headrace.expressions.user import UserFunction, failure
-from headrace.reference import hashes, nested, series, texts, times
+from headrace.reference import hashes, nested, quantile_sketches, series, texts, times
 from headrace.reference.casts import EXACT, RowError, cast, to_scale
 from headrace.reference.contents import equal_form, order
 from headrace.schema import BIGINT
@@ -334,4 +334,5 @@ _PLAIN: Final[dict[str, Callable[..., Any]]] = {
     **nested.FUNCTIONS,
     **series.FUNCTIONS,
     **hashes.FUNCTIONS,
+    **quantile_sketches.FUNCTIONS,
 }

@@ -64,8 +64,16 @@ APPROXIMATE: Final = {
 JOINED: Final = {"STRING_AGG": None, "LISTAGG": "", "GROUP_CONCAT": ","}
 """Aggregates that are the text of an ARRAY_AGG, and what is between its values where nothing is said."""
 
-SKETCHED: Final = ("THETA_SKETCH_AGG", "THETA_UNION_AGG")
-"""Aggregates that are the sketch of an ARRAY_AGG."""
+SKETCHED: Final = {
+    "THETA_SKETCH_AGG": "THETA_SKETCH",
+    "THETA_UNION_AGG": "THETA_SKETCH",
+    **{
+        f"KLL_{part}_AGG_{kind}": f"KLL_SKETCH_{kind}"
+        for part in ("SKETCH", "MERGE")
+        for kind in ("BIGINT", "DOUBLE")
+    },
+}
+"""Aggregates that are the sketch of an ARRAY_AGG, and the function that makes it."""
 
 OF_ARRAYS: Final = (*JOINED, *SKETCHED)
 """Aggregates that are computed from an ARRAY_AGG."""

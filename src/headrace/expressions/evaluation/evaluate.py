@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from headrace.elements import BoolArray, empty_columns
 from headrace.expressions.evaluation import calendar as evaluate_calendar
 from headrace.expressions.evaluation import comparisons as evaluate_comparisons
-from headrace.expressions.evaluation import from_json, hashes, sequences, shapes, sketches
+from headrace.expressions.evaluation import from_json, hashes, quantile_sketches, sequences, shapes, sketches
 from headrace.expressions.evaluation import nested as evaluate_nested
 from headrace.expressions.evaluation import numbers as evaluate_numbers
 from headrace.expressions.evaluation import patterns as evaluate_patterns
@@ -61,6 +61,7 @@ _KERNELS: Final[dict[str, Kernel]] = {
     **sequences.KERNELS,
     **shapes.KERNELS,
     **sketches.KERNELS,
+    **quantile_sketches.KERNELS,
     "TRY_CAST": lambda call, arguments: (cast(arguments[0], call.type)[0], ()),
 }
 

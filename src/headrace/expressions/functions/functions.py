@@ -196,6 +196,17 @@ _TABLE: Final[dict[str, _Entry]] = {
     "THETA_UNION": _Entry(2, 3, sketches.joined),
     **{name: _Entry(2, 2, sketches.compared) for name in ("THETA_INTERSECTION", "THETA_DIFFERENCE")},
     "THETA_SKETCH_ESTIMATE": _Entry(1, 1, sketches.estimated),
+    **{
+        f"{name}_{suffix}": entry
+        for suffix in ("BIGINT", "DOUBLE")
+        for name, entry in {
+            "KLL_SKETCH": _Entry(1, 2, sketches.quantile_sketch),
+            "KLL_SKETCH_MERGE": _Entry(2, 2, sketches.compared),
+            "KLL_SKETCH_GET_N": _Entry(1, 1, sketches.estimated),
+            "KLL_SKETCH_GET_QUANTILE": _Entry(2, 2, sketches.quantile_of),
+            "KLL_SKETCH_GET_RANK": _Entry(2, 2, sketches.rank_of),
+        }.items()
+    },
     "CHR": _Entry(1, 1, texts.taking((BIGINT,), STRING)),
     "LEVENSHTEIN": _Entry(2, 2, texts.text_length),
     "REGEXP_REPLACE": _Entry(3, 3, pattern_rules.regexp_replace),

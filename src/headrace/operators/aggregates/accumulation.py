@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -66,9 +67,10 @@ class Accumulation:
     schema: Schema
     extremes: Extremes | None
 
-    @classmethod
-    def of(cls, node: Aggregate) -> Accumulation:
-        """The accumulation of a plan node."""
+    @staticmethod
+    @lru_cache(maxsize=1024)
+    def of(node: Aggregate) -> Accumulation:
+        """The accumulation of a plan node; it is asked for in each epoch."""
         calls = tuple(call for _, call in node.aggregates)
         sums = layout_of(calls)
         distinct = [part for entry in sums.sums if entry.distinct for part in entry.inputs]
@@ -78,7 +80,7 @@ class Accumulation:
         fields = [Field(f"__k{place}", key.type) for place, key in enumerate(keys)]
         fields += [Field(f"__v{place}", value.type) for place, value in enumerate(values)]
         fields += [Field(f"__i{place}", BIGINT) for place in range(sums.width)]
-        return cls(keys, values, sums, Schema(tuple(fields)), _extremes_of(node, calls))
+        return Accumulation(keys, values, sums, Schema(tuple(fields)), _extremes_of(node, calls))
 
     @property
     def key_names(self) -> tuple[str, ...]:

@@ -67,6 +67,10 @@ class RunRef:
     reach: int
 
 
+_SMALL = 4096
+"""The rows of a run that are kept in memory as they are, not only as they are stored."""
+
+
 class SortedRun:
     """One run, loaded when it is first looked at.
 
@@ -123,7 +127,16 @@ class SortedRun:
     @cached_property
     def batch(self) -> pa.RecordBatch:
         """The rows, sorted by (hash, time), with what is stored beside them."""
-        return widened(self._loaded)
+        return self._small.replace_schema_metadata(self.beside) if self._is_small else widened(self._loaded)
+
+    @property
+    def _is_small(self) -> bool:
+        """Whether its rows are made wider once, rather than each time that some are looked at."""
+        return self.rows <= _SMALL
+
+    @cached_property
+    def _small(self) -> pa.RecordBatch:
+        return widened(self.stored)
 
     @cached_property
     def beside(self) -> Mapping[bytes, bytes]:
@@ -166,14 +179,17 @@ class SortedRun:
 
     def take(self, rows: npt.NDArray[np.integer], names: tuple[str, ...] | None = None) -> pa.RecordBatch:
         """Some rows, in the given order; all columns, or those of the names."""
-        stored = self.stored if names is None else self.stored.select(names)
-        return widened(stored.take(pa.array(rows)))
+        stored = self._small if self._is_small else self.stored
+        taken = (stored if names is None else stored.select(names)).take(pa.array(rows))
+        return taken if self._is_small else widened(taken)
 
     def slice(self, first: int, count: int) -> pa.RecordBatch:
         """Some rows that follow each other."""
-        return widened(self.stored.slice(first, count))
+        return self._small.slice(first, count) if self._is_small else widened(self.stored.slice(first, count))
 
     def _column(self, name: str) -> pa.Array:
+        if self._is_small:
+            return self._small.column(name)
         if name not in self._columns:
             self._columns[name] = widened(self.stored.select([name])).column(0)
         return self._columns[name]

@@ -101,6 +101,11 @@ def relations_to_read(streams: Streams, points: Mapping[str, StreamPoint]) -> tu
     )
 
 
+def has_bounded(streams: Streams) -> bool:
+    """Whether a stream ends; of others there are no shares."""
+    return any(isinstance(stream, BoundedStream | BoundedRelation) for stream in streams.values())
+
+
 def grown_rows(streams: Streams, points: Mapping[str, StreamPoint], most: int) -> int:
     """About how many rows the next epoch takes where nobody has said it, as a function of the positions.
 

@@ -212,7 +212,8 @@ class LiveRun:
                 run has ended; nothing has changed then.
             StoreError: the change cannot be written; nothing has changed then.
         """
-        return self._when_near(lambda: self._affected(change), lambda: self._changed_to(change))
+        with self._near(lambda: self._affected(change)):
+            return self._changed_to(change)
 
     def _changed_to(self, change: Asked) -> int:
         """Answer other queries; the same as `change`."""
@@ -333,9 +334,8 @@ class LiveRun:
 
     def reoptimize(self, query: str) -> PlanExchange | None:
         """Let a query join in a better order, if there is one; see `Run.reoptimize`."""
-        return self._when_near(
-            lambda: self._lanes_with([query]), lambda: self._between_epochs(lambda: self._reoptimize(query))
-        )
+        with self.near_present(query):
+            return self._between_epochs(lambda: self._reoptimize(query))
 
     def reordering_of(self, query: str) -> PlanExchange | None:
         """The exchange that `reoptimize` would begin."""
@@ -394,10 +394,8 @@ class LiveRun:
             UserError: it cannot be read, or not be refreshed; what was read before holds then.
             StoreError: what was read cannot be written; the same then.
         """
-        return self._when_near(
-            lambda: self._lanes_reading(relation),
-            lambda: self._between_epochs(lambda: self._refresh(relation, again)),
-        )
+        with self._near(lambda: self._lanes_reading(relation)):
+            return self._between_epochs(lambda: self._refresh(relation, again))
 
     def replay(self, stream: str, chosen: Choose) -> Replayed:
         """Let dead letters of a stream be input once more; returns when that counts, or nothing was taken.
@@ -409,10 +407,8 @@ class LiveRun:
         Raises:
             UserError: no query reads the stream, or its dead letters are not kept; nothing has changed then.
         """
-        return self._when_near(
-            lambda: self._lanes_reading(stream),
-            lambda: self._between_epochs(lambda: self._replay(stream, chosen)),
-        )
+        with self._near(lambda: self._lanes_reading(stream)):
+            return self._between_epochs(lambda: self._replay(stream, chosen))
 
     def _between_epochs(self, change: Callable[[], T], unwanted: Collection[str] = ()) -> T:
         """Let the thread carry out a change when no epoch is running; what it gives.
@@ -554,22 +550,18 @@ class LiveRun:
         Raises:
             UserError: the run has ended.
         """
+        with self._near(lambda: self._lanes_with([query])):
+            yield
+
+    @contextmanager
+    def _near(self, lanes: Callable[[], Collection[int]]) -> Iterator[None]:
+        """Let lanes come near the present; what is done then comes soon enough after that."""
         try:
-            self._approach(lambda: self._lanes_with([query]))
+            self._approach(lanes)
             yield
         finally:
             # Whom nobody waits for any more goes on as before.
             self.lanes.hurried = set()
-
-    def _when_near(self, lanes: Callable[[], Collection[int]], change: Callable[[], T]) -> T:
-        """Carry out a change when lanes have come near the present."""
-        try:
-            self._approach(lanes)
-            return change()
-        except BaseException:
-            # Whom it has hurried goes on as before.
-            self.lanes.hurried = set()
-            raise
 
     def _approach(self, lanes: Callable[[], Collection[int]]) -> None:
         """Wait until lanes have come near the present, while others go on."""

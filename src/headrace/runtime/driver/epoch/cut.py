@@ -14,6 +14,7 @@ from headrace.runtime.intake.shares import (
     MOST_PASSED,
     assignments,
     grown_rows,
+    has_bounded,
     next_share,
     relations_to_read,
 )
@@ -28,12 +29,13 @@ def reads_relations(last: Committed) -> bool:
 
 def share_of(last: Committed) -> dict[str, Intake]:
     """What the next epoch takes of the bounded streams, as a function of how far they have been read."""
-    most = MOST_HELD if last.queries.graph.levels else MOST_PASSED
-    streams = last.refresher.readable(last.readings)
-    rows = last.settings.epoch_rows or grown_rows(streams, last.points, most)
-    fitting = fitting_rows(last.totals, last.settings)
-    rows = rows if fitting is None else min(rows, fitting)
-    share = next_share(streams, last.points, rows, last.settings.epoch_bytes)
+    streams, share = last.refresher.readable(last.readings), dict[str, Intake]()
+    if has_bounded(streams):
+        most = MOST_HELD if last.queries.graph.levels else MOST_PASSED
+        rows = last.settings.epoch_rows or grown_rows(streams, last.points, most)
+        fitting = fitting_rows(last.totals, last.settings)
+        rows = rows if fitting is None else min(rows, fitting)
+        share = next_share(streams, last.points, rows, last.settings.epoch_bytes)
     letters = {} if reads_relations(last) else letters_to_take(last.streams, last.points, last.store)
     return {**last.refresher.begin(share, last.readings), **letters}
 

@@ -29,6 +29,8 @@ GIVEN: Final = 2
 """The column of `Statistics.operators` with the rows out."""
 MISSED: Final = 5
 """That with about how many rows were not yielded."""
+WORKED: Final = 6
+"""That with the seconds of tasks."""
 
 
 @dataclass(frozen=True, eq=False)

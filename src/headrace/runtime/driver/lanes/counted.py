@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from headrace.algebra.system_streams import system_stream
 from headrace.heartbeats.bounded import Arrivals
 from headrace.runtime.driver.facts.published import PublishedRun
-
-_SECONDS: Final = 6
-"""The column of the sums of operators with their seconds."""
+from headrace.runtime.driver.facts.statistics import WORKED
 
 
 def seconds_by_lane(before: PublishedRun, after: PublishedRun) -> dict[int, float]:
@@ -19,12 +15,12 @@ def seconds_by_lane(before: PublishedRun, after: PublishedRun) -> dict[int, floa
         before, after: the run as it was to be seen after each.
     """
     known = dict(
-        zip(before.statistics.operators.keys, before.statistics.operators.total[:, _SECONDS], strict=True)
+        zip(before.statistics.operators.keys, before.statistics.operators.total[:, WORKED], strict=True)
     )
     found: dict[int, float] = {}
     operators = after.statistics.operators
     lanes = _lanes_of(after)
-    for lane, key, total in zip(lanes, operators.keys, operators.total[:, _SECONDS].tolist(), strict=True):
+    for lane, key, total in zip(lanes, operators.keys, operators.total[:, WORKED].tolist(), strict=True):
         took = total - float(known.get(key, 0.0))
         if took > 0:
             found[lane] = found.get(lane, 0.0) + took
@@ -33,7 +29,7 @@ def seconds_by_lane(before: PublishedRun, after: PublishedRun) -> dict[int, floa
 
 def seconds_of(run: PublishedRun) -> dict[str, float]:
     """The smoothed seconds of operators, per query in front; what several need is shared by them."""
-    recent = run.statistics.operators.recent[:, _SECONDS].tolist()
+    recent = run.statistics.operators.recent[:, WORKED].tolist()
     found = {name: 0.0 for name in run.queries.live if run.queries.answered[name].lane is None}
     for seconds, users in zip(recent, run.queries.graph.users, strict=True):
         for name in users:

@@ -22,7 +22,7 @@ from headrace.lowering.graph import Graph
 from headrace.runtime.driver.facts.capacity import Box, from_streams, rates_in
 from headrace.runtime.driver.facts.looks import RecentLooks, RowsWaiting
 from headrace.runtime.driver.facts.published import PublishedRun
-from headrace.runtime.driver.facts.statistics import KeyedSums
+from headrace.runtime.driver.facts.statistics import WORKED, KeyedSums
 from headrace.runtime.driver.manager.below import WindowsBelow, rows_below, rows_under, windows_of
 from headrace.runtime.driver.manager.forecast import FEW_COMMITS, Forecast
 from headrace.runtime.driver.manager.load import Load
@@ -55,7 +55,7 @@ class TimeTaken(NamedTuple):
 
 def time_taken(run: PublishedRun) -> TimeTaken:
     """The processor time that a run has counted."""
-    return TimeTaken(run.statistics.operators.total[:, 6], run.totals.seconds)
+    return TimeTaken(run.statistics.operators.total[:, WORKED], run.totals.seconds)
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,7 +37,7 @@ from headrace.algebra.nodes import (
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import walk
 from headrace.expressions.aggregates.functions import ends_query
-from headrace.expressions.tree import Call, Column, Expression, Literal
+from headrace.expressions.tree import Call, Column, Expression, Literal, listed
 from headrace.schema import BIGINT, BOOLEAN, DATE, STRING, TIMESTAMP
 
 _TYPES: Final = (BIGINT, STRING, DATE, TIMESTAMP)
@@ -170,8 +170,9 @@ def _with_constants(node: Filter | Match, constants: Mapping[Literal, Expression
         ]
         return replace(node, predicates=tuple(sorted(pairs, key=lambda pair: pair[0])))
     assert isinstance(node.predicate, Call)
-    listed = sorted(constants, key=lambda constant: repr(constant.value))
-    return replace(node, predicate=replace(node.predicate, arguments=(*node.predicate.arguments, *listed)))
+    (tested,) = node.predicate.arguments
+    wanted = listed(sorted(constants, key=lambda constant: repr(constant.value)))
+    return replace(node, predicate=replace(node.predicate, arguments=(tested, *wanted)))
 
 
 def can_end_queries(plan: Aggregate) -> bool:

@@ -16,7 +16,7 @@ from headrace.algebra.properties import walk
 from headrace.engine.planning.compiler import Compiler
 from headrace.errors import LanguageError
 from headrace.expressions.evaluation.evaluate import evaluate
-from headrace.expressions.tree import LONG, Call, Expression, Literal, Literals
+from headrace.expressions.tree import LONG, Call, Column, Expression, Literal, Literals
 from headrace.expressions.tree import walk as parts
 from headrace.language.binding.binder import bind
 from headrace.language.catalog import Catalog
@@ -29,6 +29,7 @@ from headrace.language.quoted_names import with_backticks
 from headrace.lowering.identity import identity
 from headrace.optimizer import optimize
 from headrace.reference.scalars import value
+from headrace.schema import BIGINT, BOOLEAN
 
 STREAM = """
 CREATE STREAM s (i BIGINT, d DOUBLE, m DECIMAL(10, 2), t STRING, b BOOLEAN, day DATE, at TIMESTAMP)
@@ -162,6 +163,11 @@ def test_from_one_length_on_they_are_held_together() -> None:
     mixed = condition_of(planned(written(repeated("1, i"))))
     assert isinstance(mixed, Call)
     assert len(mixed.arguments) == 2 * TIMES + 1
+
+
+def test_an_empty_list_has_no_value() -> None:
+    """As where the constants of many queries are not there yet."""
+    assert True not in answers(Call("IN", (Column(0, "i", BIGINT),), BOOLEAN))
 
 
 LONG_LIST = repeated("1")

@@ -94,7 +94,7 @@ def _between(call: Call, arguments: Sequence[Datum]) -> KernelResult:
 
 def _in(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     value, *candidates = arguments
-    listed = call.arguments[1]
+    listed = call.arguments[-1]
     if isinstance(listed, Literals):
         return fine(_in_array(value, listed.array))
     if value.type in _LISTABLE and all(map(is_constant, candidates)) and not is_constant(value):

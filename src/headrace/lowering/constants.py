@@ -114,7 +114,7 @@ def _chosen_by(plan: Plan) -> Chosen | None:
     """What a node asks for that picks one group of an aggregate by `e`."""
     match plan:
         case Filter(
-            input=Aggregate(input=below, keys=keys),
+            input=Aggregate(input=below, keys=keys) | Early(input=Aggregate(input=below, keys=keys)),
             predicate=Call(function="=", arguments=(Column(index=index), Literal() as constant)),
         ) if index == len(keys) - 1:
             asked = asked_in(below)

@@ -21,6 +21,8 @@ TEXTS = (
     "SELECT k, COUNT(*) AS n, MAX(v) AS m FROM s [RANGE 5] GROUP BY k",
     "SELECT k, SUM(v) AS x FROM s [RANGE 10 SLIDE 5] GROUP BY k",
     "SELECT k, COUNT(*) AS n FROM s [RANGE UNBOUNDED] GROUP BY k",
+    "SELECT window_start, COUNT(*) AS n FROM TUMBLE(s, 4) WHERE k = 1 GROUP BY 1, window_end",
+    "SELECT window_start, COUNT(*) AS n FROM TUMBLE(s, 4) WHERE k = 2 GROUP BY 1, window_end",
     "SELECT SUM(v) AS x FROM s [ROWS 3]",
     "SELECT s.k, v, w FROM s [RANGE 4] JOIN t [RANGE 6] ON s.k = t.k",
     "SELECT k, v FROM s [RANGE 4] EXCEPT SELECT k, w FROM t [RANGE 6]",

@@ -33,6 +33,8 @@ TEXTS = (
     "SELECT k, SUM(v) AS x FROM s [ROWS 3] GROUP BY k",
     "SELECT s.k, MAX(t.v) AS x FROM s [RANGE 5] JOIN t [RANGE 6] ON s.k = t.k GROUP BY s.k",
     "SELECT k, v AS x FROM s [RANGE 4] EXCEPT SELECT k, v FROM t [RANGE 6]",
+    "SELECT 1 AS k, COUNT(*) AS x FROM TUMBLE(s, 5) WHERE k = 1 GROUP BY window_start, window_end",
+    "SELECT 2 AS k, COUNT(*) AS x FROM TUMBLE(s, 5) WHERE k = 2 GROUP BY window_start, window_end",
 )
 LEVELS = ("STRONG", "MIDDLE", "(BLOCK 2)")
 PUSHES = st.lists(
@@ -206,6 +208,8 @@ class World:
                 if life.texts[-1][1] != TEXTS[text]:
                     told = str(self.db.execute(f"EXPLAIN CREATE OR REPLACE QUERY {life.name} {made}")[0])
                     found = re.search(r"the old answer holds below (-?\d+)", told)
+                    if "subscriptions to it end" in told:
+                        life.begins, life.texts = self.db[life.name].heartbeat, []
                     life.texts.append((int(found[1]) if found else -1, TEXTS[text]))
                 self.db.execute(f"CREATE OR REPLACE QUERY {life.name} {made}")
             case "rename", Life():

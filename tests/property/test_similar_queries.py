@@ -24,6 +24,8 @@ SHAPES = (
     "SELECT AVG(v) AS mean FROM s WHERE name = '{name}' AND v = {number}",
     "SELECT window_start, COUNT(*) AS n FROM TUMBLE(s, 3) WHERE v = {number} GROUP BY 1, window_end",
     "SELECT v, window_end, MAX(x) AS top FROM HOP(s, 2, 4, 1) WHERE name = '{name}' GROUP BY v, window_end",
+    "ISTREAM(SELECT window_end, COUNT(*) AS n FROM TUMBLE(s, 3) WHERE v = {number} GROUP BY window_end)",
+    "DSTREAM(SELECT v, MAX(x) AS top FROM s [RANGE 4 SLIDE 2] WHERE name = '{name}' GROUP BY v)",
 )
 FIELDS = (("v", pa.int64()), ("x", pa.int64()), ("name", pa.string()), ("ts", pa.int64()))
 rows = st.tuples(
@@ -71,7 +73,7 @@ def test_queries_of_one_shape_are_one_aggregate_whose_state_does_not_depend_on_t
 
 def test_queries_of_one_shape_are_groups_of_one_result() -> None:
     table = table_of([(1, 1, "a")])
-    for shape in SHAPES[:4]:
+    for shape in (*SHAPES[:4], *SHAPES[5:]):
         few, many = (
             lower(plans_of([shape.format(number=number, name=number) for number in range(count)], table))
             for count in (2, 50)

@@ -19,6 +19,7 @@ from headrace.expressions.tree import (
     Column,
     Expression,
     Literal,
+    Literals,
     children,
     expressions_of,
 )
@@ -45,7 +46,7 @@ def can_fail(expression: Expression) -> bool:
     if any(can_fail(part) for part in children(expression)):
         return True
     match expression:
-        case Column() | Literal() | Case():
+        case Column() | Literal() | Literals() | Case():
             return False
         case Call(function=function, type=dtype):
             safe = function in NEVER_FAILING or (function in NEVER_FAILING_ON_DOUBLE and dtype == DOUBLE)

@@ -6,6 +6,7 @@ Headrace's instants are microseconds) except through TIMESTAMP_MICROS.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Final
@@ -13,8 +14,8 @@ from typing import Final
 import pyarrow as pa
 
 from headrace.errors import LanguageError, shown
-from headrace.expressions.evaluation.evaluate import computed, failure_of
-from headrace.expressions.tree import Call, Cast, Expression, Literal
+from headrace.expressions.evaluation.evaluate import computed, evaluate, failure_of
+from headrace.expressions.tree import LONG, Arguments, Call, Cast, Column, Expression, Literal
 from headrace.expressions.user import UserAggregate, UserFunction, signature
 from headrace.nested import is_nested, part_types
 from headrace.schema import (
@@ -155,8 +156,12 @@ def common_type_of(expressions: tuple[Expression, ...]) -> pa.DataType:
         raise LanguageError(
             "an INTERVAL can only be compared, and added to points in time", hint=INTERVAL_HINT
         )
+    last = dtype
     for expression in expressions[1:]:
-        dtype = common_type(dtype, expression.type)
+        # In a long list types come in rows.
+        if expression.type != last:
+            last = expression.type
+            dtype = common_type(dtype, last)
     return dtype
 
 
@@ -244,6 +249,43 @@ def make_cast(expression: Expression, dtype: pa.DataType) -> Expression:
         written = shown(value) if isinstance(value, str) else str(value)
         raise LanguageError(f"{written} is not a valid {sql_type(dtype)}", hint=_constant_hint(dtype))
     return computed(cast)
+
+
+def make_casts(expressions: Arguments, dtype: pa.DataType) -> Arguments:
+    """The expressions as `make_cast` makes each of them; of many, literals of one type are cast together.
+
+    Raises:
+        LanguageError: as `make_cast`, of the first for which it does.
+    """
+    if len(expressions) <= LONG:
+        return tuple(make_cast(part, dtype) for part in expressions)
+    together: dict[pa.DataType, list[int]] = {}
+    for place, part in enumerate(expressions):
+        if part.type is not dtype and isinstance(part, Literal):
+            together.setdefault(part.type, []).append(place)
+    made = list(expressions)
+    for source, places in together.items():
+        cast = _cast_values([expressions[place] for place in places], source, dtype)
+        for place, part in zip(places, cast, strict=False):
+            made[place] = part
+    return tuple(make_cast(part, dtype) for part in made)
+
+
+def _cast_values(
+    constants: Sequence[Expression], source: pa.DataType, dtype: pa.DataType
+) -> Sequence[Expression]:
+    """Literals of one type as literals of another one; none where that cannot be said of all together."""
+    if source == dtype or not can_cast(source, dtype):
+        return ()
+    values = pa.array([part.value for part in constants if isinstance(part, Literal)], source)
+    rows = pa.RecordBatch.from_arrays([values], names=["value"])
+    found = evaluate(Cast(Column(0, "value", source), dtype), rows)
+    if found.failures:
+        return ()
+    try:
+        return [Literal(value, dtype) for value in found.values.to_pylist()]
+    except (OverflowError, ValueError):
+        return ()
 
 
 def make_try_cast(expression: Expression, dtype: pa.DataType) -> Expression:

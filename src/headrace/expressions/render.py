@@ -11,7 +11,17 @@ from typing import Final, assert_never
 import pyarrow as pa
 
 from headrace.expressions.coercion import literal
-from headrace.expressions.tree import AggregateCall, Call, Case, Cast, Column, Expression, Literal, SortKey
+from headrace.expressions.tree import (
+    AggregateCall,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    Literals,
+    SortKey,
+)
 from headrace.schema import DOUBLE, UNKNOWN, quote, sql_type
 
 Naming = Callable[[Column], str]
@@ -75,6 +85,8 @@ def _render(expression: Expression, naming: Naming) -> tuple[str, int]:
         case Literal():
             text = _literal(expression)
             return text, _SIGN if text.startswith("-") else _PRIMARY
+        case Literals():
+            return ", ".join(map(_literal, expression.each)), _PRIMARY
         case Cast(argument=argument, type=dtype):
             return _cast(render(argument, naming), dtype), _PRIMARY
         case Case():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
-from typing import assert_never
+from functools import cached_property
+from typing import Final, assert_never
 
 import pyarrow as pa
 
@@ -32,8 +33,39 @@ class Literal:
 
     def __post_init__(self) -> None:
         if isinstance(self.value, float) and math.isnan(self.value):
-            # One object for all NaNs, so that plans with one equal themselves.
+            # One object for all NaNs, also in `Literals`, so that plans with one equal themselves.
             object.__setattr__(self, "value", math.nan)
+
+
+@dataclass(frozen=True)
+class Literals:
+    """Constants of one type, one after the other among the arguments of IN: as many `Literal`s in one object.
+
+    Attributes:
+        values: those of the `Literal`s.
+        type: the type of each of them.
+    """
+
+    values: tuple[object, ...]
+    type: pa.DataType
+
+    def __post_init__(self) -> None:
+        if pa.types.is_floating(self.type):
+            object.__setattr__(self, "values", tuple(one.value for one in self.each))
+
+    @property
+    def each(self) -> tuple[Literal, ...]:
+        """The constants one by one."""
+        return tuple(Literal(value, self.type) for value in self.values)
+
+    @cached_property
+    def array(self) -> pa.Array:
+        """The values for the functions of Arrow."""
+        return pa.array(self.values, self.type)
+
+    def __repr__(self) -> str:
+        # Identities of state are made of such texts, and do not depend on how constants are held.
+        return ", ".join(f"Literal(value={value!r}, type={self.type!r})" for value in self.values)
 
 
 @dataclass(frozen=True)
@@ -70,9 +102,19 @@ class Case:
     type: pa.DataType
 
 
-Expression = Column | Literal | Call | Cast | Case
+LONG: Final = 64
+"""A list of more constants than these is held in one object."""
+
+Expression = Column | Literal | Literals | Call | Cast | Case
 
 Arguments = tuple[Expression, ...]
+
+
+def listed(constants: Sequence[Literal]) -> Arguments:
+    """Constants of one type as arguments of IN: one by one, or in one object if they are many."""
+    if len(constants) <= LONG:
+        return tuple(constants)
+    return (Literals(tuple(constant.value for constant in constants), constants[0].type),)
 
 
 @dataclass(frozen=True)
@@ -167,7 +209,7 @@ def transform_call(call: AggregateCall, change: Callable[[Expression], Expressio
 def children(expression: Expression) -> tuple[Expression, ...]:
     """The direct subexpressions, left to right."""
     match expression:
-        case Column() | Literal():
+        case Column() | Literal() | Literals():
             return ()
         case Call(arguments=arguments):
             return arguments
@@ -196,7 +238,7 @@ def transform_columns(expression: Expression, change: Callable[[Column], Express
     match expression:
         case Column():
             return change(expression)
-        case Literal():
+        case Literal() | Literals():
             return expression
         case Call(arguments=arguments):
             return replace(expression, arguments=tuple(transform_columns(part, change) for part in arguments))

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from headrace.language.catalog import Catalog, columns_of
 from headrace.language.dialect import Nested
+from headrace.language.long_lists import literals_of, written_list
 from headrace.language.references import tables_named
 from headrace.language.syntax import QuerySyntax, ScalarItem
 from headrace.schema import STRING
@@ -62,9 +63,15 @@ def _sides(node: exp.Expression) -> Iterator[tuple[str, str]]:
             one, others = node.this, [node.expression]
             if not isinstance(one, exp.Column):
                 one, others = node.expression, [node.this]
-    numbers = [other for other in others if isinstance(other, exp.Literal) and not other.is_string]
-    if isinstance(one, exp.Column) and numbers:
-        yield str(one.name), str(numbers[0].this)
+    written = written_list(node)
+    if written is None:
+        literals = (other for other in others if isinstance(other, exp.Literal) and not other.is_string)
+        numbers = (str(literal.this) for literal in literals)
+    else:
+        numbers = (text for text, _ in literals_of(written) if text[0].isdecimal())
+    number = next(numbers, None)
+    if isinstance(one, exp.Column) and number is not None:
+        yield str(one.name), number
 
 
 def _expressions(part: object) -> Iterator[exp.Expression]:

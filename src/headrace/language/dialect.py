@@ -17,6 +17,7 @@ from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokens import Token, TokenType
 
 from headrace.errors import Position
+from headrace.language.long_lists import LIST_TOKEN, list_node
 from headrace.language.text import SourceText
 from headrace.language.unsupported import refuse_after_call
 from headrace.time import CALENDAR, unit_of
@@ -298,6 +299,17 @@ class Headrace(Spark):  # type: ignore[misc]
             if alone and self._curr.token_type in _LITERALS:
                 return self._parse_primary()
             return super()._parse_disjunction()
+
+        def _parse_in(self, this: exp.Expression | None, alias: bool = False) -> exp.Expression:
+            if not (self._next and self._next.token_type == LIST_TOKEN):
+                return super()._parse_in(this, alias)
+            self._advance()
+            token = self._curr
+            self._advance()
+            listed = self.expression(list_node(token.text), token)
+            found = self.expression(exp.In(this=this, expressions=[listed]))
+            self._match_r_paren(found)
+            return found
 
         def _parse_unary(self) -> exp.Expression | None:
             start = self._curr

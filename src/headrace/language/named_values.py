@@ -17,12 +17,13 @@ from itertools import pairwise
 from typing import Any, Final
 
 from sqlglot.errors import TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import TokenType
 
 from headrace.errors import LanguageError, Position, UserError
 from headrace.expressions.coercion import literal
 from headrace.expressions.render import render
 from headrace.language.dialect import Headrace
+from headrace.language.long_lists import long_lists, tokenize
 from headrace.language.text import SourceText
 from headrace.suggestions import did_you_mean
 
@@ -131,7 +132,7 @@ def value_of(text: str) -> tuple[str, ParameterValue]:
 def _parameters(text: str) -> Iterator[tuple[int, str]]:
     """The offsets and the names of a text's parameters."""
     try:
-        tokens: list[Token] = list(Headrace().tokenizer().tokenize(text))
+        tokens = tokenize(Headrace().tokenizer(), text, long_lists(text))
     except TokenError:
         # The parser says what is wrong with it.
         return

@@ -12,6 +12,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType
 
 from headrace.language.dialect import Headrace
+from headrace.language.long_lists import long_lists, tokenize
 
 DIALECT: Final = "ansi"
 """The dialect under which double quotes are around names."""
@@ -27,7 +28,7 @@ def with_backticks(text: str, begins_so: bool) -> str:
     if '"' not in text or not (begins_so or "dialect" in text.lower()):
         return text
     try:
-        tokens = list(Headrace().tokenizer().tokenize(text))
+        tokens = tokenize(Headrace().tokenizer(), text, long_lists(text))
     except TokenError:
         # What is wrong with it is said by whoever reads it.
         return text

@@ -8,6 +8,9 @@ one aggregate over the rows for which `e` is any of their constants, and each of
     SELECT n FROM (SELECT MOD(auction, 100) AS e, COUNT(*) AS n FROM bid [RANGE 60]
                    WHERE MOD(auction, 100) IN (...) GROUP BY MOD(auction, 100)) WHERE e = 7
 
+Where the rows of a group become events, as those of TUMBLE do, this is done for all groups, and each query
+picks those of its own behind it.
+
 The rewriting looks at one query at a time, so that the shape, and with it the identity of the state, does not
 depend on which other queries there are; only the list of constants does.
 """
@@ -16,14 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, TypeGuard
+from typing import Final
 
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.nodes import (
     Aggregate,
     Clip,
+    Dstream,
     Early,
     Filter,
+    Istream,
     Match,
     Plan,
     Project,
@@ -37,7 +42,9 @@ from headrace.algebra.nodes import (
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.algebra.properties import walk
 from headrace.expressions.aggregates.functions import ends_query
-from headrace.expressions.tree import Call, Column, Expression, Literal
+from headrace.expressions.tree import Call, Expression, Literal, listed
+from headrace.lowering.groups import for_all
+from headrace.lowering.picked import is_unfilled, picked
 from headrace.schema import BIGINT, BOOLEAN, DATE, STRING, TIMESTAMP
 
 _TYPES: Final = (BIGINT, STRING, DATE, TIMESTAMP)
@@ -88,7 +95,7 @@ def constants_as_data(plan: Plan) -> tuple[Plan, tuple[Chosen, ...]]:
 
 def _said_below(plan: Plan, horizon: Horizon) -> Plan:
     """What picks rows of groups, over the groups said early."""
-    if isinstance(plan, Aggregate):
+    if isinstance(plan, Aggregate | Istream | Dstream):
         return Early(plan, horizon)
     (below,) = inputs_of(plan)
     return with_inputs(plan, (_said_below(below, horizon),))
@@ -101,6 +108,11 @@ def _rewritten(plan: Plan, chosen: list[Chosen]) -> Plan:
             below, choice = found
             chosen.append(choice)
             return group_of(plan, below, choice.constant)
+    if isinstance(plan, Istream | Dstream):
+        group = for_all(plan.input)
+        if group is not None:
+            # Rows of different constants are different rows, which come and go for themselves.
+            return _own(replace(plan, input=group[0]), len(group[0].schema) - 1, group[1])
     return plan
 
 
@@ -112,28 +124,15 @@ def chosen_in(plan: Plan) -> tuple[Chosen, ...]:
 
 def _chosen_by(plan: Plan) -> Chosen | None:
     """What a node asks for that picks one group of an aggregate by `e`."""
-    match plan:
-        case Filter(
-            input=Aggregate(input=below, keys=keys),
-            predicate=Call(function="=", arguments=(Column(index=index), Literal() as constant)),
-        ) if index == len(keys) - 1:
-            asked = asked_in(below)
-            if isinstance(asked, Match):
-                ((_, wanted),) = asked.predicates
-                return Chosen(replace(asked, predicates=()), constant, wanted)
-            return None if asked is None else Chosen(asked, constant)
-        case _:
-            return None
-
-
-def asked_in(plan: Plan) -> Filter | Match | None:
-    """What finds the rows of each query for an aggregate, if one node does for many.
-
-    That is a filter with an empty list of constants, or what matches the predicate of one query.
-    """
-    while isinstance(plan, TimeWindow | Clip | Project):
-        plan = plan.input
-    return plan if isinstance(plan, Match) or is_unfilled(plan) else None
+    found = picked(plan)
+    if found is None:
+        return None
+    groups, constant = found
+    asked = groups.asked
+    if isinstance(asked, Match):
+        ((_, wanted),) = asked.predicates
+        return Chosen(replace(asked, predicates=()), constant, wanted)
+    return Chosen(asked, constant)
 
 
 def filled(chosen: Iterable[Chosen]) -> dict[Filter | Match, Filter | Match]:
@@ -151,15 +150,6 @@ def unfilled(plan: Plan) -> Filter | Match | None:
     return plan if is_unfilled(plan) else None
 
 
-def is_unfilled(plan: Plan) -> TypeGuard[Filter]:
-    """Whether a node is a filter whose list of constants is still empty."""
-    match plan:
-        case Filter(predicate=Call(function="IN", arguments=(_,))):
-            return True
-        case _:
-            return False
-
-
 def _with_constants(node: Filter | Match, constants: Mapping[Literal, Expression | None]) -> Filter | Match:
     if isinstance(node, Match):
         known = ((constant.value, predicate) for constant, predicate in constants.items())
@@ -170,8 +160,9 @@ def _with_constants(node: Filter | Match, constants: Mapping[Literal, Expression
         ]
         return replace(node, predicates=tuple(sorted(pairs, key=lambda pair: pair[0])))
     assert isinstance(node.predicate, Call)
-    listed = sorted(constants, key=lambda constant: repr(constant.value))
-    return replace(node, predicate=replace(node.predicate, arguments=(*node.predicate.arguments, *listed)))
+    (tested,) = node.predicate.arguments
+    wanted = listed(sorted(constants, key=lambda constant: repr(constant.value)))
+    return replace(node, predicate=replace(node.predicate, arguments=(tested, *wanted)))
 
 
 def can_end_queries(plan: Aggregate) -> bool:
@@ -241,11 +232,14 @@ def group_of(plan: Aggregate, below: Plan, constant: Literal) -> Plan:
     key = column(below, len(below.schema) - 1)
     keys = (*plan.keys, (fresh([name for name, _ in plan.keys]), key))
     groups = replace(plan, input=below, keys=keys)
-    place = len(plan.keys)
+    return _own(groups, len(plan.keys), constant)
+
+
+def _own(groups: Plan, place: int, constant: Literal) -> Plan:
+    """The rows of one constant, which is in a column, without that column."""
     own = Filter(groups, Call("=", (column(groups, place), constant), BOOLEAN))
     shown = (column(groups, index) for index in range(len(groups.schema)) if index != place)
-    items = tuple((part.name, part) for part in shown)
-    return Project(own, items)
+    return Project(own, tuple((part.name, part) for part in shown))
 
 
 def fresh(names: Iterable[str]) -> str:

@@ -12,11 +12,12 @@ whatever the number of queries.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from headrace.algebra.failure import can_fail
-from headrace.algebra.nodes import Aggregate, Filter, Plan, Project, column
-from headrace.expressions.tree import Call, Column, Expression, Literal
-from headrace.lowering.constants import asked_in
+from headrace.algebra.nodes import Filter, Plan, Project, WindowBounds, column
+from headrace.expressions.tree import Expression, Literal
+from headrace.lowering.picked import picked
 from headrace.schema import unique_names
 
 
@@ -33,15 +34,11 @@ def for_all(plan: Plan) -> tuple[Plan, Literal] | None:
         The plan for all of them, and the constant of this one; None if the result is not a group.
     """
     match plan:
-        case Project(
-            input=Filter(
-                input=Aggregate() as groups,
-                predicate=Call(function="=", arguments=(Column(index=index), Literal() as constant)),
-            ),
-            items=items,
-        ) if index == len(groups.keys) - 1 and asked_in(groups.input) is not None and not _may_fail(items):
-            return with_last(groups, items, index), constant
         case Project(input=below, items=items) if not _may_fail(items):
+            own = picked(below)
+            if own is not None:
+                groups, constant = own
+                return with_last(groups.plan, items, groups.place), constant
             found = for_all(below)
             if found is not None:
                 return with_last(found[0], items, len(found[0].schema) - 1), found[1]
@@ -49,11 +46,21 @@ def for_all(plan: Plan) -> tuple[Plan, Literal] | None:
             found = for_all(below)
             if found is not None:
                 return Filter(found[0], predicate), found[1]
+        case WindowBounds(input=below):
+            found = for_all(below)
+            if found is not None:
+                return _put_last(replace(plan, input=found[0]), len(below.schema)), found[1]
     return None
 
 
 def _may_fail(items: Iterable[tuple[str, Expression]]) -> bool:
     return any(can_fail(expression) for _, expression in items)
+
+
+def _put_last(plan: Plan, place: int) -> Plan:
+    """The columns of a plan with one of them behind all others."""
+    others = (column(plan, index) for index in range(len(plan.schema)) if index != place)
+    return with_last(plan, tuple((other.name, other) for other in others), place)
 
 
 def with_last(below: Plan, items: tuple[tuple[str, Expression], ...], place: int) -> Plan:

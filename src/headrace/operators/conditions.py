@@ -27,6 +27,7 @@ from headrace.expressions.tree import (
     Column,
     Expression,
     Literal,
+    Literals,
     children,
     columns_of,
     transform_columns,
@@ -108,7 +109,7 @@ def cost_of(expression: Expression) -> float:
     """What an expression costs, about (ns per row)."""
     below = sum(map(cost_of, children(expression)))
     match expression:
-        case Column() | Literal():
+        case Column() | Literal() | Literals():
             return 0.0
         case Call(function=function, user=None):
             return below + _BY_NAME.get(function, _OTHERS)

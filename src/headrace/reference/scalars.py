@@ -14,7 +14,7 @@ from typing import Any, Final, assert_never
 
 import pyarrow as pa
 
-from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal
+from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal, Literals
 from headrace.expressions.user import UserFunction, failure
 from headrace.reference import hashes, nested, quantile_sketches, series, texts, times
 from headrace.reference.casts import EXACT, RowError, cast, to_scale
@@ -42,6 +42,8 @@ def value(expression: Expression, row: Sequence[Any]) -> Any:
             return value(next(taken, otherwise), row)
         case Call(function="AND" | "OR" | "COALESCE" as function, arguments=arguments):
             return _IN_TURN[function](*((lambda part=part: value(part, row)) for part in arguments))
+        case Call(function="IN", arguments=(tested, Literals(values=listed))):
+            return _in(value(tested, row), *listed)
         case Call(function=function, arguments=arguments):
             values = [value(argument, row) for argument in arguments]
             if expression.user is not None:
@@ -51,6 +53,8 @@ def value(expression: Expression, row: Sequence[Any]) -> Any:
             if function in _NULL_TAKING:
                 return _NULL_TAKING[function](*values)
             return None if None in values else _call(expression, values)
+        case Literals():
+            raise TypeError("a list of constants has no value of its own")
         case _:
             assert_never(expression)
 

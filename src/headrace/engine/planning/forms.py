@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from headrace.expressions.parameters import Parameter
-from headrace.expressions.tree import Literal
+from headrace.expressions.tree import Literal, Literals
 
 
 @dataclass(frozen=True)
@@ -69,6 +69,8 @@ class ParameterForm:
         if isinstance(value, Parameter):
             self.parameters.add(value.number)
             return value.number
+        if isinstance(value, Literals):
+            return None
         if id(value) not in known:
             known[id(value)] = self._step(value, known)
         return known[id(value)]

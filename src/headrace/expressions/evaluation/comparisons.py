@@ -19,7 +19,7 @@ from headrace.expressions.evaluation.values import (
     rows_of,
     spread,
 )
-from headrace.expressions.tree import Call
+from headrace.expressions.tree import Call, Literals
 from headrace.history import normalise_column, ordered_codes
 from headrace.nested import is_nested
 from headrace.schema import BIGINT, BOOLEAN, DATE, DOUBLE, STRING, TIMESTAMP
@@ -94,8 +94,11 @@ def _between(call: Call, arguments: Sequence[Datum]) -> KernelResult:
 
 def _in(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     value, *candidates = arguments
+    listed = call.arguments[-1]
+    if isinstance(listed, Literals):
+        return fine(_in_array(value, listed.array))
     if value.type in _LISTABLE and all(map(is_constant, candidates)) and not is_constant(value):
-        return fine(_in_list(value, candidates))
+        return fine(_in_array(value, pa.array(candidates, value.type)))
     return fine(reduce(pc.or_kleene, (compare("=", value, candidate) for candidate in candidates)))
 
 
@@ -103,9 +106,9 @@ _LISTABLE: Final = (BIGINT, DOUBLE, STRING, DATE, TIMESTAMP)
 """The types that Arrow looks up in a set."""
 
 
-def _in_list(value: pa.Array, candidates: Sequence[pa.Scalar]) -> pa.Array:
+def _in_array(value: pa.Array, candidates: pa.Array) -> pa.Array:
     """One look-up however many candidates there are."""
-    listed = pa.array([candidate for candidate in candidates if candidate.is_valid], value.type)
+    listed = candidates.drop_null()
     if value.type == DOUBLE:
         value, listed = _one_form(value), _one_form(listed)
     found = pc.is_in(value, value_set=listed)

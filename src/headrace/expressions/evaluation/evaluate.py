@@ -39,7 +39,17 @@ from headrace.expressions.evaluation.values import (
     truth,
     without,
 )
-from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal, children, walk
+from headrace.expressions.tree import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    Literals,
+    children,
+    walk,
+)
 from headrace.expressions.user import call_user
 from headrace.limits import check
 from headrace.nested import is_nested
@@ -197,6 +207,8 @@ def _evaluate(expression: Expression, rows: pa.RecordBatch) -> KernelResult:
             return rows.column(index), ()
         case Literal(value=value, type=dtype):
             return pa.scalar(value, dtype), ()
+        case Literals(array=array):
+            return pa.ListArray.from_arrays([0, len(array)], array)[0], ()
         case Cast(argument=argument, type=dtype):
             part = _evaluate(argument, rows)
             return _strict(lambda arguments: cast(arguments[0], dtype), [part], rows.num_rows)

@@ -119,7 +119,7 @@ _TABLE: Final[dict[str, _Entry]] = {
     "NOT": _Entry(1, 1, rules.negation),
     "IS NULL": _Entry(1, 1, rules.is_null),
     "IS NOT NULL": _Entry(1, 1, rules.is_null),
-    "IN": _Entry(2, None, rules.compare),
+    "IN": _Entry(2, None, rules.contained),
     "BETWEEN": _Entry(3, 3, rules.compare),
     "LIKE": _Entry(2, 3, texts.like),
     "||": _Entry(2, 2, texts.concat),

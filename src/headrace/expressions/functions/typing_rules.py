@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
@@ -20,9 +21,10 @@ from headrace.expressions.coercion import (
     is_numeric,
     literal,
     make_cast,
+    make_casts,
 )
 from headrace.expressions.decimal_digits import result_type
-from headrace.expressions.tree import Arguments, Call, Case, Expression, Literal
+from headrace.expressions.tree import Arguments, Call, Case, Expression, Literal, listed
 from headrace.schema import (
     BIGINT,
     BOOLEAN,
@@ -182,6 +184,15 @@ def compare(name: str, arguments: Arguments) -> Expression:
     return Call(name, _alike(arguments), BOOLEAN)
 
 
+def contained(name: str, arguments: Arguments) -> Expression:
+    """IN, whose list is in one object if it is long and of constants."""
+    call = compare(name, arguments)
+    assert isinstance(call, Call)
+    tested, *others = call.arguments
+    constants = [part for part in others if isinstance(part, Literal)]
+    return call if len(constants) < len(others) else replace(call, arguments=(tested, *listed(constants)))
+
+
 def logic(name: str, arguments: Arguments) -> Expression:
     """AND and OR, which take two arguments each in the end, from the left."""
     result, *rest = (_boolean(name, argument) for argument in arguments)
@@ -323,7 +334,7 @@ def _alike(arguments: Arguments) -> Arguments:
     dtype = common_type_of(tuple(map(_shrunk, arguments)) if beside_decimal else arguments)
     check_compared(dtype)
     dtype = BOOLEAN if dtype == UNKNOWN else dtype
-    return tuple(make_cast(part, dtype) for part in arguments)
+    return make_casts(arguments, dtype)
 
 
 def _shrunk(argument: Expression) -> Expression:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import ceil, floor, isfinite
 from typing import Final
 
-from headrace.expressions.tree import Call, Cast, Column, Expression, Literal, columns_of
+from headrace.expressions.tree import Call, Cast, Column, Expression, Literal, Literals, columns_of
 from headrace.schema import BIGINT, DATE, DOUBLE, TIMESTAMP
 from headrace.time import MICROSECONDS
 
@@ -65,6 +65,8 @@ def _hull(part: Expression, times: Times) -> Distance:
             return _joined([_hull(one, times) for one in arguments])
         case Call(function="NOT", arguments=(inner,)):
             return _hull_of_not(inner, times)
+        case Call(function="IN", arguments=(tested, Literals(each=listed))):
+            return _joined([_compared("=", tested, one, times) for one in listed])
         case Call(function="IN", arguments=(tested, *listed)):
             return _joined([_compared("=", tested, one, times) for one in listed])
         case _:

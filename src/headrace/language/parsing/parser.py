@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, assert_never
 
 from headrace.algebra.tunings.loss import Loss
 from headrace.errors import LanguageError, Position
+from headrace.language.long_lists import long_lists
 from headrace.language.parsing.queries import parse_nested, parse_query
 from headrace.language.parsing.statements.consistency import parse_consistency
 from headrace.language.parsing.statements.ddl import parse_alter_stream, parse_create_stream
@@ -94,7 +96,15 @@ def parse(text: str, begin: Position = BEGIN) -> list[Statement]:
     Raises:
         LanguageError: the text is malformed, or asks for what is not built yet; with the position.
     """
-    cursor = Cursor(SourceText(text, begin), parse_nested)
+    source, lists = SourceText(text, begin), long_lists(text)
+    if lists:
+        # What is wrong is said of the text as it is without such tokens.
+        with suppress(LanguageError):
+            return _statements(Cursor(source, parse_nested, lists))
+    return _statements(Cursor(source, parse_nested))
+
+
+def _statements(cursor: Cursor) -> list[Statement]:
     statements: list[Statement] = []
     while cursor.peek() is not None:
         if cursor.accept(";"):

@@ -16,13 +16,15 @@ from headrace.errors import Position
 from headrace.expressions.coercion import literal
 from headrace.expressions.tree import Literal
 from headrace.language.dialect import RESERVED
+from headrace.language.long_lists import LONG_LIST
 from headrace.language.syntax import QuerySyntax
 from headrace.language.text import SourceText
 
 _PART: Final = re.compile(
-    r"""
-    [A-Za-z_.][\w.]*+(?!')              # words, and numbers such as .5
-    | (?P<number>\d{1,18})(?![\w.'])
+    rf"""
+    {LONG_LIST}                         # all of it part of the shape
+    | [A-Za-z_.][\w.]*+(?!')            # words, and numbers such as .5
+    | (?P<number>\d{{1,18}})(?![\w.'])
     | \d[\w.]*+(?!')                    # other numbers
     | (?P<string>'[^'\\]*')(?!['\w])
     | --[^\r\n]*+

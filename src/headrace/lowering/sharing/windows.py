@@ -18,7 +18,7 @@ from headrace.expressions.aggregates.functions import function_of
 from headrace.expressions.coercion import literal
 from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import AggregateCall, Column, Expression, transform_call
-from headrace.lowering.constants import asked_in
+from headrace.lowering.picked import asked_in
 from headrace.lowering.sharing.bodies import (
     NUMBER,
     Bodies,

@@ -61,7 +61,7 @@ from headrace.algebra.properties import is_insert_only, is_stateful
 from headrace.expressions.aggregates.aggregates import effective_argument, masked
 from headrace.expressions.aggregates.functions import KeptValues, function_of
 from headrace.expressions.aggregates.ordering import Ordering
-from headrace.expressions.tree import AggregateCall, Call, Column, Expression, Literal, children
+from headrace.expressions.tree import AggregateCall, Call, Column, Expression, Literal, Literals, children
 from headrace.schema import Schema
 
 EPOCH_ROWS: Final = 500_000
@@ -293,7 +293,7 @@ def keeps_ends(plan: Aggregate, calls: Iterable[AggregateCall]) -> bool:
 
 def _computed(expression: Expression) -> Iterator[Expression]:
     """The parts of an expression that are computed."""
-    if not isinstance(expression, Column | Literal):
+    if not isinstance(expression, Column | Literal | Literals):
         yield expression
     for part in children(expression):
         yield from _computed(part)

@@ -19,7 +19,17 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.expressions.evaluation.evaluate import computed
-from headrace.expressions.tree import Call, Case, Cast, Column, Expression, Literal, children, transform_call
+from headrace.expressions.tree import (
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    Literals,
+    children,
+    transform_call,
+)
 from headrace.schema import BOOLEAN
 
 _TRUE = Literal(True, BOOLEAN)
@@ -63,7 +73,7 @@ def fold_constants(plan: Plan) -> Plan:
 def fold(expression: Expression) -> Expression:
     """The expression with its constant parts computed."""
     match expression:
-        case Column() | Literal():
+        case Column() | Literal() | Literals():
             return expression
         case Call(arguments=arguments):
             inner = tuple(map(fold, arguments))
@@ -76,7 +86,7 @@ def fold(expression: Expression) -> Expression:
             folded = replace(expression, branches=changed, otherwise=fold(otherwise))
         case _:
             assert_never(expression)
-    if not all(isinstance(part, Literal) for part in children(folded)) or not _is_light(folded):
+    if not all(isinstance(part, Literal | Literals) for part in children(folded)) or not _is_light(folded):
         return folded
     found = computed(folded)
     return folded if isinstance(found, Literal) and _weight(found) > _MOST else found
@@ -90,18 +100,18 @@ _GROWING: Final = ("REPEAT", "LPAD", "RPAD", "SEQUENCE", "GENERATE_SERIES")
 
 def _is_light(expression: Expression) -> bool:
     """Whether a constant expression is computed soon, and without much memory."""
-    literals = [part for part in children(expression) if isinstance(part, Literal)]
-    if sum(map(_weight, literals)) > _MOST:
+    if sum(_weight(part) for part in children(expression) if isinstance(part, Literal | Literals)) > _MOST:
         return False
+    literals = [part for part in children(expression) if isinstance(part, Literal)]
     if not isinstance(expression, Call) or expression.function not in _GROWING:
         return True
     numbers = [part.value for part in literals if not isinstance(part.value, str | bytes)]
     return all(isinstance(number, int) and abs(number) <= _MOST for number in numbers if number is not None)
 
 
-def _weight(literal: Literal) -> int:
-    """How long a value is."""
-    value = literal.value
+def _weight(constant: Literal | Literals) -> int:
+    """How long a value is, or how many there are."""
+    value = constant.values if isinstance(constant, Literals) else constant.value
     return len(value) if isinstance(value, Sized) else 1
 
 

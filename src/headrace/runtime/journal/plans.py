@@ -55,8 +55,8 @@ _CLASSES: Final[dict[str, type[Any]]] = {
         nodes.GapFill,
         *(nodes.Clip, nodes.Split, nodes.Coalesce, nodes.Istream, nodes.Dstream, nodes.Rstream, nodes.Early),
         *(nodes.Remember, nodes.SessionAggregate, nodes.ApproximateAggregate),
-        *(tree.Column, tree.Literal, tree.Call, tree.Cast, tree.Case, tree.SortKey, tree.AggregateCall),
-        tree.Within,
+        *(tree.Column, tree.Literal, tree.Literals, tree.Call, tree.Cast, tree.Case, tree.SortKey),
+        *(tree.AggregateCall, tree.Within),
         *(frames.RangeFrame, frames.RowsFrame, horizon.Horizon, Duration, Field, Schema),
     )
 }

@@ -317,3 +317,18 @@ def test_mistakes(db: hr.Database, text: str, message: str) -> None:
     db.execute(f"CREATE QUERY q AS {COUNTS}; CREATE QUERY held HEARTBEATS COMMON AS {COUNTS}")
     with pytest.raises(LanguageError, match=message):
         db.execute(text)
+
+
+@pytest.mark.parametrize("levels", [("STRONG", "MIDDLE"), ("MIDDLE", "(BLOCK 2)"), ("MIDDLE", "STRONG")])
+def test_the_rows_of_a_constant_are_found_at_the_new_level(db: hr.Database, levels: tuple[str, str]) -> None:
+    text = "SELECT COUNT(*) AS n FROM s [RANGE 4] WHERE k = 'a'"
+    db.execute(f"CREATE QUERY q CONSISTENCY {levels[0]} AS {text}; CREATE QUERY same AS {text}")
+    db.start()
+    push(db, 5, 6)
+    db.execute(f"ALTER QUERY q SET CONSISTENCY {levels[1]}")
+    push(db, 20, 21, 50)
+    assert content(db, "q")[:25] == content(db, "same")[:25]
+    assert db["q"].snapshot(21).to_pylist() == [{"n": 2}]
+    db.execute("DROP QUERY same")
+    push(db, 51, 52, 80)
+    assert db["q"].snapshot(52).to_pylist() == [{"n": 3}]

@@ -23,10 +23,11 @@ from headrace.language.binding.scalars.clock_calls import clock_error, is_clock_
 from headrace.language.binding.scalars.context import Context, located
 from headrace.language.binding.scalars.hints import call_hint, method_hint, refuse_chain
 from headrace.language.binding.scalars.intervals import bind_interval
-from headrace.language.binding.scalars.literals import read_moment, read_number
+from headrace.language.binding.scalars.literals import read_list, read_moment, read_number
 from headrace.language.binding.scope import names_in
 from headrace.language.binding.subqueries.predicates import bind_subquery, holds_query
 from headrace.language.dialect import WithinPercent, position_of, shown_of
+from headrace.language.long_lists import written_list
 from headrace.language.parameters import parameter_of
 from headrace.language.synonyms import CALLS
 from headrace.language.syntax import Name, Scalar
@@ -218,7 +219,10 @@ def _in(node: Any, context: Context) -> Expression:
     _refuse_parts(node, "this", "expressions")
     if not node.expressions:
         raise LanguageError("IN needs a list", position=position_of(node), hint="write x IN (1, 2, 3)")
-    return _resolve("IN", tuple(bind_scalar(part, context) for part in (node.this, *node.expressions)), node)
+    tested, written = bind_scalar(node.this, context), written_list(node)
+    if written is not None:
+        return _resolve("IN", (tested, *read_list(written, position_of(node.expressions[0]))), node)
+    return _resolve("IN", (tested, *(bind_scalar(part, context) for part in node.expressions)), node)
 
 
 def _between(node: Any, context: Context) -> Expression:

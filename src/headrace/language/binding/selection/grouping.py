@@ -17,6 +17,7 @@ from headrace.expressions.tree import (
     Column,
     Expression,
     Literal,
+    Literals,
     children,
     expressions_of,
     transform_call,
@@ -74,7 +75,7 @@ def regroup(
                     f"the column {name} is neither grouped nor aggregated",
                     hint=f"add {name} to GROUP BY, or aggregate it, such as MAX({name})",
                 )
-            case Literal():
+            case Literal() | Literals():
                 return part
             case Call(arguments=arguments):
                 return replace(part, arguments=tuple(over_group(below) for below in arguments))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from sqlglot.tokens import Token, TokenType
 from headrace.errors import LanguageError, Position
 from headrace.language.dialect import RESERVED, Headrace, ScalarError
 from headrace.language.foreign import refuse_foreign
+from headrace.language.long_lists import Span, tokenize
 from headrace.language.parsing.tokens.slips import closing_hint, readable, slip_hint
 from headrace.language.syntax import Name, Scalar
 from headrace.language.text import SourceText
@@ -42,15 +43,18 @@ class Cursor:
     Args:
         source: the text.
         nested: reads the query that starts at the cursor, inside an expression; None if none does.
+        lists: the long lists of the text that are read as one token each.
     """
 
-    def __init__(self, source: SourceText, nested: Callable[[Cursor], object | None]) -> None:
+    def __init__(
+        self, source: SourceText, nested: Callable[[Cursor], object | None], lists: Sequence[Span] = ()
+    ) -> None:
         dialect = self._dialect = Headrace()
         self._nested = nested
         self._queries = 0
         self.source = source
         self.index = 0
-        self._tokens = _tokenize(dialect, source)
+        self._tokens = _tokenize(dialect, source, lists)
         self._words = ["" if token.token_type in _QUOTED else token.text.upper() for token in self._tokens]
 
     @property
@@ -214,10 +218,10 @@ class Cursor:
             self._queries -= 1
 
 
-def _tokenize(dialect: Headrace, source: SourceText) -> list[Token]:
+def _tokenize(dialect: Headrace, source: SourceText, lists: Sequence[Span]) -> list[Token]:
     tokenizer = dialect.tokenizer()
     try:
-        tokens = list(tokenizer.tokenize(source.text))
+        tokens = tokenize(tokenizer, source.text, lists)
     except TokenError as error:
         _refuse_open_comment(tokenizer.tokens, source)
         found = re.search(r"Missing (\S+) from \d+:(\d+)", str(error.__cause__))

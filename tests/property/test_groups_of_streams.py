@@ -16,8 +16,7 @@ from headrace.heartbeats.groups import GroupedMatrix, Skew
 from headrace.heartbeats.skew import Bound, Bounds, SkewMatrix, within, without_redundant
 from headrace.heartbeats.steps import BoundKind, BoundSteps
 from headrace.heartbeats.together import Together
-from headrace.reference.groups import grouped, weaker
-from headrace.reference.skew import Triple
+from headrace.reference.skew import Triple, grouped, weaker
 from headrace.time import BEGINNING
 from headrace.workloads.simulated import Behaviour, Sources
 from how_many import examples

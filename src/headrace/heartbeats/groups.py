@@ -1,7 +1,7 @@
 """Bounds between many streams, of which those with equal parameters make a group.
 
 Srivastava and Widom, *Flexible Time Management in Data Stream Systems*, PODS 2004, section 5.2. In the paper
-a group has one heartbeat, made with the weakest bounds of its streams (`reference.groups`), which may come
+a group has one heartbeat, made with the weakest bounds of its streams (`reference.skew`), which may come
 later than those of single streams. Here the streams of a group have *equal* bounds, and each keeps a
 heartbeat of its own. What is shared is what would otherwise be worked out for each pair of streams: the
 bounds and what follows from them, and how far the rows of a group have come. So the heartbeats are those of

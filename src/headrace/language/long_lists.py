@@ -36,16 +36,16 @@ LIST_TOKEN: Final = TokenType.HEREDOC_STRING
 """The kind of the token that a long list is; of a text it makes no others."""
 _LIST: Final = "list"
 
-Span = tuple[int, int]
+TextSpan = tuple[int, int]
 """Where something starts in a text, and where it ends."""
 
 
-def long_lists(text: str) -> list[Span]:
+def long_lists(text: str) -> list[TextSpan]:
     """Where the long lists of a text are, or what looks like one in a string or a comment."""
     return [match.span("list") for match in _FOUND.finditer(text)]
 
 
-def tokenize(tokenizer: Any, text: str, lists: Sequence[Span]) -> list[Token]:
+def tokenize(tokenizer: Any, text: str, lists: Sequence[TextSpan]) -> list[Token]:
     """The tokens of a text, one for each of its long lists.
 
     Args:
@@ -65,7 +65,7 @@ def tokenize(tokenizer: Any, text: str, lists: Sequence[Span]) -> list[Token]:
     return list(tokenizer.tokenize(text))
 
 
-def _without_lists(text: str, lists: Sequence[Span]) -> str:
+def _without_lists(text: str, lists: Sequence[TextSpan]) -> str:
     """The text with a number of one digit in the place of each list, and everything else where it was."""
     parts, last = list[str](), 0
     for start, end in lists:
@@ -74,7 +74,7 @@ def _without_lists(text: str, lists: Sequence[Span]) -> str:
     return "".join([*parts, text[last:]])
 
 
-def _put_lists(tokens: list[Token], text: str, lists: Sequence[Span]) -> bool:
+def _put_lists(tokens: list[Token], text: str, lists: Sequence[TextSpan]) -> bool:
     """Put the lists in the place of the tokens of `_without_lists`; whether all of them are there."""
     places = {token.start: place for place, token in enumerate(tokens)}
     for start, end in lists:

@@ -1,12 +1,15 @@
-"""The definitions of sections 3.2 and 4.2 of Srivastava and Widom, PODS 2004.
+"""The definitions of sections 3.2, 4.2 and 5.2 of Srivastava and Widom, PODS 2004.
 
-Products and closure of skew bounds, and what follows from the deviations and rates of clocks.
+Products and closure of skew bounds, what follows from the deviations and rates of clocks, and groups of
+streams.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import reduce
 from math import ceil
 
 Triple = tuple[int, int, int]
@@ -93,4 +96,38 @@ def with_rates(matrix: Mapping[tuple[int, int], set[Triple]], rates: Mapping[int
         }
         found = product(known, made_up)
         found = product(found, found)
+    return found
+
+
+# --- groups of streams -------------------------------------------------------------------------------------
+# All streams of a group have one heartbeat, which is made from the rows of any of them and the weakest bounds
+# between them. No stream that has a heartbeat of its own is to be behind it.
+
+
+def weaker(one: set[Triple], other: set[Triple]) -> set[Triple]:
+    """What both sets of bounds guarantee: for each wait the weaker of the two (the paper's square union)."""
+    return irredundant(
+        {(max(a, d), max(b, e), max(c, f)) for (a, b, c), (d, e, f) in itertools.product(one, other)}
+    )
+
+
+def grouped(matrix: Mapping[tuple[int, int], set[Triple]], groups: Sequence[Sequence[int]]) -> Matrix:
+    """The bounds between groups: the weakest of any of their streams on any of the other's.
+
+    Rows of a group are not those of the stream that a bound counts, so that such bounds hold for groups of
+    one stream only.
+
+    Args:
+        matrix: bounds between streams; their closure, for the strongest bounds.
+        groups: of each the numbers of its streams; none is empty.
+    """
+    found: Matrix = {}
+    for a, b in itertools.product(range(len(groups)), repeat=2):
+        sets = [
+            {bound for bound in matrix.get((i, j), set()) if len(groups[b]) == 1 or bound[2] == 0}
+            for i in groups[a]
+            for j in groups[b]
+        ]
+        if bounds := reduce(weaker, sets):
+            found[a, b] = irredundant(bounds)
     return found

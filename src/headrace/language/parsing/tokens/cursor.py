@@ -14,7 +14,7 @@ from sqlglot.tokens import Token, TokenType
 from headrace.errors import LanguageError, Position
 from headrace.language.dialect import RESERVED, Headrace, ScalarError
 from headrace.language.foreign import refuse_foreign
-from headrace.language.long_lists import Span, tokenize
+from headrace.language.long_lists import TextSpan, tokenize
 from headrace.language.parsing.tokens.slips import closing_hint, readable, slip_hint
 from headrace.language.syntax import Name, Scalar
 from headrace.language.text import SourceText
@@ -47,7 +47,7 @@ class Cursor:
     """
 
     def __init__(
-        self, source: SourceText, nested: Callable[[Cursor], object | None], lists: Sequence[Span] = ()
+        self, source: SourceText, nested: Callable[[Cursor], object | None], lists: Sequence[TextSpan] = ()
     ) -> None:
         dialect = self._dialect = Headrace()
         self._nested = nested
@@ -218,7 +218,7 @@ class Cursor:
             self._queries -= 1
 
 
-def _tokenize(dialect: Headrace, source: SourceText, lists: Sequence[Span]) -> list[Token]:
+def _tokenize(dialect: Headrace, source: SourceText, lists: Sequence[TextSpan]) -> list[Token]:
     tokenizer = dialect.tokenizer()
     try:
         tokens = tokenize(tokenizer, source.text, lists)

@@ -72,12 +72,15 @@ def constants_as_data(plan: Plan) -> tuple[Plan, tuple[Chosen, ...]]:
     def rewritten(part: Plan) -> Plan:
         # What is used twice stays one object, or chains of joins would double with every link.
         if id(part) not in known:
+            if (found := _rewritten(part, chosen)) is not part:
+                known[id(part)] = found
+                return found
             same = with_inputs(part, tuple(map(rewritten, inputs_of(part))))
             if isinstance(part, Early) and isinstance(same, Early) and part.corrects and not same.corrects:
                 # The groups are said early, from which the rows are picked.
                 known[id(part)] = _said_below(same.input, same.horizon)
             else:
-                known[id(part)] = _rewritten(same, chosen)
+                known[id(part)] = same
         return known[id(part)]
 
     found = rewritten(plan)
@@ -131,9 +134,17 @@ def asked_in(plan: Plan) -> Filter | Match | None:
 
     That is a filter with an empty list of constants, or what matches the predicate of one query.
     """
+    plan = below_values(plan)
     while isinstance(plan, TimeWindow | Clip | Project):
         plan = plan.input
     return plan if isinstance(plan, Match) or is_unfilled(plan) else None
+
+
+def below_values(plan: Plan) -> Plan:
+    """The input of groups without aggregates, which are the values that some are of; else the plan."""
+    while isinstance(plan, Early) or (isinstance(plan, Aggregate) and not plan.aggregates):
+        plan = plan.input
+    return plan
 
 
 def filled(chosen: Iterable[Chosen]) -> dict[Filter | Match, Filter | Match]:
@@ -185,6 +196,12 @@ def _keyed(plan: Plan) -> tuple[Plan, Chosen] | None:
         case TimeWindow(input=below) | Clip(input=below):
             found = _keyed(below)
             return None if found is None else (replace(plan, input=found[0]), found[1])
+        case Early(input=below, horizon=horizon):
+            found = _keyed(below)
+            return None if found is None else (Early(found[0], horizon), found[1])
+        case Aggregate(input=below, aggregates=()):
+            found = _keyed(below)
+            return None if found is None else (with_last_key(plan, found[0]), found[1])
         case Project(input=below, items=items):
             found = _keyed(below)
             if found is None:
@@ -246,6 +263,12 @@ def group_of(plan: Aggregate, below: Plan, constant: Literal) -> Plan:
     shown = (column(groups, index) for index in range(len(groups.schema)) if index != place)
     items = tuple((part.name, part) for part in shown)
     return Project(own, items)
+
+
+def with_last_key(plan: Aggregate, below: Plan) -> Aggregate:
+    """The groups of an aggregate without aggregates, with the last column of another input as last key."""
+    key = column(below, len(below.schema) - 1)
+    return replace(plan, input=below, keys=(*plan.keys, (fresh(name for name, _ in plan.keys), key)))
 
 
 def fresh(names: Iterable[str]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -94,3 +95,25 @@ def counted(storage: str | None) -> list[dict[str, Any]]:
     history: list[dict[str, Any]] = query.history().to_pylist()
     db.close()
     return history
+
+
+@examples(4, 30)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 5)), min_size=8, max_size=24))
+def test_early_answers_come_to_be_those_that_wait(rows: list[tuple[int, int, int]]) -> None:
+    assert histories("", rows) == histories("CONSISTENCY MIDDLE", rows)
+
+
+def histories(level: str, rows: list[tuple[int, int, int]]) -> list[list[dict[str, Any]]]:
+    """What counts of rows `(k, v, how late)` say, all of which are final: of each k, and of all."""
+    counts = [f"SELECT COUNT(DISTINCT v) AS n FROM s [RANGE 5] WHERE k = {k}" for k in range(3)]
+    counts.append("SELECT SUM(DISTINCT v) AS n FROM s [RANGE 6 SLIDE 3]")
+    with headrace.connect(runner="inline", buckets=2) as db:
+        db.execute("CREATE STREAM s (k BIGINT, v BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 6")
+        db.execute("; ".join(f"CREATE QUERY q{n} {level} AS {text}" for n, text in enumerate(counts)))
+        db.start()
+        for first in range(0, len(rows), 4):
+            some = enumerate(rows[first : first + 4], first)
+            db.push("s", [{"k": k, "v": v, "ts": 6 + place - late} for place, (k, v, late) in some])
+        db.push("s", [{"k": 0, "v": 0, "ts": 100}])
+        found = [query.history().filter(pc.field("valid_to") < 90) for query in db.queries]
+        return [table.select(["n", "valid_from", "valid_to"]).to_pylist() for table in found]

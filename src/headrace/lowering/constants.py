@@ -79,13 +79,15 @@ def constants_as_data(plan: Plan) -> tuple[Plan, tuple[Chosen, ...]]:
     def rewritten(part: Plan) -> Plan:
         # What is used twice stays one object, or chains of joins would double with every link.
         if id(part) not in known:
-            same = with_inputs(part, tuple(map(rewritten, inputs_of(part))))
-            if isinstance(part, Early) and isinstance(same, Early) and part.corrects and not same.corrects:
-                # The groups are said early, from which the rows are picked.
-                known[id(part)] = _said_below(same.input, same.horizon)
-            else:
-                known[id(part)] = _rewritten(same, chosen)
+            known[id(part)] = _own_group(part, chosen) or above(part)
         return known[id(part)]
+
+    def above(part: Plan) -> Plan:
+        same = with_inputs(part, tuple(map(rewritten, inputs_of(part))))
+        if isinstance(part, Early) and isinstance(same, Early) and part.corrects and not same.corrects:
+            # The groups are said early, from which the rows are picked.
+            return _said_below(same.input, same.horizon)
+        return _own_events(same) or same
 
     found = rewritten(plan)
     if isinstance(plan, Early) and not isinstance(found, Early):
@@ -101,19 +103,26 @@ def _said_below(plan: Plan, horizon: Horizon) -> Plan:
     return with_inputs(plan, (_said_below(below, horizon),))
 
 
-def _rewritten(plan: Plan, chosen: list[Chosen]) -> Plan:
-    if isinstance(plan, Aggregate) and not can_end_queries(plan):
-        found = _keyed(plan.input)
-        if found is not None:
-            below, choice = found
-            chosen.append(choice)
-            return group_of(plan, below, choice.constant)
-    if isinstance(plan, Istream | Dstream):
-        group = for_all(plan.input)
-        if group is not None:
-            # Rows of different constants are different rows, which come and go for themselves.
-            return _own(replace(plan, input=group[0]), len(group[0].schema) - 1, group[1])
-    return plan
+def _own_group(plan: Plan, chosen: list[Chosen]) -> Plan | None:
+    """An aggregate over `e = constant` as the group of that constant."""
+    if not isinstance(plan, Aggregate) or can_end_queries(plan):
+        return None
+    found = _keyed(plan.input)
+    if found is None:
+        return None
+    below, choice = found
+    chosen.append(choice)
+    return group_of(plan, below, choice.constant)
+
+
+def _own_events(plan: Plan) -> Plan | None:
+    """The events of one group as those of its constant: different rows, which come and go for themselves."""
+    if not isinstance(plan, Istream | Dstream):
+        return None
+    group = for_all(plan.input)
+    if group is None:
+        return None
+    return _own(replace(plan, input=group[0]), len(group[0].schema) - 1, group[1])
 
 
 def chosen_in(plan: Plan) -> tuple[Chosen, ...]:
@@ -176,6 +185,12 @@ def _keyed(plan: Plan) -> tuple[Plan, Chosen] | None:
         case TimeWindow(input=below) | Clip(input=below):
             found = _keyed(below)
             return None if found is None else (replace(plan, input=found[0]), found[1])
+        case Early(input=below, horizon=horizon):
+            found = _keyed(below)
+            return None if found is None else (Early(found[0], horizon), found[1])
+        case Aggregate(input=below, aggregates=()):
+            found = _keyed(below)
+            return None if found is None else (with_last_key(plan, found[0]), found[1])
         case Project(input=below, items=items):
             found = _keyed(below)
             if found is None:
@@ -240,6 +255,12 @@ def _own(groups: Plan, place: int, constant: Literal) -> Plan:
     own = Filter(groups, Call("=", (column(groups, place), constant), BOOLEAN))
     shown = (column(groups, index) for index in range(len(groups.schema)) if index != place)
     return Project(own, tuple((part.name, part) for part in shown))
+
+
+def with_last_key(plan: Aggregate, below: Plan) -> Aggregate:
+    """The groups of an aggregate without aggregates, with the last column of another input as last key."""
+    key = column(below, len(below.schema) - 1)
+    return replace(plan, input=below, keys=(*plan.keys, (fresh(name for name, _ in plan.keys), key)))
 
 
 def fresh(names: Iterable[str]) -> str:

@@ -35,10 +35,17 @@ from headrace.algebra.nodes import (
 from headrace.algebra.predicates import conjuncts
 from headrace.algebra.properties import walk
 from headrace.expressions.tree import Expression, Literal
-from headrace.lowering.constants import can_end_queries, constants_as_data, group_of, selection
+from headrace.lowering.constants import (
+    can_end_queries,
+    constants_as_data,
+    group_of,
+    selection,
+    with_last_key,
+)
 from headrace.lowering.groups import with_last
 from headrace.lowering.identity import shape
 from headrace.lowering.outer_joins import expand
+from headrace.lowering.picked import below_values
 from headrace.lowering.selections import FEWEST
 from headrace.operators.match import is_indexed
 from headrace.schema import BIGINT, unique_names
@@ -96,8 +103,8 @@ def _matched(plan: Plan) -> _Matched | None:
 
     def rewritten(part: Plan) -> Plan:
         if id(part) not in known:
-            same = with_inputs(part, tuple(map(rewritten, inputs_of(part))))
-            known[id(part)] = _grouped(same) or same
+            found = _grouped(part)
+            known[id(part)] = found or with_inputs(part, tuple(map(rewritten, inputs_of(part))))
         return known[id(part)]
 
     whole = expand(plan)
@@ -122,6 +129,7 @@ def _shapes_in(plan: Plan) -> frozenset[str]:
 
 
 def _lowest(plan: Plan) -> Plan:
+    plan = below_values(plan)
     while isinstance(plan, TimeWindow | Clip | Project):
         plan = plan.input
     return plan
@@ -172,5 +180,8 @@ def _numbered(plan: Plan, number: int) -> Plan | None:
         case TimeWindow(input=below) | Clip(input=below):
             found = _numbered(below, number)
             return None if found is None else with_inputs(plan, (found,))
+        case Aggregate(input=below, aggregates=()) if not _may_fail(plan):
+            found = _numbered(below, number)
+            return None if found is None else with_last_key(plan, found)
         case _:
             return None

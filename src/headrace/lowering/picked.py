@@ -80,9 +80,17 @@ def asked_in(plan: Plan) -> Filter | Match | None:
 
     That is a filter with an empty list of constants, or what matches the predicate of one query.
     """
+    plan = below_values(plan)
     while isinstance(plan, TimeWindow | Clip | Project):
         plan = plan.input
     return plan if isinstance(plan, Match) or is_unfilled(plan) else None
+
+
+def below_values(plan: Plan) -> Plan:
+    """The input of groups without aggregates, which are the values that some are of; else the plan."""
+    while isinstance(plan, Early) or (isinstance(plan, Aggregate) and not plan.aggregates):
+        plan = plan.input
+    return plan
 
 
 def is_unfilled(plan: Plan) -> TypeGuard[Filter]:

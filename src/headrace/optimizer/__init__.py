@@ -35,6 +35,7 @@ from headrace.optimizer.pushdown.push_project_below_row_window import push_proje
 from headrace.optimizer.pushdown.settle_below_bounds import settle_below_bounds
 from headrace.optimizer.rule import Rule, everywhere
 from headrace.optimizer.simplify.aggregate_sessions import aggregate_sessions
+from headrace.optimizer.simplify.distinct_before_aggregate import distinct_before_aggregate
 from headrace.optimizer.simplify.distinct_before_union import distinct_before_union
 from headrace.optimizer.simplify.distinct_once import distinct_once
 from headrace.optimizer.simplify.filter_from_case import filter_from_case
@@ -99,12 +100,14 @@ LAST_RULES: Final[tuple[Rule, ...]] = (
     everywhere(coalesce_below_join),
     everywhere(settle_below_bounds),
     everywhere(aggregate_sessions),
+    everywhere(distinct_before_aggregate),
 )
 """Rules that are applied once, when no other has anything left to do.
 
 A filter does not pass a Coalesce, and the shape it is put on, a narrow project over an aggregate, is there
 only when lists have been merged and columns pruned. Bounds of windows that nobody reads are gone by then, so
-that an aggregate is settled only where they are read. What sessions have become one with, no rule looks for.
+that an aggregate is settled only where they are read. What sessions have become one with, no rule looks for,
+and what is DISTINCT no rule takes apart.
 """
 
 CHOSEN_RULES: Final[tuple[Rule, ...]] = (

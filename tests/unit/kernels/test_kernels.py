@@ -109,6 +109,20 @@ def test_strings_of_all_lengths_hash_apart() -> None:
     assert len(set(hashes.tolist())) == len(texts)
 
 
+def test_strings_hash_as_they_always_have() -> None:
+    """Stored state is found by these hashes: of eight bytes at a time, the first the most significant."""
+    texts = [bytes(range(200 - length, 200)) for length in range(40)]
+    offsets = np.cumsum([0, *map(len, texts)]).astype(np.int32)
+    hashes = np.arange(len(texts))
+    fold_bytes(offsets, np.frombuffer(b"".join(texts), dtype=np.uint8), np.ones(40, dtype=np.uint8), hashes)
+    golden = 0x9E3779B97F4A7C15
+    for length, text in enumerate(texts):
+        word = length + golden
+        for at in range(0, length, 8):
+            word = mix(word ^ mix(int.from_bytes(text[at : at + 8], "big") + golden))
+        assert int(hashes[length]) % 2**64 == mix(length ^ mix(word))
+
+
 @pytest.mark.parametrize("count", [1, 2, 8, 13])
 def test_buckets_are_in_range_and_even(count: int) -> None:
     hashes = np.zeros(20_000, dtype=np.int64)

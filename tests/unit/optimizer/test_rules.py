@@ -27,6 +27,7 @@ from headrace.optimizer.pushdown.push_filter_below_union import push_filter_belo
 from headrace.optimizer.pushdown.push_filter_below_window import push_filter_below_window
 from headrace.optimizer.pushdown.push_project_below_row_window import push_project_below_row_window
 from headrace.optimizer.rule import Rewrite, everywhere
+from headrace.optimizer.simplify.distinct_before_aggregate import distinct_before_aggregate
 from headrace.optimizer.simplify.distinct_before_union import distinct_before_union
 from headrace.optimizer.simplify.distinct_once import distinct_once
 from headrace.optimizer.simplify.filter_from_case import filter_from_case
@@ -41,6 +42,12 @@ from headrace.optimizer.simplify.remove_trivial_top_k import remove_trivial_top_
 from headrace.optimizer.simplify.remove_unbounded_window import remove_unbounded_window
 
 CASES = [
+    (
+        distinct_before_aggregate,
+        "SELECT COUNT(DISTINCT at) AS n, AVG(DISTINCT at) AS mean FROM tick [RANGE 9] WHERE id > 3",
+        """SELECT COUNT(value) AS n, AVG(value) AS mean
+           FROM (SELECT at AS value FROM tick [RANGE 9] WHERE id > 3 GROUP BY at)""",
+    ),
     (
         simplify_outer_join,
         "SELECT * FROM tick a LEFT JOIN tick b ON a.id = b.id WHERE b.at > 1",
@@ -323,6 +330,13 @@ UNCHANGED = [
     (pull_window_above_union, "SELECT id FROM tick [RANGE 10] UNION ALL SELECT at FROM tick"),
     (aggregate_before_join, "SELECT SUM(a.at), MAX(a.at) FROM tick a JOIN tick b ON a.id = b.id"),
     (aggregate_before_join, "SELECT MAX(a.at), MAX(b.at) FROM tick a JOIN tick b ON a.id = b.id"),
+    (distinct_before_aggregate, "SELECT kind, COUNT(DISTINCT at) FROM tick [RANGE 9] GROUP BY kind"),
+    (distinct_before_aggregate, "SELECT COUNT(DISTINCT at), COUNT(*) FROM tick [RANGE 9]"),
+    (distinct_before_aggregate, "SELECT COUNT(DISTINCT at), COUNT(DISTINCT id) FROM tick [RANGE 9]"),
+    (distinct_before_aggregate, "SELECT COUNT(DISTINCT id, at) FROM tick [RANGE 9]"),
+    (distinct_before_aggregate, "SELECT COUNT(DISTINCT at) FILTER (WHERE id > 1) FROM tick [RANGE 9]"),
+    (distinct_before_aggregate, "SELECT ARRAY_AGG(DISTINCT at) FROM tick [RANGE 9]"),
+    (distinct_before_aggregate, "SELECT COUNT(DISTINCT at) FROM tick [RANGE 9] EMIT EMPTY"),
     (aggregate_before_join, "SELECT COUNT(DISTINCT a.at) FROM tick a JOIN tick b ON a.id = b.id"),
     (  # 0 and -0 are in one group
         aggregate_before_join,

@@ -39,17 +39,22 @@ def fold_bytes(offsets: np.ndarray, data: np.ndarray, valid: np.ndarray, hashes:
     for row in range(len(valid)):
         word = _NULL
         if valid[row]:
-            start = np.int64(offsets[row])
-            end = np.int64(offsets[row + 1])
-            word = np.uint64(end - start) + GOLDEN
-            at = start
-            while at < end:
-                stop = min(at + 8, end)
+            at = np.uint64(offsets[row])
+            end = np.uint64(offsets[row + 1])
+            word = end - at + GOLDEN
+            while at + np.uint64(8) <= end:
+                # Eight of a known number, so that they are read at once.
                 part = np.uint64(0)
-                for place in range(at, stop):
-                    part = (part << np.uint64(8)) | np.uint64(data[place])
+                for place in range(8):
+                    part = (part << np.uint64(8)) | np.uint64(data[at + np.uint64(place)])
                 word = mix(word ^ mix(part + GOLDEN))
-                at = stop
+                at += np.uint64(8)
+            if at < end:
+                part = np.uint64(0)
+                while at < end:
+                    part = (part << np.uint64(8)) | np.uint64(data[at])
+                    at += np.uint64(1)
+                word = mix(word ^ mix(part + GOLDEN))
         hashes[row] = np.int64(mix(np.uint64(hashes[row]) ^ mix(word)))
 
 

@@ -166,9 +166,10 @@ class Accumulation:
         """For each code the row with the first extreme value and all sums; for each other one a row, too."""
         found = [row for end in extremes.ends for row in self._ends(*end, values, codes)]
         first = np.where(found[0] < 0, codes.first, found[0])
-        others = np.unique(np.concatenate(found))
-        others = others[others >= 0]
-        others = others[first[codes.codes[others]] != others]
+        wanted = np.zeros(len(codes.codes), dtype=np.bool_)
+        wanted[np.concatenate([rows[rows >= 0] for rows in found])] = True
+        wanted[first] = False
+        others = np.flatnonzero(wanted)
         # Each counts for one of the rows that were added up, so that none counts for none.
         more = np.zeros((len(others), sums.values.shape[1]), dtype=np.int64)
         more[:, 0] = 1

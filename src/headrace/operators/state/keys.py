@@ -59,7 +59,7 @@ def hash_rows(columns: Sequence[pa.Array], count: int) -> Int64Array:
         elif pa.types.is_struct(column.type):
             fold_words(hash_rows(fields_of(column), len(column)), valid, hashes)
         else:
-            for words in _words(column):
+            for words in words_of(column):
                 fold_words(words, valid, hashes)
     return hashes
 
@@ -91,7 +91,7 @@ def equal_rows(
         elif pa.types.is_struct(ours.type):
             equal = equal_rows(fields_of(ours), left_rows, fields_of(theirs), right_rows)
         else:
-            words = zip(_words(ours), _words(theirs), strict=True)
+            words = zip(words_of(ours), words_of(theirs), strict=True)
             pairs = (_rows(mine, left_rows) == other[right_rows] for mine, other in words)
             equal = np.logical_and.reduce(list(pairs))
         if ours.null_count or theirs.null_count:
@@ -204,7 +204,7 @@ def _valid(column: pa.Array) -> npt.NDArray[np.uint8]:
     return np.asarray(column.is_valid().to_numpy(zero_copy_only=False)).view(np.uint8)
 
 
-def _words(column: pa.Array) -> list[Int64Array]:
+def words_of(column: pa.Array) -> list[Int64Array]:
     """A fixed-width column as vectors of 64-bit words, two or four of a DECIMAL; NULLs hold anything."""
     if pa.types.is_decimal(column.type):
         count = column.type.bit_width // 64

@@ -12,6 +12,7 @@ from headrace.elements import BoolArray, Int64Array, integers, take_rows
 from headrace.expressions.tree import SortKey
 from headrace.history import normalise, normalise_column, ordered_codes, payload_codes
 from headrace.nested import is_nested
+from headrace.operators.state.keys import words_of
 from headrace.schema import BIGINT, DOUBLE
 
 
@@ -80,4 +81,9 @@ def _ranks(column: pa.Array) -> Int64Array:
         return ordered_codes(column)
     if pa.types.is_null(column.type):
         return np.zeros(len(column), dtype=np.int64)
+    if pa.types.is_decimal(column.type):
+        lowest, *others = words_of(column.fill_null(0) if column.null_count else column)
+        if all((other == lowest >> 63).all() for other in others):
+            # Units of the last digit that fit in 64 bits.
+            return lowest
     return np.asarray(pc.rank(column, tiebreaker="dense").to_numpy()).astype(np.int64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from headrace.algebra.nodes import Plan
+from headrace.algebra.nodes import Aggregate, Plan
 from headrace.algebra.properties import walk
 from headrace.errors import LanguageError, Position
 from headrace.expressions.tree import AggregateCall
@@ -84,7 +84,10 @@ def refused(what: str, why: str, position: Position | None, hint: str = HINT) ->
 
 def refused_node(plan: Plan, position: Position | None) -> LanguageError:
     """The error of a node that is not monotone under loss, or has one below it; or is not where it stands."""
-    names = [_name(node) for node in walk(plan)]
+    nodes = list(walk(plan))
+    if any(isinstance(node, Aggregate) and not node.aggregates for node in nodes):
+        return refused("DISTINCT, or groups without aggregates", _DIFFERENT, position)
+    names = list(map(_name, nodes))
     # What is below a query that bears loss was refused there if it had to be.
     names.sort(key=lambda name: name != "LargestWeight")
     name = next((name for name in names if NODES[name] is not None), names[0])

@@ -25,6 +25,9 @@ DECIMAL = pa.decimal128(20, 2)
         (pa.list_(BIGINT), [[], [None], [None, 9], [-5], [-5, 1], [3, None], [3, 4], [2**62]]),
         (pa.list_(DOUBLE), [[-math.inf], [-0.0], [0.0, 1.0], [math.inf], [math.nan]]),
         (DECIMAL, [Decimal("-1.50"), Decimal("0.00"), Decimal("12.00")]),
+        (DECIMAL, [Decimal("-1e17"), Decimal("-92233720368547758.08"), Decimal("9e16"), Decimal("1e17")]),
+        (pa.decimal256(50, 2), [Decimal("-1.50"), Decimal("0.00"), Decimal("12.00"), Decimal("1e40")]),
+        (pa.decimal256(50, 2), [Decimal("-1.50"), Decimal("0.00"), Decimal("12.00")]),
     ],
 )
 def test_ranks_order_values(dtype: pa.DataType, values: list[object]) -> None:

@@ -9,12 +9,12 @@ only conditions that cannot fail change places, and none of them with one that c
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Final, assert_never
 
 import numpy as np
 import pyarrow as pa
 
+from headrace.algebra.by_object import REMEMBERED, ByObject
 from headrace.algebra.failure import can_fail
 from headrace.algebra.predicates import conjunction, conjuncts
 from headrace.elements import BoolArray, Int64Array
@@ -123,12 +123,15 @@ def cost_of(expression: Expression) -> float:
             assert_never(expression)
 
 
-@lru_cache(maxsize=1_000)
-def _conditions(predicate: Expression) -> Conditions:
+def _ordered(predicate: Expression) -> Conditions:
     parts = conjuncts(predicate)
     free = next((place for place, part in enumerate(parts) if can_fail(part)), len(parts))
     rest = conjunction(parts[free:])
     return Conditions(tuple(map(_condition, parts[:free])), None if rest is None else _condition(rest))
+
+
+_conditions: Final = ByObject(_ordered, REMEMBERED)
+"""By the predicate itself: one that is equal may call another function of a user."""
 
 
 def _condition(part: Expression) -> Condition:

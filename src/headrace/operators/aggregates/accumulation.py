@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
+from headrace.algebra.by_object import REMEMBERED, ByObject
 from headrace.algebra.nodes import Aggregate
 from headrace.algebra.properties import is_insert_only
 from headrace.elements import Batch, Int64Array, limbs_of
@@ -68,19 +69,9 @@ class Accumulation:
     extremes: Extremes | None
 
     @staticmethod
-    @lru_cache(maxsize=1024)
     def of(node: Aggregate) -> Accumulation:
-        """The accumulation of a plan node; it is asked for in each epoch."""
-        calls = tuple(call for _, call in node.aggregates)
-        sums = layout_of(calls)
-        distinct = [part for entry in sums.sums if entry.distinct for part in entry.inputs]
-        live = [part for call in calls if not is_invertible(call) for part in Ordering.of(call).expressions]
-        values = tuple(dict.fromkeys((*distinct, *live)))
-        keys = tuple(key for _, key in node.keys)
-        fields = [Field(f"__k{place}", key.type) for place, key in enumerate(keys)]
-        fields += [Field(f"__v{place}", value.type) for place, value in enumerate(values)]
-        fields += [Field(f"__i{place}", BIGINT) for place in range(sums.width)]
-        return Accumulation(keys, values, sums, Schema(tuple(fields)), _extremes_of(node, calls))
+        """The accumulation of a plan node."""
+        return _accumulation_of(node)
 
     @property
     def key_names(self) -> tuple[str, ...]:
@@ -189,6 +180,23 @@ class Accumulation:
         ranks = rank_rows(columns, ordering.keys)
         ends = [ranks if fraction == 0.0 else ~ranks for fraction in fractions]
         return [smallest_rows(codes.codes, end, rows, len(codes)) for end in ends]
+
+
+def _made_of(node: Aggregate) -> Accumulation:
+    calls = tuple(call for _, call in node.aggregates)
+    sums = layout_of(calls)
+    distinct = [part for entry in sums.sums if entry.distinct for part in entry.inputs]
+    live = [part for call in calls if not is_invertible(call) for part in Ordering.of(call).expressions]
+    values = tuple(dict.fromkeys((*distinct, *live)))
+    keys = tuple(key for _, key in node.keys)
+    fields = [Field(f"__k{place}", key.type) for place, key in enumerate(keys)]
+    fields += [Field(f"__v{place}", value.type) for place, value in enumerate(values)]
+    fields += [Field(f"__i{place}", BIGINT) for place in range(sums.width)]
+    return Accumulation(keys, values, sums, Schema(tuple(fields)), _extremes_of(node, calls))
+
+
+_accumulation_of: Final = ByObject(_made_of, REMEMBERED)
+"""Asked for in each epoch; by the node itself: one that is equal may call another function of a user."""
 
 
 def _intervals(ts: Int64Array, te: Int64Array) -> list[pa.Array]:

@@ -251,3 +251,34 @@ def test_versions_tell_code_apart(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_version_is_part_of_the_plan(db: headrace.Database) -> None:
     db.function("one", inverse, arguments=["BIGINT"], returns="BIGINT", version="7")
     assert "version='7'" in repr(db.query("SELECT one(v) FROM r").plan)
+
+
+@pytest.mark.parametrize(
+    ("select", "expected"),
+    [
+        ("SUM(scaled(x)) AS n FROM s [RANGE 5]", [4_498_500, 44_985_000]),
+        ("COUNT(DISTINCT scaled(x) % 10) AS n FROM s [RANGE 5]", [10, 1]),
+        ("COUNT(*) AS n FROM s [RANGE 5] GROUP BY scaled(x) > 9999", [3000, 2000]),
+        ("COUNT(*) AS n FROM s [RANGE 5] WHERE scaled(x) > 500", [2499, 2949]),
+        ("COUNT(*) AS n FROM s [RANGE 5] WHERE x < 900 AND scaled(x) > 500", [399, 849]),
+        ("MAX(x) AS n FROM s [RANGE 5] WHERE scaled(x) < 500", [499, 49]),
+    ],
+)
+def test_a_function_of_one_database_is_not_called_in_another(select: str, expected: list[int]) -> None:
+    """Of the same name and version, whatever either closes over."""
+    found = []
+    for factor in (1, 10):
+        with headrace.connect(runner="inline") as db:
+            db.function(
+                "scaled",
+                lambda x, factor=factor: pc.multiply(x, factor),
+                arguments=["BIGINT"],
+                returns="BIGINT",
+                version="1",
+            )
+            db.stream("s", pa.table({"x": range(3000), "ts": [1] * 3000}), timestamp="ts")
+            query = db.query(f"SELECT {select}")
+            db.run()
+            found.append(max(query.snapshot(1).column("n").to_pylist()))
+    # Of the third one the larger of two groups: all 3,000 rows in the first database.
+    assert found == expected

@@ -62,7 +62,7 @@ Where a form is below a third of the best one, this is why:
 
 @dataclass(frozen=True)
 class Taken:
-    """What a query took over one form.
+    """Figures of a query over one form.
 
     Attributes:
         form: its name.
@@ -93,7 +93,7 @@ def run(text: str, bids: Path, form: str, threads: int | None) -> tuple[float, f
 def measure(
     text: str, folders: Mapping[str, Path], rows: int, runs: int, threads: int | None
 ) -> tuple[Taken, ...]:
-    """What a query takes over each form, the fastest first; one run of each, the first, is not counted."""
+    """The figures of a query over each form, the fastest first; the first run of each is not counted."""
     turns = [
         {form: run(text, bids, form, threads) for form, bids in folders.items()} for _ in range(runs + 1)
     ][1:]
@@ -111,7 +111,7 @@ def measure(
 def measure_all(
     names: Iterable[str], forms: Iterable[str], rows: int, runs: int, threads: int | None
 ) -> Iterator[tuple[str, tuple[Taken, ...]]]:
-    """What each query takes over each form, which are written to a temporary folder."""
+    """The figures of each query over each form; forms are written to a temporary folder."""
     with tempfile.TemporaryDirectory() as folder:
         paths = {form: write_form(Path(folder) / form, form, rows) for form in forms}
         for name in names:
@@ -119,7 +119,7 @@ def measure_all(
 
 
 def lines(taken: Sequence[Taken]) -> Iterator[str]:
-    """What a query took, a line for each form."""
+    """The figures of a query, a line for each form."""
     fastest, least = max(one.rate for one in taken), min(one.processor for one in taken)
     for one in taken:
         yield (

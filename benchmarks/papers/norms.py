@@ -43,7 +43,7 @@ class Sketches:
 
     @staticmethod
     def exact(p: float, values: int) -> Sketches:
-        """What is no sketch: how often each value is there."""
+        """The counts of all values in place of sketches."""
         return Sketches(p, np.eye(values))
 
     @staticmethod
@@ -99,7 +99,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Found:
-    """How near the answers were.
+    """The errors of the answers.
 
     Attributes:
         below, above: the largest parts of the answer by which it was too small and too large.
@@ -145,7 +145,7 @@ def bound(p: float, k: int) -> float:
 
 
 def main() -> None:
-    """Print how near the answers are."""
+    """Print the errors of the answers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, default=3000)
     parser.add_argument("--window", type=int, default=500)

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import headrace as hr
 from headrace.expressions.evaluation.evaluate import evaluate
 from headrace.expressions.functions.functions import literal, resolve
 from headrace.expressions.tree import Column
@@ -20,7 +19,7 @@ from headrace.reference.casts import RowError
 from headrace.reference.quantile_sketches import sketch_of, unpacked
 from headrace.schema import BIGINT, BINARY, DOUBLE
 from how_many import examples
-from property.test_sketches import agree
+from property.test_sketches import PLACES, agree, see_joined
 
 KINDS = {"BIGINT": (BIGINT, "q"), "DOUBLE": (DOUBLE, "d")}
 FROM_SPARK = {
@@ -187,36 +186,11 @@ def test_ranks_are_as_near_as_they_say(parts: list[list[int]], k: int) -> None:
 
 
 @examples(5, 30)
-@given(
-    st.lists(
-        st.tuples(st.sampled_from("ab"), st.integers(0, 40) | st.none(), st.integers(0, 2)), max_size=60
-    ),
-    st.integers(1, 9),
-)
+@given(PLACES, st.integers(1, 9))
 def test_sketches_of_windows_are_stored_and_joined(
     places: list[tuple[str, int | None, int]], every: int
 ) -> None:
-    rows: list[dict[str, Any]] = [
-        {"k": k, "x": x, "ts": 2 * at + back} for at, (k, x, back) in enumerate(places)
-    ]
-    with hr.connect(runner="inline") as db:
-        db.execute("""CREATE STREAM s (k STRING, x BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 2;
-            CREATE STREAM parts AS SELECT window_end, k, KLL_SKETCH_AGG_DOUBLE(x, 8) AS part
-            FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 10) GROUP BY window_end, k""")
-        joined = db.query("SELECT k, KLL_MERGE_AGG_DOUBLE(part) AS whole FROM parts [RANGE 30] GROUP BY k")
-        db.start()
-        for at in range(0, len(rows), every):
-            db.push("s", rows[at : at + every])
-        db.stop()
-        for end in range(9, max((row["ts"] for row in rows), default=0) - 12, 10):
-            windows: dict[tuple[str, int], list[int | None]] = {}
-            for row in rows:
-                if end - 30 < row["ts"] <= end:
-                    windows.setdefault((row["k"], row["ts"] // 10), []).append(row["x"])
-            wanted = {
-                key: sketch_of(
-                    [sketch_of(values, "d", 8) for (k, _), values in windows.items() if k == key], "d"
-                )
-                for key in {k for k, _ in windows}
-            }
-            assert {row["k"]: row["whole"] for row in joined.snapshot(end).to_pylist()} == wanted, end
+    def whole(windows: list[list[int | None]]) -> bytes:
+        return sketch_of([sketch_of(values, "d", 8) for values in windows], "d")
+
+    see_joined(("KLL_SKETCH_AGG_DOUBLE(x, 8)", "KLL_MERGE_AGG_DOUBLE(part)"), places, every, whole)

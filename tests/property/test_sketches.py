@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -196,32 +197,53 @@ def test_estimates_are_near() -> None:
     assert abs(estimate.values[0].as_py() - 50_000) < 3 * 50_000 / 32
 
 
-@examples(5, 30)
-@given(
-    st.lists(
-        st.tuples(st.sampled_from("ab"), st.integers(0, 40) | st.none(), st.integers(0, 2)), max_size=60
-    ),
-    st.integers(1, 9),
+PLACES = st.lists(
+    st.tuples(st.sampled_from("ab"), st.integers(0, 40) | st.none(), st.integers(0, 2)), max_size=60
 )
-def test_sketches_of_windows_are_stored_and_joined(
-    places: list[tuple[str, int | None, int]], every: int
+"""Rows in the order in which they are pushed: key, value, and by how much they are out of order."""
+
+
+def see_joined(
+    calls: tuple[str, str],
+    places: list[tuple[str, int | None, int]],
+    every: int,
+    whole: Callable[[list[list[int | None]]], bytes],
 ) -> None:
+    """See that sketches of windows, stored and joined over three of them, are what they are to be.
+
+    Args:
+        calls: the aggregate of x, and the one of `part`, that of a window.
+        places: the rows.
+        every: so many are pushed at a time.
+        whole: the joined sketch of a key, by its values in each window in which it has rows.
+    """
     rows: list[dict[str, Any]] = [
         {"k": k, "x": x, "ts": 2 * at + back} for at, (k, x, back) in enumerate(places)
     ]
     with hr.connect(runner="inline") as db:
-        db.execute("""CREATE STREAM s (k STRING, x BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 2;
-            CREATE STREAM parts AS SELECT window_end, k, THETA_SKETCH_AGG(x, 4) AS part
+        db.execute(f"""CREATE STREAM s (k STRING, x BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts DISORDER 2;
+            CREATE STREAM parts AS SELECT window_end, k, {calls[0]} AS part
             FROM TUMBLE(TABLE s, DESCRIPTOR(ts), 10) GROUP BY window_end, k""")
-        joined = db.query("SELECT k, THETA_UNION_AGG(part, 4) AS whole FROM parts [RANGE 30] GROUP BY k")
+        joined = db.query(f"SELECT k, {calls[1]} AS whole FROM parts [RANGE 30] GROUP BY k")
         db.start()
         for at in range(0, len(rows), every):
             db.push("s", rows[at : at + every])
         db.stop()
         for end in range(9, max((row["ts"] for row in rows), default=0) - 12, 10):
-            live = [row for row in rows if end - 30 < row["ts"] <= end]
-            known: dict[str, list[int]] = {row["k"]: [] for row in live}
-            for row in live:
-                known[row["k"]] += [] if row["x"] is None else [theta_hash(row["x"])]
-            wanted = {key: theta_sketch(hashes, 4) for key, hashes in known.items()}
+            windows: dict[str, dict[int, list[int | None]]] = {}
+            for row in rows:
+                if end - 30 < row["ts"] <= end:
+                    windows.setdefault(row["k"], {}).setdefault(row["ts"] // 10, []).append(row["x"])
+            wanted = {key: whole(list(values.values())) for key, values in windows.items()}
             assert {row["k"]: row["whole"] for row in joined.snapshot(end).to_pylist()} == wanted, end
+
+
+@examples(5, 30)
+@given(PLACES, st.integers(1, 9))
+def test_sketches_of_windows_are_stored_and_joined(
+    places: list[tuple[str, int | None, int]], every: int
+) -> None:
+    def whole(windows: list[list[int | None]]) -> bytes:
+        return theta_sketch([theta_hash(one) for values in windows for one in values if one is not None], 4)
+
+    see_joined(("THETA_SKETCH_AGG(x, 4)", "THETA_UNION_AGG(part, 4)"), places, every, whole)

@@ -42,7 +42,7 @@ class Sketch:
         if value < self.ends[0]:
             return 0
         least = sum(weight for one, weight in self.pairs if one <= value)
-        # The largest is above the value, and maybe stands in none of the pairs.
+        # The largest of all is above this one, and may be in none of the pairs.
         return max(1, least - (least == self.count))
 
 
@@ -147,7 +147,7 @@ def _joined(parts: Sequence[Sketch], k: int | None) -> Sketch:
 
 
 def quantile(data: bytes, rank: float, kind: str) -> Any:
-    """KLL_SKETCH_GET_QUANTILE_*: the smallest value with so large a part of all that are no greater."""
+    """KLL_SKETCH_GET_QUANTILE_*: the smallest value for which at least that part of all is no greater."""
     sketch = unpacked(data, kind)
     if not 0 <= rank <= 1:
         raise RowError("a rank that is not between 0 and 1")
@@ -160,7 +160,7 @@ def quantile(data: bytes, rank: float, kind: str) -> Any:
 
 
 def rank(data: bytes, value: Any, kind: str) -> float | None:
-    """KLL_SKETCH_GET_RANK_*: the part of all values that are no greater."""
+    """KLL_SKETCH_GET_RANK_*: the part of all values that is no greater."""
     sketch = unpacked(data, kind)
     return sketch.rank(value) / sketch.count if sketch.pairs else None
 

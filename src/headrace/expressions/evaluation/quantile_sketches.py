@@ -36,7 +36,7 @@ K: Final = 200
 _HEAD: Final = struct.Struct("<BBBBHBB")
 """Words, version, family, flags, k, m, nothing."""
 _BODY: Final = struct.Struct("<qHBB")
-"""How many values, the smallest k of all that it was made of, levels, nothing."""
+"""The number of values, the smallest k of all that it was made of, levels, nothing."""
 _FAMILY, _M = 15, 8
 _EMPTY, _SORTED, _SINGLE = 1, 2, 4
 _LEVELS: Final = 61
@@ -160,7 +160,7 @@ def _unpacked(data: bytes, kind: type) -> _Sketch:
     """The sketch of some bytes, of DataSketches' as well.
 
     Raises:
-        _NoSketchError: they are none.
+        _NoSketchError: they are not those of a sketch.
     """
     if len(data) < _HEAD.size:
         raise _NoSketchError
@@ -255,19 +255,22 @@ def _sketched(call: Call, arguments: Sequence[Datum]) -> KernelResult:
     return failing(pa.array(found, BINARY), bad, _NO_SKETCH)
 
 
-def _of_sketch(function: Callable[..., Any]) -> Kernel:
-    """A function of a sketch and of a number, row by row; NULL where one of them is."""
+def _of_sketches(function: Callable[..., Any]) -> Kernel:
+    """A function of sketches and of numbers, row by row; NULL where one of them is."""
 
     def kernel(call: Call, arguments: Sequence[Datum]) -> KernelResult:
         count, kind = rows_of(arguments), _kind(call)
         columns = [spread(datum, count).to_pylist() for datum in arguments]
         found: list[Any] = []
         bad, outside = np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.bool_)
-        for row, (data, *rest) in enumerate(checked(zip(*columns, strict=True))):
+        for row, parts in enumerate(checked(zip(*columns, strict=True))):
             value = None
-            if data is not None and None not in rest:
+            if None not in parts:
                 try:
-                    value = function(_unpacked(data, kind), *rest)
+                    # All that is BINARY is a sketch.
+                    value = function(
+                        *(_unpacked(one, kind) if isinstance(one, bytes) else one for one in parts)
+                    )
                 except _NoSketchError:
                     bad[row] = True
                 except _NoRankError:
@@ -284,19 +287,8 @@ class _NoRankError(ValueError):
     """A rank is not between 0 and 1."""
 
 
-def _merged(call: Call, arguments: Sequence[Datum]) -> KernelResult:
-    count, kind = rows_of(arguments), _kind(call)
-    found: list[bytes | None] = []
-    bad = np.zeros(count, dtype=np.bool_)
-    columns = [spread(datum, count).to_pylist() for datum in arguments]
-    for row, parts in enumerate(checked(zip(*columns, strict=True))):
-        try:
-            both = None if None in parts else _joined([_unpacked(part, kind) for part in parts], None, kind)
-            found.append(None if both is None else both.packed())
-        except _NoSketchError:
-            bad[row] = True
-            found.append(None)
-    return failing(pa.array(found, BINARY), bad, _NO_SKETCH)
+def _merged(one: _Sketch, other: _Sketch) -> bytes:
+    return _joined([one, other], None, one.values.dtype.type).packed()
 
 
 def _count(sketch: _Sketch) -> int:
@@ -304,7 +296,7 @@ def _count(sketch: _Sketch) -> int:
 
 
 def _quantile(sketch: _Sketch, rank: float) -> Any:
-    """The smallest value of which at least that part of all are no greater; None of no values."""
+    """The smallest value for which at least that part of all values is no greater; None of no values."""
     if not 0 <= rank <= 1:
         raise _NoRankError
     values, counts = sketch.ranks()
@@ -331,10 +323,10 @@ KERNELS: Final[dict[str, Kernel]] = {
     for suffix in ("BIGINT", "DOUBLE")
     for name, kernel in {
         "KLL_SKETCH": _sketched,
-        "KLL_SKETCH_MERGE": _merged,
-        "KLL_SKETCH_GET_N": _of_sketch(_count),
-        "KLL_SKETCH_GET_QUANTILE": _of_sketch(_quantile),
-        "KLL_SKETCH_GET_RANK": _of_sketch(_rank),
+        "KLL_SKETCH_MERGE": _of_sketches(_merged),
+        "KLL_SKETCH_GET_N": _of_sketches(_count),
+        "KLL_SKETCH_GET_QUANTILE": _of_sketches(_quantile),
+        "KLL_SKETCH_GET_RANK": _of_sketches(_rank),
     }.items()
 }
 """The functions."""

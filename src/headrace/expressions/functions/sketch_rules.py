@@ -112,7 +112,7 @@ def rank_of(name: str, arguments: Arguments) -> Expression:
 
 
 def values_of(name: str, argument: Expression) -> Expression:
-    """What KLL_SKETCH_AGG_BIGINT and KLL_SKETCH_AGG_DOUBLE take of each row.
+    """The value that KLL_SKETCH_AGG_BIGINT or KLL_SKETCH_AGG_DOUBLE takes of each row.
 
     Raises:
         LanguageError: it is no such number; without a position.

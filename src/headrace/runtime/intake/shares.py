@@ -102,7 +102,7 @@ def relations_to_read(streams: Streams, points: Mapping[str, StreamPoint]) -> tu
 
 
 def has_bounded(streams: Streams) -> bool:
-    """Whether a stream ends; of others there are no shares."""
+    """Whether there is a stream that ends: only those have shares."""
     return any(isinstance(stream, BoundedStream | BoundedRelation) for stream in streams.values())
 
 

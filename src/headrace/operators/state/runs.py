@@ -127,7 +127,9 @@ class SortedRun:
     @cached_property
     def batch(self) -> pa.RecordBatch:
         """The rows, sorted by (hash, time), with what is stored beside them."""
-        return self._small.replace_schema_metadata(self.beside) if self._is_small else widened(self._loaded)
+        if not self._is_small:
+            return widened(self._loaded)
+        return self._small.replace_schema_metadata(self._loaded.schema.metadata)
 
     @property
     def _is_small(self) -> bool:

@@ -1,15 +1,19 @@
-"""When runs are merged: there are few, and no merge is of most rows."""
+"""When runs are merged: there are few, and no merge is of most rows; and small ones are like large ones."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from unittest.mock import patch
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headrace.elements import encode_rows, read_rows
 from headrace.operators.state import runs as module
-from headrace.operators.state.runs import TIER, SortedRun, is_tier_full
+from headrace.operators.state.runs import HASH, TIER, TIME, SortedRun, is_tier_full
 
 
 def run_of(rows: int) -> SortedRun:
@@ -55,3 +59,20 @@ def test_many_small_runs_become_few_large_ones() -> None:
     # Each row is merged a few times, and never with most of the others.
     assert sum(merged for merged, _ in grown.merges) < 4 * 200 * 5_000
     assert max(merged for merged, _ in grown.merges) <= 200 * 5_000 // TIER
+
+
+@pytest.mark.parametrize("beside", [None, {b"marks": b"1 2"}])
+def test_small_runs_are_what_large_ones_are(beside: dict[bytes, bytes] | None) -> None:
+    """Their rows are made wider once; nobody sees that, down to the bytes that are written."""
+    columns = {HASH: [1, 1, 300], TIME: [7, 9, 7], "k": ["a", None, "c"], "v": [5, 5, 5], "x": [1, None, 3]}
+    made = pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in columns.items()})
+    rows = read_rows(encode_rows(made.replace_schema_metadata(beside)))
+    found = []
+    for small in (0, 4096):
+        run = SortedRun(None, lambda: rows, 3, (7, 10, 0))
+        with patch.object(module, "_SMALL", small):
+            looked = (run.take(np.array([2, 0])), run.take(np.array([1]), ("v", "k")), run.slice(1, 2))
+            assert run.batch.schema.metadata == beside
+            found.append((*looked, *run.columns(tuple(columns)), run.batch, encode_rows(run.batch)))
+    assert found[0] == found[1]
+    assert found[0][-2].equals(made.replace_schema_metadata(beside), check_metadata=True)

@@ -100,6 +100,15 @@ def test_what_cannot_be_clipped_starts_anew(db: hr.Database) -> None:
     assert [change.epoch for change in changes][-1] == db.status.epoch
 
 
+def test_a_query_is_replaced_before_the_first_row(db: hr.Database) -> None:
+    """Nothing was said that would have to be taken back."""
+    db.query("SELECT k FROM s [ROWS 2 SLIDE 2]", "q")
+    db.start()
+    query = replaced(db, "SELECT k + 10 AS k FROM s [ROWS 2 SLIDE 2]")
+    pushed(db, *range(9))
+    assert {row["k"] for row in query.history().to_pylist()} == {10, 11, 12}
+
+
 def test_instants_between_both_answers_are_a_gap(tmp_path: Path) -> None:
     ahead = "SELECT COUNT(*) AS n FROM ahead [RANGE 10]"
     with hr.connect(runner="inline", storage=tmp_path / "store") as db:

@@ -42,6 +42,9 @@ def taken_back(
         begins: what queries begin with.
         file: the name of the file to write, below the folder for results.
     """
+    if not results:
+        # Nothing was said before the first epoch.
+        return {}
     writer = SegmentWriter(before.store, f"results/{file}")
     found: dict[str, tuple[ResultRef, ...]] = {}
     for name in names:

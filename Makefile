@@ -90,7 +90,7 @@ bench: setup  ## the benchmarks, NEXMark, what EXPLAIN COST expects, thousands o
 	@$(WITH_JAVA) python benchmarks/forms.py --write
 	@$(WITH_JAVA) python benchmarks/topics.py --streaming --write
 
-bench-peers: setup  ## the same queries on Flink, Structured Streaming and DuckDB; writes the other part
+bench-peers: setup  ## the same queries on Flink, Structured Streaming, Pathway and DuckDB; writes the other part
 	@scripts/setup_peers.sh
 	@$(WITH_JAVA) python benchmarks/peers.py --write
 

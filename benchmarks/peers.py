@@ -1,4 +1,4 @@
-"""Headrace beside Flink, Structured Streaming and DuckDB: the same queries over the same bids, in one run.
+"""Headrace beside other systems: the same queries over the same bids, in one run.
 
     python benchmarks/peers.py                       # prints the figures
     python benchmarks/peers.py --only q0 tumbling --events 1000000
@@ -36,7 +36,7 @@ from peers_report import report
 from results import RESULTS, write_part
 from systems import FOLDER, SYSTEMS
 
-TITLE: Final = "Beside Flink, Structured Streaming and DuckDB"
+TITLE: Final = "Beside other systems"
 
 FILES: Final = 80
 """Into so many files the bids are cut. A part of them is the first ones."""
@@ -116,6 +116,8 @@ def main() -> int:
         parser.error("--write is for all queries and systems together")
     if "flink" in options.systems and not Path(SYSTEMS["flink"].command[0]).exists():
         parser.error("Flink is not there; scripts/setup_peers.sh installs it below this folder")
+    if "pathway" in options.systems and not Path(SYSTEMS["pathway"].command[0]).exists():
+        parser.error("Pathway is not there; scripts/setup_peers.sh installs it below this folder")
     # So that the process that is measured ends with this one.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     data = Data(FOLDER / "data", options.events, options.few_events)

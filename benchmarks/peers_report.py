@@ -14,7 +14,7 @@ from systems import SYSTEMS, versions
 Figures = Mapping[tuple[str, str], Measured]
 """What was measured, by query and system."""
 
-_ORDER: Final = ("headrace", "inline", "flink", "streaming", "duckdb")
+_ORDER: Final = ("headrace", "inline", "flink", "streaming", "pathway", "duckdb")
 
 
 def report(
@@ -49,10 +49,10 @@ def _preamble(events: int) -> str:
             "Every query runs in a process of its own, and its results are computed and discarded. Headrace,",
             "Structured Streaming and DuckDB read Parquet files; Flink has all rows in memory before it",
             "starts (40 bytes a bid, which are in the figures for its memory), so its q0 is the rate of its",
-            "source. DuckDB answers as a batch.",
+            "source; Pathway reads CSV files. DuckDB answers as a batch.",
             "",
-            "The queries are these, on Headrace as on Flink; Structured Streaming and DuckDB say the same in",
-            "their own words (`benchmarks/structured_streaming.py`, `benchmarks/peer_duckdb.py`).",
+            "The queries are these, on Headrace as on Flink; Structured Streaming, Pathway and DuckDB say",
+            "the same in their own words (`structured_streaming.py`, `peer_pathway.py`, `peer_duckdb.py`).",
             "",
             *(f"- {name}: `{SPELLED[name][0]}`" for name in _TOLD),
             "- 10 counts, 100 counts: so many queries at once, of the kind of this one,",
@@ -105,6 +105,7 @@ def _ratios(queries: Sequence[str], figures: Figures) -> Section:
         ("on Spark / Structured Streaming", "headrace", "streaming", _own),
         ("on Spark / DuckDB", "headrace", "duckdb", _own),
         ("one process / Flink", "inline", "flink", _own),
+        ("one process / Pathway", "inline", "pathway", _own),
         ("one process / DuckDB", "inline", "duckdb", _own),
     )
     rows = []

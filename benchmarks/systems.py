@@ -16,6 +16,7 @@ FOLDER: Final = Path(__file__).parents[1] / ".peers"
 """Where `scripts/setup_peers.sh` puts what is needed, and the rows are."""
 
 _FLINK: Final = FOLDER / "flink"
+_PATHWAY: Final = FOLDER / "pathway"
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,14 @@ SYSTEMS: Final[Mapping[str, System]] = {
         {"hop": Load(10, 1, 1)},
         variables={"JAVA_HOME": str(FOLDER / "jdk")},
     ),
+    "pathway": System(
+        "Pathway",
+        (str(_PATHWAY / "bin" / "python"), str(Path(__file__).with_name("peer_pathway.py"))),
+        Load(10, 1, 1),
+        {"100 counts": Load(40, 1, 1)},
+        # A hop over the few rows of the compared answer does not end within the time for a query.
+        tuple(query for query in QUERIES if query not in ("over", "hop")),
+    ),
     "streaming": System(
         "Structured Streaming",
         _script("structured_streaming"),
@@ -92,6 +101,8 @@ SYSTEMS: Final[Mapping[str, System]] = {
 def versions() -> str:
     """The versions of the systems, as text."""
     found = [f"Spark {version('pyspark')}", f"DuckDB {version('duckdb')}"]
+    for pathway in _PATHWAY.glob("lib/python*/site-packages/pathway-*.dist-info"):
+        found.append(f"Pathway {pathway.name.removeprefix('pathway-').removesuffix('.dist-info')}")
     for flink in _FLINK.glob("lib/python*/site-packages/apache_flink-*.dist-info"):
         number = flink.name.removeprefix("apache_flink-").removesuffix(".dist-info")
         found.append(f"Flink {number} through PyFlink")

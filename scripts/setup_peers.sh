@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Sets up what only `make bench-peers` needs, in the folder .peers: PyFlink in an environment of its own, since
-# it asks for other versions of Arrow and pandas than Headrace, and a source of rows for it, compiled.
+# it asks for other versions of Arrow and pandas than Headrace, and a source of rows for it, compiled; and Pathway
+# in another one.
 # Safe to run again: it does only what is missing or older than its source.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 flink=2.3.0
+pathway=0.33.0
 folder=.peers
 venv=$folder/flink
 source=benchmarks/PreloadedRows.java
@@ -69,4 +71,11 @@ if [[ ! -e $jar || $source -nt $jar ]]; then
     echo PreloadedRows >"$classes/META-INF/services/org.apache.flink.table.factories.Factory"
     "$jdk/bin/javac" -Xlint:all -cp "$lib/*" -d "$classes" "$source"
     "$jdk/bin/jar" --create --file "$jar" -C "$classes" .
+fi
+
+if [[ ! -e $folder/pathway/.pathway-$pathway ]]; then
+    echo "Installing Pathway $pathway into $folder/pathway (about 1.6 GB)"
+    "$python" -m venv --clear "$folder/pathway"
+    "$folder/pathway/bin/python" -m pip install -qq --disable-pip-version-check "pathway==$pathway" pyarrow
+    touch "$folder/pathway/.pathway-$pathway"
 fi

@@ -47,6 +47,7 @@ from headrace.algebra.nodes import (
     TopK,
     Union,
     WindowBounds,
+    WindowEvents,
     column,
     inputs_of,
     with_inputs,
@@ -476,7 +477,8 @@ class _Builder:
         size, slide = (self._multiple(below, 3, 2, 5, 1, 4) for _ in range(2))
         offset = self._multiple(below, 0, 0, 1, 7)
         lengths = size, slide, Duration((size.length + offset.length) % slide.length)
-        return WindowBounds(TimeWindow(below, *lengths), *lengths)
+        kind = self.draw(st.sampled_from((WindowBounds, WindowEvents)))
+        return kind(TimeWindow(below, *lengths), *lengths)
 
     def _window_groups(self, depth: int) -> Plan:
         """Groups by the bounds of windows and by other columns, with conditions on either."""

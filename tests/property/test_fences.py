@@ -28,6 +28,8 @@ QUERIES: Final = {
     "slides": "SELECT k, COUNT(*) AS n, MODE(v) AS m FROM g [RANGE 6 SLIDE 3] WHERE v > 0 GROUP BY k",
     "windows with bounds": "SELECT window_start, k, SUM(v + 1) AS n "
     "FROM TABLE(TUMBLE(TABLE g, DESCRIPTOR(ts), 4)) GROUP BY window_start, window_end, k",
+    "what is computed of bounds": "SELECT window_end + 1 AS e, k, SUM(v) AS n "
+    "FROM TABLE(HOP(TABLE g, DESCRIPTOR(ts), 2, 4)) GROUP BY window_end + 1, k",
     "joins": "SELECT g.k, g.v, h.w FROM g [RANGE 4] JOIN h [RANGE 4] ON g.k = h.k AND g.v < h.w + 3",
     "joins without equality": "SELECT g.v, h.w FROM g [RANGE 3], h [RANGE 3] WHERE g.v + 2 < h.w",
     "outer joins": "SELECT g.k, g.v, h.w FROM g [RANGE 4] LEFT JOIN h [RANGE 4] ON g.k = h.k AND h.w > 2",

@@ -15,6 +15,7 @@ from headrace.algebra.nodes import (
     Aggregate,
     Distinct,
     Filter,
+    Istream,
     Join,
     OuterJoin,
     Plan,
@@ -23,7 +24,9 @@ from headrace.algebra.nodes import (
     SetOperation,
     Source,
     TimeWindow,
+    TopK,
     Union,
+    WindowBounds,
     column,
 )
 from headrace.algebra.predicates import conjunction
@@ -32,7 +35,7 @@ from headrace.errors import ExecutionError
 from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.expressions.coercion import literal
 from headrace.expressions.functions.functions import resolve
-from headrace.expressions.tree import Expression, shift_columns
+from headrace.expressions.tree import Column, Expression, shift_columns
 from headrace.optimizer import CHOSEN_RULES, LAST_RULES, RULES, optimize, optimize_by, rewrites
 from headrace.optimizer.decisions import Decisions
 from headrace.optimizer.joins.join_graph import JoinGraph, JoinOrder
@@ -218,8 +221,50 @@ def unions_of_windows(draw: st.DrawFn) -> Case:
     return Case(draw(_inputs(st.just(Union(tuple(inputs))))), made)
 
 
+@st.composite
+def events_of_windows(draw: st.DrawFn) -> Case:
+    """ISTREAM of rows of windows, mostly with bounds: groups, groups of these, or pairs of two windows."""
+    made = tuple(draw(streams(f"s{place}", types=(BIGINT,), max_size=6)) for place in range(2))
+    shapes = st.sampled_from(((3, 3, 0), (4, 2, 1), (3, 2, 0), (5, 1, 0)))
+    lengths = shapes.map(lambda shape: (Duration(shape[0]), Duration(shape[1]), Duration(shape[2])))
+    first = draw(lengths)
+    left: Plan = draw(_windows(made[0].source, *first))
+    if draw(st.booleans()):
+        second = first if draw(st.booleans()) else draw(lengths)
+        right = draw(_windows(made[1].source, *second) | st.just(TimeWindow(made[1].source, *second)))
+        left = Join(left, right, (), None, tuple(unique_names([*left.schema.names, *right.schema.names])))
+    columns = draw(st.lists(st.sampled_from(_fields(left)), min_size=1))
+    shown = Project(left, tuple((f"u{place}", one) for place, one in enumerate(columns)))
+    return Case(draw(_inputs(st.just(Istream(draw(st.just(left) | _inputs(st.just(shown))))))), made)
+
+
+@st.composite
+def _windows(draw: st.DrawFn, source: Plan, size: Duration, slide: Duration, offset: Duration) -> Plan:
+    """Rows of windows with their bounds last, or groups of them, whose rows are limited or told apart."""
+    window: Plan = TimeWindow(source, size, slide, offset)
+    count = resolve_aggregate("COUNT", None)
+    if draw(st.booleans()):
+        window = Aggregate(window, (("k", draw(st.sampled_from(_fields(window)))),), (("n", count),))
+    if draw(st.booleans()):
+        window = Distinct(window) if draw(st.booleans()) else TopK(window, (), (), 2)
+    found: Plan = WindowBounds(window, size, slide, offset)
+    if draw(st.booleans()):
+        some = draw(st.lists(st.sampled_from(_fields(found)), min_size=1, max_size=2))
+        keys = tuple((f"k{place}", key) for place, key in enumerate(some))
+        found = Aggregate(found, keys, (("n", count),))
+        # The last column is a bound again, or was one.
+        order = (*_fields(found)[::-1],)
+        found = Project(found, tuple((f"o{place}", one) for place, one in enumerate(order)))
+    return found
+
+
+def _fields(plan: Plan) -> list[Column]:
+    return [column(plan, place) for place in range(len(plan.schema))]
+
+
 CASES = (
     cases(depth=4)
+    | events_of_windows()
     | queries()
     | chains()
     | unions_of_windows()

@@ -46,6 +46,7 @@ from headrace.algebra.nodes import (
     Unnest,
     Weighing,
     WindowBounds,
+    WindowEvents,
     inputs_of,
 )
 from headrace.algebra.properties import has_one_row, is_stateless, walk
@@ -115,7 +116,7 @@ def lasts_at_most(plan: Plan, limit: int) -> bool:
     match plan:
         case Source() | Relation():
             return plan.is_chronon
-        case Istream() | Dstream() | Split() | GapFill():
+        case Istream() | Dstream() | Split() | GapFill() | WindowEvents():
             return True
         case TimeWindow(size=size, slide=slide):
             return size.length < INFINITY and -(-size.length // slide.length) * slide.length <= limit
@@ -226,7 +227,7 @@ def _lives_for_ever(plan: Plan) -> bool:
             return keys != ()
         case Source() | Relation():
             return not plan.is_chronon
-        case Istream() | Dstream() | Split():
+        case Istream() | Dstream() | Split() | WindowEvents():
             return False
         case Clip(input=below, end=end):
             return end == INFINITY and _lives_for_ever(below)

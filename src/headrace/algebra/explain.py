@@ -257,7 +257,8 @@ def _window(
         case Lifetime():
             return _lifetime(plan)
         case WindowBounds(size=size, slide=slide, offset=offset):
-            return f"WindowBounds SIZE {size} SLIDE {slide}" + (f" OFFSET {offset}" if offset.length else "")
+            moved = f" OFFSET {offset}" if offset.length else ""
+            return f"{type(plan).__name__} SIZE {size} SLIDE {slide}{moved}"
         case RowWindow(rows=rows, slide=every, keys=keys):
             partition = f"PARTITION BY {', '.join(_text(key, plan.schema) for key in keys)} " if keys else ""
             live = f" WHERE {_text(plan.live, plan.schema)}" if isinstance(plan, LiveRow) else ""

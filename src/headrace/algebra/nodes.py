@@ -940,6 +940,21 @@ class WindowBounds(Unary):
 
 
 @dataclass(frozen=True)
+class WindowEvents(WindowBounds):
+    """`WindowBounds` at the last instant of each window; between these instants there is nothing.
+
+    So it is the ISTREAM of a `WindowBounds` whose input changes where windows end and nowhere else: rows of
+    different windows differ in their bounds, so that all are new when their window ends. It needs no memory
+    of the rows that were there before.
+    """
+
+    @cached_property
+    def is_chronon(self) -> bool:
+        """Whether all elements are valid for one instant: yes, the last of their window."""
+        return True
+
+
+@dataclass(frozen=True)
 class LargestWeight(Weighing):
     """`M(t)`, every row with the largest weight that a kept row of t's window may have, as one column more.
 

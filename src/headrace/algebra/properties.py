@@ -53,6 +53,7 @@ from headrace.algebra.nodes import (
     Unnest,
     Weighing,
     WindowBounds,
+    WindowEvents,
     inputs_of,
 )
 from headrace.algebra.one_row import ONE_ROW
@@ -172,12 +173,41 @@ def is_insert_only(plan: Plan) -> bool:
             | Remember()
             | Weighing()
         ):
-            return all(is_insert_only(below) for below in inputs_of(plan))
+            return all(map(is_insert_only, inputs_of(plan))) or _is_said_at_ends(plan)
         case OuterJoin():
             # The rows that match nothing are known for good when the heartbeat passes their one instant.
             return plan.is_chronon and all(is_insert_only(below) for below in inputs_of(plan))
         case SemiJoin():
             return all(below.is_chronon and is_insert_only(below) for below in inputs_of(plan))
+
+
+def _is_said_at_ends(plan: Plan) -> bool:
+    return isinstance(plan, WindowEvents) and _is_known_at_ends(plan.input)
+
+
+def _is_known_at_ends(plan: Plan) -> bool:
+    """Whether what a plan says of the last instant of a window is never taken back.
+
+    A settled aggregate says nothing of an instant ahead of its heartbeat; without overlaps its results end
+    with their windows, and so are not said of later ones either.
+    """
+    match plan:
+        case Filter() | Project():
+            return _is_known_at_ends(plan.input)
+        case Aggregate(settled=settled):
+            return settled or _tumbles(plan.input)
+        case _:
+            return is_insert_only(plan)
+
+
+def _tumbles(plan: Plan) -> bool:
+    match plan:
+        case Filter() | Project() | Aggregate():
+            return _tumbles(plan.input)
+        case TimeWindow(size=size, slide=slide):
+            return size.length <= slide.length
+        case _:
+            return False
 
 
 def has_skyband(plan: TopK) -> bool:

@@ -57,6 +57,7 @@ from headrace.algebra.nodes import (
     Unnest,
     Weighing,
     WindowBounds,
+    WindowEvents,
     column,
     instant_type,
 )
@@ -302,10 +303,8 @@ def _leaf(plan: Plan) -> str:
         ):
             # The binder puts a Split there again: it is below windows only.
             return _leaf(below)
-        case WindowBounds(input=TimeWindow() as window):
-            return _hop(window)
         case WindowBounds():
-            return _leaf(_above_window(plan))
+            return _bounded(plan)
         case SessionWindow() | GapFill():
             return _series(plan)
         case Istream() | Dstream() | Rstream():
@@ -367,6 +366,13 @@ def _hop(plan: TimeWindow) -> str:
         lengths.append(Duration(start))
     function = "TUMBLE" if plan.size == plan.slide else "HOP"
     return _table_function(function, plan, lengths)
+
+
+def _bounded(plan: WindowBounds) -> str:
+    if isinstance(plan, WindowEvents):
+        # As it is written: `events_from_windows` has made it from that.
+        return _leaf(Istream(WindowBounds(plan.input, plan.size, plan.slide, plan.offset)))
+    return _hop(plan.input) if isinstance(plan.input, TimeWindow) else _leaf(_above_window(plan))
 
 
 def _above_window(plan: WindowBounds) -> Plan:

@@ -26,6 +26,7 @@ from headrace.algebra.nodes import (
     Unnest,
     Weighing,
     WindowBounds,
+    WindowEvents,
     instant_type,
 )
 from headrace.elements import Batch, Int64Array, integers, record_batch, take_rows
@@ -130,8 +131,14 @@ def _lifetime(node: Lifetime, batch: Batch, report: Report) -> Batch:
 def _bounds(node: WindowBounds, batch: Batch) -> Batch:
     """Elements are cut where one window takes over from another; their ends are known, as a window's are."""
     rows, ts, te, ends = cut_by_window(batch.ts, batch.te, node.slide.length, node.offset.length)
+    one_each = len(rows) == len(batch)
+    if isinstance(node, WindowEvents):
+        first = ts == ends - 1
+        one_each = one_each and bool(first.all())
+        rows, ts, ends = (rows, ts, ends) if one_each else (rows[first], ts[first], ends[first])
+        te = ends
     payload, w = batch.payload, batch.w
-    if len(rows) > len(batch):
+    if not one_each:
         payload, w = take_rows(payload, rows), w[rows]
     bounds = [pa.array(instants).cast(instant_type(node)) for instants in (ends - node.size.length, ends)]
     return Batch(record_batch([*payload.columns, *bounds], node.schema, len(rows)), ts, te, w)

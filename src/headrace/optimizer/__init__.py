@@ -38,6 +38,7 @@ from headrace.optimizer.simplify.aggregate_sessions import aggregate_sessions
 from headrace.optimizer.simplify.distinct_before_aggregate import distinct_before_aggregate
 from headrace.optimizer.simplify.distinct_before_union import distinct_before_union
 from headrace.optimizer.simplify.distinct_once import distinct_once
+from headrace.optimizer.simplify.events_from_windows import events_from_windows
 from headrace.optimizer.simplify.filter_from_case import filter_from_case
 from headrace.optimizer.simplify.fold_constants import fold_constants
 from headrace.optimizer.simplify.forget_rows_left_out import forget_rows_left_out
@@ -70,6 +71,8 @@ RULES: Final[tuple[Rule, ...]] = (
     everywhere(forget_rows_left_out),
     # After conditions on rows have left: what is left between a window and its groups reads the bounds.
     everywhere(pull_bounds_above_aggregate),
+    # After the bounds have left the keys of aggregates, so that these still know their windows.
+    everywhere(events_from_windows),
     # After conditions on the partition have left, which would stay above a limit.
     everywhere(limit_from_row_number),
     everywhere(push_filter_below_union),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
@@ -23,6 +23,7 @@ from headrace.algebra.nodes import (
     SessionWindow,
     TimeWindow,
     WindowBounds,
+    WindowEvents,
     instant_type,
 )
 from headrace.algebra.tunings.bloom import PROBES, block_of, cells_of, values_of
@@ -61,6 +62,8 @@ def window_content(plan: LooksBack, instant: int, past: PastContents) -> Content
 def with_bounds(plan: WindowBounds, instant: int, below: Content) -> Content:
     """The rows of an instant with the latest window whose last instant is not after it."""
     end = instant + 1 - (instant + 1 - plan.offset.length) % plan.slide.length
+    if isinstance(plan, WindowEvents) and end != instant + 1:
+        return Counter()
     bounds = instant_value(end - plan.size.length, plan), instant_value(end, plan)
     return Counter({row + bounds: count for row, count in below.items()})
 
@@ -94,10 +97,11 @@ def _partitions(plan: RowWindow | Over, past: PastContents) -> dict[Payload, lis
     return partitions
 
 
-def bound_changes(plan: WindowBounds, start: int, end: int) -> range:
-    """The instants of an interval at which one window takes over from another."""
+def bound_changes(plan: WindowBounds, start: int, end: int) -> Collection[int]:
+    """The instants of an interval at which one window takes over from another, or its rows have gone."""
     slide = plan.slide.length
-    return range(start + (plan.offset.length - 1 - start) % slide, end, slide)
+    last = range(start + (plan.offset.length - 1 - start) % slide, end, slide)
+    return {*last, *(instant + 1 for instant in last)} if isinstance(plan, WindowEvents) else last
 
 
 def _end_of(plan: BloomFilter, instant: int) -> int:

@@ -7,8 +7,8 @@ import pytest
 
 import headrace
 from auctions import plan_of
-from headrace.algebra.nodes import Aggregate, Plan, TimeWindow, WindowBounds
-from headrace.algebra.properties import walk
+from headrace.algebra.nodes import Aggregate, Istream, Plan, TimeWindow, WindowBounds, WindowEvents
+from headrace.algebra.properties import is_insert_only, walk
 from headrace.optimizer import optimize, rewrites
 from headrace.optimizer.pushdown.pull_bounds_above_aggregate import pull_bounds_above_aggregate
 from headrace.optimizer.rule import everywhere
@@ -88,6 +88,52 @@ def test_bounds_that_rows_are_compared_with_stay_below(text: str) -> None:
 
 def test_the_rule_is_named_where_rewrites_are_shown() -> None:
     assert "pull_bounds_above_aggregate" in {name for name, _ in rewrites(plan_of(SPELLINGS[0]))}
+
+
+GROUPS = f"SELECT kind, window_end, COUNT(*) AS n FROM {HOP} GROUP BY 1, 2"
+
+
+@pytest.mark.parametrize(
+    ("text", "windows"),
+    [
+        (GROUPS, 1),
+        (f"{GROUPS} HAVING COUNT(*) > 2", 1),
+        ("SELECT window_start AS s, COUNT(DISTINCT id) AS n FROM TUMBLE(tick, 10, 7) GROUP BY s", 1),
+        (f"SELECT window_end, MAX(n) AS most FROM ({GROUPS}) GROUP BY 1", 1),
+        (f"SELECT DISTINCT window_end FROM {HOP}", 1),
+        (f"SELECT a.window_end, b.n FROM ({GROUPS}) a JOIN ({GROUPS}) b ON a.kind = b.kind", 2),
+        (f"SELECT a.window_end, b.kind FROM ({GROUPS}) a, (SELECT kind FROM tick [RANGE 6 SLIDE 3]) b", 1),
+    ],
+)
+def test_rows_with_the_bounds_of_their_window_are_events_at_its_end(text: str, windows: int) -> None:
+    plan = optimize(plan_of(f"ISTREAM({text})"))
+    assert sum(isinstance(node, WindowEvents) for node in walk(plan)) == windows
+    assert plan.is_chronon
+    assert not any(isinstance(node, Istream) for node in walk(plan))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"SELECT kind, n FROM ({GROUPS})",
+        f"SELECT window_end + 1 AS e, kind, n FROM ({GROUPS})",
+        "SELECT kind, COUNT(*) AS n FROM tick [RANGE 6 SLIDE 3] GROUP BY kind",
+        f"SELECT a.window_end, b.kind FROM ({GROUPS}) a, (SELECT kind FROM tick [RANGE 6 SLIDE 2]) b",
+        f"SELECT a.window_end, b.kind FROM ({GROUPS}) a, (SELECT kind FROM tick [RANGE 6]) b",
+        "SELECT window_end, COUNT(*) AS n FROM SESSION(tick, 5) GROUP BY 1",
+    ],
+)
+def test_other_rows_are_compared_with_those_before(text: str) -> None:
+    plan = optimize(plan_of(f"ISTREAM({text})"))
+    assert any(isinstance(node, Istream) for node in walk(plan))
+    assert not any(isinstance(node, WindowEvents) for node in walk(plan))
+
+
+def test_what_is_said_at_ends_is_never_taken_back() -> None:
+    """A group by the ends that are shown, of windows that overlap or not, is of rows that stay."""
+    for windows in (HOP, "TUMBLE(tick, 5)"):
+        plan = optimize(plan_of(f"ISTREAM(SELECT window_end, COUNT(*) AS n FROM {windows} GROUP BY 1)"))
+        assert is_insert_only(plan)
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,7 @@ class TimedBody:
 class Bounded:
     """A body with the bounds of windows; a column is known by its number in the input, `START` or `END`."""
 
+    kind: type[WindowBounds]
     parameters: tuple[Duration, ...]
     input: int
 
@@ -314,7 +315,7 @@ class Bodies:
                 return self._part(plan, TimedBody(type(plan), parameters_of(plan), below.body), below.columns)
             case WindowBounds(size=size, slide=slide, offset=offset):
                 assert below is not None
-                bounded = Bounded((size, slide, offset), below.body)
+                bounded = Bounded(type(plan), (size, slide, offset), below.body)
                 return self._part(plan, bounded, (*below.columns, START, END))
             case Project():
                 assert below is not None

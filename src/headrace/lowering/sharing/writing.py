@@ -14,7 +14,6 @@ from headrace.algebra.nodes import (
     Plan,
     Project,
     Union,
-    WindowBounds,
     column,
     inputs_of,
     project,
@@ -155,9 +154,9 @@ class Writing:
             case TimedBody(kind=kind, parameters=parameters, input=below):
                 make = cast(Callable[..., Plan], kind)
                 return make(self._part(below, self._below(body, columns)), *parameters)
-            case Bounded(parameters=parameters, input=below):
+            case Bounded(kind=kind, parameters=parameters, input=below):
                 kept = tuple(part for part in columns if part not in self._bounds(body))
-                bounded = WindowBounds(self._part(below, self._below(body, kept)), *parameters)
+                bounded = kind(self._part(below, self._below(body, kept)), *parameters)
                 places = {one: place for place, one in enumerate(kept)}
                 places |= {one: len(kept) + place for place, one in enumerate(self._bounds(body))}
                 return _picked(bounded, [places[one] for one in columns])

@@ -32,6 +32,7 @@ from headrace.algebra.nodes import (
     Source,
     TimeWindow,
     Union,
+    WindowEvents,
     column,
     inputs_of,
     project,
@@ -199,7 +200,7 @@ class _Limiting:
             case _ if not sources_of(plan):
                 self._check_constant(plan)
                 return _Rows(plan, ())
-            case _ if any(isinstance(node, Istream) for node in walk(plan)):
+            case _ if any(isinstance(node, Istream | WindowEvents) for node in walk(plan)):
                 why = "its rows are known when the window is over, and are not remembered one by one"
                 raise _refused("a join with windows that are read at their ends", why, self.loss)
             case _ if plan.is_chronon and not _has_join(plan):

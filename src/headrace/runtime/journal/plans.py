@@ -52,7 +52,7 @@ _CLASSES: Final[dict[str, type[Any]]] = {
             nodes.RelationIndex,
         ),
         *(nodes.WindowBounds, nodes.RowWindow, nodes.SessionWindow, nodes.Over, nodes.Granularity),
-        nodes.GapFill,
+        *(nodes.WindowEvents, nodes.GapFill),
         *(nodes.Clip, nodes.Split, nodes.Coalesce, nodes.Istream, nodes.Dstream, nodes.Rstream, nodes.Early),
         *(nodes.Remember, nodes.SessionAggregate, nodes.ApproximateAggregate),
         *(tree.Column, tree.Literal, tree.Literals, tree.Call, tree.Cast, tree.Case, tree.SortKey),

@@ -87,9 +87,6 @@ def _at_ends(plan: Plan) -> Plan | None:
     match plan:
         case WindowBounds(input=below):
             return WindowEvents(below, plan.size, plan.slide, plan.offset)
-        case Aggregate(keys=()):
-            # It may say something of no rows.
-            return None
         case Filter() | Project() | Unnest() | TopK() | Distinct() | Coalesce() | Aggregate():
             shown = _at_ends(plan.input)
             return None if shown is None else with_inputs(plan, (shown,))
@@ -108,12 +105,17 @@ def _moves_with(plan: Plan, bounds: WindowBounds) -> bool:
     match plan:
         case WindowEvents() | LimitedJoin():
             return False
-        case TimeWindow(slide=slide, offset=offset, smallest=None):
-            return slide == bounds.slide and offset == bounds.offset
-        case WindowBounds(input=below, slide=slide, offset=offset):
-            return slide == bounds.slide and offset == bounds.offset and _moves_with(below, bounds)
+        case TimeWindow(smallest=None):
+            return _moves_at_ends(plan, bounds)
+        case WindowBounds(input=below):
+            return _moves_at_ends(plan, bounds) and _moves_with(below, bounds)
         case Relation():
             return plan.is_constant
         case _:
             inputs = inputs_of(plan)
             return isinstance(plan, _OF_AN_INSTANT) and all(_moves_with(part, bounds) for part in inputs)
+
+
+def _moves_at_ends(plan: TimeWindow | WindowBounds, bounds: WindowBounds) -> bool:
+    own, others = (plan.slide, plan.offset), (bounds.slide, bounds.offset)
+    return [one.length for one in own] == [one.length for one in others]

@@ -11,9 +11,9 @@ import os
 import secrets
 import sys
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property
+from functools import cached_property, reduce
 
 import pyarrow as pa
 from py4j.java_collections import JavaMap, MapConverter
@@ -21,7 +21,9 @@ from py4j.java_gateway import JavaGateway
 from pyspark import RDD, SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
+from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from headrace.errors import UserError
 from headrace.lowering.graph import Graph
@@ -30,17 +32,15 @@ from headrace.runtime.spark.faults import GATEWAY_ERRORS, faults_named, is_alive
 from headrace.runtime.spark.feed import quoted
 from headrace.runtime.spark.frames import frame_of
 from headrace.runtime.spark.stages import (
-    CHUNK_ROW,
+    FrameRows,
+    FrameStage,
     LevelStage,
     PackedWork,
-    RowStage,
     SourceStage,
     WholeStage,
-    chunks_of,
     pack_graph,
 )
 from headrace.runtime.spark.startup import ahead
-from headrace.runtime.spark.startup.ahead import SQL_SETTINGS
 from headrace.runtime.spark.startup.resident import ResidentTask
 from headrace.runtime.spark.types import SPARK_ERRORS, check_digits, reason_of, struct_of
 from headrace.runtime.store.segments import FolderStore, Store
@@ -54,6 +54,10 @@ _UNDIVIDED = 0.2
 _ABANDONED = 1.0
 """Seconds to wait for an epoch that was cancelled."""
 
+_AS_ARROW = (50_000, "UTC", True, False)
+"""Rows of a frame as Arrow batches: so many rows in each, the zone of times, whether names in a STRUCT must
+differ, and whether offsets have 64 bits."""
+
 _FIXED_SCHEMA = ("kafka", "rate", "rate-micro-batch", "socket")
 """Formats that have columns of their own and refuse to be given any."""
 
@@ -62,7 +66,7 @@ class SparkRunner:
     """Runs each epoch as one Spark job; those of a single task one after the other in a job that stays.
 
     Args:
-        session: a session of the user's; its settings are kept, the epochs run under a clone of it.
+        session: a session of the user's; its settings are kept.
         master: where to run when there is no session; a local master with all cores by default.
 
     A process has one Spark, so runners without a session of their own share one. The last of them that is
@@ -87,14 +91,6 @@ class SparkRunner:
         """The session that the user's data frames are of."""
         return SparkSession.builder.getOrCreate() if self._given is None else self._given
 
-    @cached_property
-    def _session(self) -> SparkSession:
-        """A clone of it, with the settings that serve epochs."""
-        session = self._base.newSession()
-        for name, value in SQL_SETTINGS.items():
-            session.conf.set(name, value)
-        return session
-
     def buckets(self, *, bulk: bool) -> int:
         """As many as tasks can run at once: on several machines no task takes all."""
         return int(self.parallelism)
@@ -105,8 +101,6 @@ class SparkRunner:
 
     def run_epoch(self, work: EpochWork, frames: Mapping[str, object]) -> list[TaskReport]:
         """Run one epoch, as one job unless a task that stays can do it; the reports of its tasks.
-
-        A union runs under the session of its leftmost frame: ours comes first.
 
         Raises:
             WorkerLostError, RunnerLostError: a worker, or all of Spark, is gone.
@@ -150,8 +144,31 @@ class SparkRunner:
             resident.end()
 
     def _in_job(self, work: EpochWork, frames: Mapping[str, object]) -> list[Chunk]:
+        packed = self._packed(work)
         with self._as_ours(f"headrace epoch {work.epoch}"):
-            return self._over_frames(work, frames) if frames else self._over_splits(work)
+            if not frames and len(work.assignments) == work.tasks == 1:
+                whole: RDD[Chunk] = self._numbers(1).mapPartitions(WholeStage(packed).chunks)
+                return list(whole.collect())
+            job = self._over_frames(work, packed, frames) if frames else self._over_splits(work, packed)
+            sent: list[RDD[tuple[int, Chunk]]] = []
+            for level in range(1, work.graph.levels + 1):
+                sent.append(job.partitionBy(work.tasks, _itself))
+                job = sent[-1].mapPartitions(LevelStage(packed, level).keyed)
+            chunks = [chunk for _, chunk in job.collect()]
+            self._forget(sent)
+            return chunks
+
+    def _forget(self, sent: Sequence[RDD[tuple[int, Chunk]]]) -> None:
+        """Remove the files of shuffles of ours; otherwise they stay until the JVM collects.
+
+        Those of a frame's are left: an RDD of the user's that it reads may be in use elsewhere.
+        """
+        assert self._context._jsc is not None
+        cleaner = self._context._jsc.sc().cleaner() if sent else None
+        if cleaner is not None and cleaner.isDefined():
+            for keyed in sent:
+                shuffled = keyed._jrdd.rdd().dependencies().head().rdd()
+                cleaner.get().doCleanupShuffle(shuffled.dependencies().head().shuffleId(), False)
 
     @contextmanager
     def _as_ours(self, description: str) -> Iterator[None]:
@@ -161,36 +178,36 @@ class SparkRunner:
             self._context.addJobTag(self._tag)
             yield
 
-    def _over_splits(self, work: EpochWork) -> list[Chunk]:
-        """The epoch's job where all rows come from splits, on RDDs: half the overhead of a data frame's."""
-        packed = self._packed(work)
-        rows = self._numbers(len(work.assignments))
-        if len(work.assignments) == work.tasks == 1:
-            whole: RDD[Chunk] = rows.mapPartitions(WholeStage(packed).chunks)
-            return list(whole.collect())
-        job: RDD[tuple[int, Chunk]] = rows.mapPartitions(SourceStage(packed).keyed)
-        for level in range(1, work.graph.levels + 1):
-            job = job.partitionBy(work.tasks, _itself).mapPartitions(LevelStage(packed, level).keyed)
-        chunks = [chunk for _, chunk in job.collect()]
-        job.cleanShuffleDependencies()
-        return chunks
+    def _over_splits(self, work: EpochWork, packed: PackedWork) -> RDD[tuple[int, Chunk]]:
+        """Level 0 where all rows come from splits."""
+        keyed: RDD[tuple[int, Chunk]]
+        keyed = self._numbers(len(work.assignments)).mapPartitions(SourceStage(packed).keyed)
+        return keyed
 
-    def _over_frames(self, work: EpochWork, frames: Mapping[str, object]) -> list[Chunk]:
-        """The epoch's job where rows come in frames: level 0 over splits and frames, then level by level."""
-        packed = self._packed(work)
-        tasks = len(work.assignments)
-        splits = range(tasks if any(work.assignments) else 0)
-        job = self._session.range(0, len(splits), 1, tasks).mapInArrow(SourceStage(packed).rows, CHUNK_ROW)
+    def _over_frames(
+        self, work: EpochWork, packed: PackedWork, frames: Mapping[str, object]
+    ) -> RDD[tuple[int, Chunk]]:
+        """Level 0 where rows come in frames, with the splits that are beside them.
+
+        All of it is one RDD of bytes before Python has it. Partitions with splits come first, so that they
+        have the numbers of their tasks, and those of frames numbers that no other task has.
+        """
+        splits = len(work.assignments) if any(work.assignments) else 0
+        found = [self._numbers(splits)._jrdd] if splits else []
+        given = []
         for name, rows in frames.items():
             assert isinstance(rows, DataFrame)
-            # Spark's mapInArrow cannot look up a column with a dot in its name.
             names = work.streams[name].columns.needed(work.streams[name].schema.names)
-            wanted = rows.select(*map(quoted, names)).toDF(*(f"c{place}" for place in range(len(names))))
-            job = job.union(wanted.mapInArrow(RowStage(packed, name).rows, CHUNK_ROW))
-        for level in range(1, work.graph.levels + 1):
-            sent = job.repartitionById(work.tasks, job.task)
-            job = sent.mapInArrow(LevelStage(packed, level).rows, CHUNK_ROW)
-        return list(chunks_of(job.toArrow().to_batches()))
+            wanted = rows if rows.columns == list(names) else rows.select(*map(quoted, names))
+            found.append(wanted._jdf.toArrowBatchRdd(*_AS_ARROW).toJavaRDD())
+            given.append(
+                FrameRows(name, to_arrow_schema(wanted.schema, timezone="UTC"), found[-1].getNumPartitions())
+            )
+        together = reduce(lambda first, second: first.union(second), found)
+        encoded: RDD[bytes] = RDD(together, self._context, NoOpSerializer())
+        keyed: RDD[tuple[int, Chunk]]
+        keyed = encoded.mapPartitionsWithIndex(FrameStage(packed, splits, tuple(given)).keyed)
+        return keyed
 
     def _numbers(self, count: int) -> RDD[int]:
         """The numbers of the tasks, one per partition; made once, since that asks the JVM several times."""

@@ -1,7 +1,7 @@
-"""What Spark's Python workers run: the stages of an epoch, over the rows of an RDD or of a data frame.
+"""What Spark's Python workers run: the stages of an epoch, over the partitions of an RDD.
 
-An epoch over splits is a job on RDDs, whose rows are `(task, Chunk)`: no query has to be planned and no code
-generated for it. Where rows come in frames, the job is a data frame, whose rows are chunks as Arrow columns.
+What goes from stage to stage is `(task, Chunk)`. Rows of frames come in as Arrow batches, which Spark makes
+of them, so that no query has to be planned and no code generated for the job (decision 0132).
 """
 
 from __future__ import annotations
@@ -11,29 +11,16 @@ import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain, islice, repeat
 
-import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
-from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 
 from headrace.lowering.graph import Graph
 from headrace.runtime.tasks.heap import keep_freed_memory
 from headrace.runtime.tasks.messages import Chunk, EpochWork
 from headrace.runtime.tasks.stages import run_epoch, run_level, run_rows, run_sources
 
-_NAMES = ("task", "bucket", "channel", "sender")
-CHUNK_ROW = StructType(
-    [
-        *(StructField(name, IntegerType(), False) for name in _NAMES),
-        StructField("payload", BinaryType(), False),
-    ]
-)
-"""A chunk as a row of a data frame."""
-
-_ARROW_ROW = pa.schema([*(pa.field(name, pa.int32()) for name in _NAMES), pa.field("payload", pa.binary())])
-
-Batches = Iterator[pa.RecordBatch]
 Keyed = Iterator[tuple[int, Chunk]]
 
 
@@ -109,36 +96,50 @@ class SourceStage:
         work = self.work.unpacked()
         yield from _keyed(chunk for task in tasks for chunk in run_sources(work, task, attempt_of()))
 
-    def rows(self, batches: Batches) -> Batches:
-        """For a frame of task numbers: the chunks as rows."""
-        work = self.work.unpacked()
-        tasks = (task for batch in batches for task in batch.column(0).to_pylist())
-        yield from _encoded(chunk for task in tasks for chunk in run_sources(work, task, attempt_of()))
+
+@dataclass(frozen=True)
+class FrameRows:
+    """Where the rows of a frame are in a job.
+
+    Attributes:
+        stream: the stream whose rows they are.
+        schema: their columns, as Spark makes Arrow batches of them.
+        partitions: over how many partitions they are spread.
+    """
+
+    stream: str
+    schema: pa.Schema
+    partitions: int
+
+    def batches(self, encoded: Iterable[bytes]) -> Iterator[pa.RecordBatch]:
+        """The rows of a partition, which come as messages without their schema."""
+        for message in encoded:
+            yield pa.ipc.read_record_batch(pa.py_buffer(message), self.schema)
 
 
 @dataclass(frozen=True)
-class RowStage:
-    """Level 0 over the rows of a frame, whose columns come in the order of the stream's, with other names.
+class FrameStage:
+    """Level 0 over the rows of frames, and over splits beside them.
 
     Attributes:
         work: the epoch.
-        stream: the stream whose rows they are.
+        splits: so many partitions, the first ones, are tasks that read splits.
+        frames: what is in the partitions after them.
     """
 
     work: PackedWork
-    stream: str
+    splits: int
+    frames: tuple[FrameRows, ...]
 
-    def rows(self, batches: Batches) -> Batches:
-        """The chunks as rows."""
-        context = TaskContext.get()
-        assert context is not None
-        # In the union our own tasks come first, so that the partition is a number no other task has.
-        task = context.partitionId()
-        work = self.work.unpacked()
-        stream = work.streams[self.stream]
-        names = list(stream.columns.needed(stream.schema.names))
-        named = (batch.rename_columns(names) for batch in batches)
-        yield from _encoded(run_rows(work, task, attempt_of(), self.stream, named))
+    def keyed(self, partition: int, encoded: Iterable[bytes]) -> Keyed:
+        """For an RDD of bytes: the chunks, by the task of the next level."""
+        work, attempt = self.work.unpacked(), attempt_of()
+        if partition < self.splits:
+            yield from _keyed(run_sources(work, partition, attempt))
+            return
+        spread = chain.from_iterable(repeat(frame, frame.partitions) for frame in self.frames)
+        frame = next(islice(spread, partition - self.splits, None))
+        yield from _keyed(run_rows(work, partition, attempt, frame.stream, frame.batches(encoded)))
 
 
 @dataclass(frozen=True)
@@ -155,24 +156,10 @@ class LevelStage:
 
     def keyed(self, sent: Keyed) -> Keyed:
         """For an RDD: from the chunks sent to a task to those it sends."""
-        yield from _keyed(self._run([chunk for _, chunk in sent]))
-
-    def rows(self, batches: Batches) -> Batches:
-        """The same for a frame."""
-        yield from _encoded(self._run(list(chunks_of(batches))))
-
-    def _run(self, chunks: list[Chunk]) -> Iterator[Chunk]:
+        chunks = [chunk for _, chunk in sent]
         if chunks:
-            yield from run_level(self.work.unpacked(), chunks[0].task, attempt_of(), self.level, chunks)
-
-
-def chunks_of(batches: Iterable[pa.RecordBatch]) -> Iterator[Chunk]:
-    """The chunks in the rows of a frame."""
-    for batch in batches:
-        numbers = [batch.column(name).to_pylist() for name in _NAMES]
-        payloads = batch.column("payload")
-        for row, (task, bucket, channel, sender) in enumerate(zip(*numbers, strict=True)):
-            yield Chunk(task, bucket, channel, sender, payloads[row].as_buffer())
+            work = self.work.unpacked()
+            yield from _keyed(run_level(work, chunks[0].task, attempt_of(), self.level, chunks))
 
 
 def attempt_of() -> int:
@@ -184,15 +171,6 @@ def attempt_of() -> int:
 def _keyed(chunks: Iterator[Chunk]) -> Keyed:
     for chunk in chunks:
         yield chunk.task, chunk
-    keep_collections_short()
-
-
-def _encoded(chunks: Iterator[Chunk]) -> Batches:
-    for chunk in chunks:
-        numbers = [pa.array([getattr(chunk, name)], pa.int32()) for name in _NAMES]
-        offsets = pa.py_buffer(np.array([0, chunk.encoded.size], dtype=np.int32))
-        payload = pa.Array.from_buffers(pa.binary(), 1, [None, offsets, chunk.encoded])
-        yield pa.RecordBatch.from_arrays([*numbers, payload], schema=_ARROW_ROW)
     keep_collections_short()
 
 

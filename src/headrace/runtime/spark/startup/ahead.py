@@ -23,13 +23,13 @@ from headrace.runtime.spark.startup.archive import archive_options, found_java
 from headrace.runtime.store.temporary import LONGEST_SOCKET, new_door, new_folder, private_folder
 
 SQL_SETTINGS = {
-    # One job per epoch: adaptive execution would cut it into several.
+    # Answers as data frames are one job: adaptive execution would cut it into several.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     # Any other limit, and Spark adds up the size of all its vectors after every row: half of the hand-over.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
-    # Otherwise the shuffle files of every epoch stay on disk until the session ends.
+    # Otherwise their shuffle files stay on disk until the session ends.
     "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
 }
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 
 from sqlglot import exp
 
+from headrace.dataclass_parts import parts_of
 from headrace.language.dialect import Nested
 from headrace.language.syntax import NamedTable, QuerySyntax, ScalarItem, SelectQuery, WindowClause, WithQuery
 
@@ -31,15 +31,12 @@ def _named(part: object, defined: frozenset[str]) -> Iterator[NamedTable]:
                 yield from _named(query, defined)
                 defined |= {name.text.lower()}
             yield from _named(inner, defined)
-        case tuple():
-            for item in part:
-                yield from _named(item, defined)
         case exp.Expression():
             for node in part.find_all(Nested):
                 yield from _named(node.args["query"], defined)
-        case _ if is_dataclass(part):
-            for field in fields(part):
-                yield from _named(getattr(part, field.name), defined)
+        case _:
+            for one in parts_of(part):
+                yield from _named(one, defined)
 
 
 def writes_window(part: object) -> bool:
@@ -47,12 +44,8 @@ def writes_window(part: object) -> bool:
     match part:
         case WindowClause(frame=frame):
             return frame is not None
-        case tuple():
-            return any(map(writes_window, part))
-        case _ if is_dataclass(part):
-            return any(writes_window(getattr(part, field.name)) for field in fields(part))
         case _:
-            return False
+            return any(map(writes_window, parts_of(part)))
 
 
 def names_window_time(query: SelectQuery) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from sqlglot import exp
 
+from headrace.algebra.by_object import ByObject
 from headrace.dataclass_parts import parts_of
 from headrace.language.dialect import Nested
 from headrace.language.syntax import NamedTable, QuerySyntax, ScalarItem, SelectQuery, WindowClause, WithQuery
@@ -16,9 +18,15 @@ def streams_named(query: QuerySyntax) -> frozenset[str]:
     return frozenset(table.name.text.lower() for table in tables_named(query))
 
 
-def tables_named(query: QuerySyntax) -> Iterator[NamedTable]:
-    """The tables in FROM that are called by a name, in order; what WITH defines is none."""
-    return _named(query, frozenset())
+def _tables(query: QuerySyntax) -> tuple[NamedTable, ...]:
+    return tuple(_named(query, frozenset()))
+
+
+tables_named: Final = ByObject(_tables, 16)
+"""The tables in FROM that are called by a name, in order; what WITH defines is none.
+
+Whoever binds a query and says something of it asks several times, one after the other.
+"""
 
 
 def _named(part: object, defined: frozenset[str]) -> Iterator[NamedTable]:

@@ -44,6 +44,7 @@ def test_types_have_the_names_of_their_fields() -> None:
     assert (
         field_names(Longer) == (*field_names(Part), "more") == ("name", "inner", "position", "others", "more")
     )
+    assert field_names(Longer) is field_names(Longer)
     assert field_names(int) == ()
     assert is_plain(Position(1, 2))
     assert not is_plain((1, 2))

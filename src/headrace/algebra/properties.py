@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Any, TypeGuard
 
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
@@ -58,6 +57,7 @@ from headrace.algebra.nodes import (
 )
 from headrace.algebra.one_row import ONE_ROW
 from headrace.algebra.unbounded import without_unbounded_window
+from headrace.dataclass_parts import field_names
 from headrace.expressions.tree import Column, Expression, Literal
 from headrace.steps import value_at
 from headrace.time import BEGINNING, INFINITY, MIN_INSTANT
@@ -93,7 +93,7 @@ def parameters_of(plan: Plan) -> tuple[object, ...]:
 def parameter_names(kind: type[Any]) -> tuple[str, ...]:
     """The names of the fields of a type of nodes that are not its inputs."""
     inputs = ("input", "inputs", "left", "right")
-    return tuple(field.name for field in fields(kind) if field.name not in inputs)
+    return tuple(name for name in field_names(kind) if name not in inputs)
 
 
 def sources_of(plan: Plan) -> tuple[Source, ...]:

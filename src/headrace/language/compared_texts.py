@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 
 from sqlglot import exp
 
+from headrace.dataclass_parts import parts_of
 from headrace.language.catalog import Catalog, columns_of
 from headrace.language.dialect import Nested
 from headrace.language.long_lists import literals_of, written_list
@@ -80,15 +80,10 @@ def _expressions(part: object) -> Iterator[exp.Expression]:
 
 
 def _parts(part: object) -> Iterator[object]:
-    match part:
-        case tuple():
-            for item in part:
-                yield from _parts(item)
-        case exp.Expression():
-            yield part
-            for node in part.find_all(Nested):
-                yield from _parts(node.args["query"])
-        case _ if is_dataclass(part):
-            yield part
-            for field in fields(part):
-                yield from _parts(getattr(part, field.name))
+    """A part of a query and all within it, those of queries in its expressions included."""
+    yield part
+    if isinstance(part, exp.Expression):
+        for node in part.find_all(Nested):
+            yield from _parts(node.args["query"])
+    for one in parts_of(part):
+        yield from _parts(one)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
 from sqlglot import exp
 
+from headrace.dataclass_parts import parts_of
 from headrace.expressions.parameters import Parameter
 from headrace.language.dialect import Nested
 from headrace.language.syntax import QuerySyntax, Scalar, SelectQuery
@@ -48,12 +48,7 @@ def parameter_of(node: Any) -> Parameter | None:
 
 
 def _conditions(part: object) -> Iterator[Scalar]:
-    match part:
-        case tuple():
-            for item in part:
-                yield from _conditions(item)
-        case _ if is_dataclass(part):
-            if isinstance(part, SelectQuery):
-                yield from (found for found in (part.where, part.having) if found is not None)
-            for field in fields(part):
-                yield from _conditions(getattr(part, field.name))
+    if isinstance(part, SelectQuery):
+        yield from (found for found in (part.where, part.having) if found is not None)
+    for one in parts_of(part):
+        yield from _conditions(one)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from typing import Final
 
 from sqlglot import exp
 
+from headrace.algebra.by_object import ByObject
+from headrace.dataclass_parts import parts_of
 from headrace.language.dialect import Nested
 from headrace.language.syntax import NamedTable, QuerySyntax, ScalarItem, SelectQuery, WindowClause, WithQuery
 
@@ -16,9 +18,15 @@ def streams_named(query: QuerySyntax) -> frozenset[str]:
     return frozenset(table.name.text.lower() for table in tables_named(query))
 
 
-def tables_named(query: QuerySyntax) -> Iterator[NamedTable]:
-    """The tables in FROM that are called by a name, in order; what WITH defines is none."""
-    return _named(query, frozenset())
+def _tables(query: QuerySyntax) -> tuple[NamedTable, ...]:
+    return tuple(_named(query, frozenset()))
+
+
+tables_named: Final = ByObject(_tables, 16)
+"""The tables in FROM that are called by a name, in order; what WITH defines is none.
+
+Whoever binds a query and says something of it asks several times, one after the other.
+"""
 
 
 def _named(part: object, defined: frozenset[str]) -> Iterator[NamedTable]:
@@ -31,15 +39,12 @@ def _named(part: object, defined: frozenset[str]) -> Iterator[NamedTable]:
                 yield from _named(query, defined)
                 defined |= {name.text.lower()}
             yield from _named(inner, defined)
-        case tuple():
-            for item in part:
-                yield from _named(item, defined)
         case exp.Expression():
             for node in part.find_all(Nested):
                 yield from _named(node.args["query"], defined)
-        case _ if is_dataclass(part):
-            for field in fields(part):
-                yield from _named(getattr(part, field.name), defined)
+        case _:
+            for one in parts_of(part):
+                yield from _named(one, defined)
 
 
 def writes_window(part: object) -> bool:
@@ -47,12 +52,8 @@ def writes_window(part: object) -> bool:
     match part:
         case WindowClause(frame=frame):
             return frame is not None
-        case tuple():
-            return any(map(writes_window, part))
-        case _ if is_dataclass(part):
-            return any(writes_window(getattr(part, field.name)) for field in fields(part))
         case _:
-            return False
+            return any(map(writes_window, parts_of(part)))
 
 
 def names_window_time(query: SelectQuery) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import pyarrow as pa
 
 from headrace.algebra.nodes import Plan, Relation, Source, TimeWindow
 from headrace.algebra.properties import is_stateful
+from headrace.dataclass_parts import parts_of
 from headrace.expressions.tree import Call
 from headrace.expressions.user import UserFunction
 from headrace.lowering.graph import Graph
@@ -62,12 +63,8 @@ def calls_user(part: object) -> bool:
     match part:
         case Call(user=UserFunction()):
             return True
-        case tuple():
-            return any(map(calls_user, part))
-        case _ if is_dataclass(part):
-            return any(calls_user(getattr(part, one.name)) for one in fields(part))
         case _:
-            return False
+            return any(map(calls_user, parts_of(part)))
 
 
 _FULL: Final = 2.0

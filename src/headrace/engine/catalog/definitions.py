@@ -357,7 +357,8 @@ class Definitions:
         """
         unclaimed = self.records.unclaimed
         known = len(self.queries)
-        known -= sum(key_of(CatalogKind.QUERY.value, name) in unclaimed for name in self.identities)
+        if unclaimed:
+            known -= sum(key_of(CatalogKind.QUERY.value, name) in unclaimed for name in self.identities)
         numbered = (f"query_{number}" for number in itertools.count(known + 1))
         return next(
             name

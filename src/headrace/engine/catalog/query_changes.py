@@ -56,7 +56,7 @@ def adding_query(
             f"there is a query {query.name} already", position=position, hint="choose another name"
         )
     _check_priority(query, optimized, priority, position)
-    others = (known.plan for known in defined.answered.values())
+    others = (known.query.plan for known in defined.queries.values() if not known.paused)
     check_refreshed(query.name, query.plan, others, position)
     return replace(
         defined,

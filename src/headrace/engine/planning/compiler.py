@@ -208,10 +208,11 @@ class Compiler:
         }
         put_parameters(nodes, parameters)
         found = _compiled(query, catalog)
-        plain: Compiled = ParameterForm(found, len(piece.constants)).filled(
-            [part.value for part in piece.constants]
-        )
-        form = ParameterForm(found.decided(decide(plain.optimized)), len(piece.constants))
+        form = ParameterForm(found, parameters.values(), len(piece.constants))
+        plain: Compiled = form.filled([part.value for part in piece.constants])
+        decided = found.decided(decide(plain.optimized))
+        if decided is not found:
+            form = ParameterForm(decided, parameters.values(), len(piece.constants))
         if any(map(catalog.is_of_query, found.streams)):
             # Another query may have that name when such a text is read next.
             return form

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from headrace.dataclass_parts import field_names, is_plain
 from headrace.expressions.parameters import Parameter
 from headrace.expressions.tree import Literal, Literals
 
@@ -34,18 +35,19 @@ class ParameterForm:
 
     Args:
         value: tuples and frozen dataclasses, nested.
+        given: the parameters that may be in it; without any it is not looked at.
         count: how many parameters there may be; their numbers are below it.
 
     Attributes:
         parameters: the numbers of the parameters in the value.
     """
 
-    def __init__(self, value: object, count: int) -> None:
+    def __init__(self, value: object, given: Collection[Parameter], count: int) -> None:
         self._count = count
         self.parameters: set[int] = set()
         self._steps: list[_Step] = []
         self._value = value
-        self._place = self._part(value, {})
+        self._place = self._part(value, {}) if given else None
 
     def filled(self, constants: Sequence[Literal]) -> Any:
         """The value with a constant for every parameter, in the order of their numbers."""
@@ -69,7 +71,7 @@ class ParameterForm:
         if isinstance(value, Parameter):
             self.parameters.add(value.number)
             return value.number
-        if isinstance(value, Literals):
+        if is_plain(value) or isinstance(value, Literals):
             return None
         if id(value) not in known:
             known[id(value)] = self._step(value, known)
@@ -78,10 +80,9 @@ class ParameterForm:
     def _step(self, value: object, known: dict[int, int | None]) -> int | None:
         if isinstance(value, tuple):
             attributes: dict[Any, Any] = dict(enumerate(value))
-        elif is_dataclass(value) and not isinstance(value, type):
+        elif names := field_names(type(value)):
             # What has been derived of a node and kept is derived again, but for what is plain.
-            names = {field.name for field in fields(value)} | _KEPT
-            attributes = {name: part for name, part in vars(value).items() if name in names}
+            attributes = {name: part for name, part in vars(value).items() if name in names or name in _KEPT}
         else:
             return None
         parts = [(name, self._part(part, known)) for name, part in attributes.items() if name not in _KEPT]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import Enum
@@ -16,6 +16,7 @@ from headrace.algebra.arrival import Unit
 from headrace.algebra.by_object import ByObject
 from headrace.algebra.nodes import Plan, inputs_of
 from headrace.algebra.properties import parameter_names, parameters_of, walk
+from headrace.dataclass_parts import field_names, parts_of
 from headrace.expressions import tree
 from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.schema import Field, Schema, sql_type, type_named
@@ -113,12 +114,9 @@ def _note_users(value: object, found: dict[tuple[str, str], User]) -> None:
     match value:
         case UserFunction() | UserAggregate():
             found[value.name, value.version] = value
-        case tuple():
-            for part in value:
+        case _:
+            for part in parts_of(value):
                 _note_users(part, found)
-        case _ if is_dataclass(value):
-            for field in fields(value):
-                _note_users(getattr(value, field.name), found)
 
 
 class _Packing:
@@ -160,7 +158,8 @@ def _packed(value: object) -> Any:
         case _:
             assert is_dataclass(value)
             assert type(value).__name__ in _CLASSES, value
-            return [type(value).__name__, *(_packed(getattr(value, field.name)) for field in fields(value))]
+            names = field_names(type(value))
+            return [type(value).__name__, *(_packed(getattr(value, name)) for name in names)]
 
 
 def _unpacked(value: Any, users: Mapping[tuple[str, str], User]) -> Any:

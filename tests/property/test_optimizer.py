@@ -30,12 +30,14 @@ from headrace.algebra.nodes import (
     column,
 )
 from headrace.algebra.predicates import conjunction
-from headrace.algebra.properties import walk
+from headrace.algebra.properties import is_insert_only, walk
+from headrace.elements import from_rows
 from headrace.errors import ExecutionError
 from headrace.expressions.aggregates.aggregates import resolve_aggregate
 from headrace.expressions.coercion import literal
 from headrace.expressions.functions.functions import resolve
 from headrace.expressions.tree import Column, Expression, shift_columns
+from headrace.history import equivalent
 from headrace.optimizer import CHOSEN_RULES, LAST_RULES, RULES, optimize, optimize_by, rewrites
 from headrace.optimizer.decisions import Decisions
 from headrace.optimizer.joins.join_graph import JoinGraph, JoinOrder
@@ -47,6 +49,8 @@ from headrace.time import INFINITY, Duration, TimeDomain
 from how_many import examples
 from property.expression_strategies import expressions
 from property.plan_strategies import KINDS, Case, GeneratedStream, cases, plans, streams
+from property.strategies import BUCKETS
+from support import run_plans
 
 
 @st.composite
@@ -291,6 +295,16 @@ def test_every_single_rule_keeps_the_answer(case: Case) -> None:
         rewritten = rule.rewrite(case.plan)
         assert rewritten.schema == case.plan.schema
         assert answer(rewritten, case) == expected, rule.name
+
+
+@examples(20)
+@given(events_of_windows(), BUCKETS, st.sampled_from((1, 2, 3)))
+def test_events_of_windows_run_as_the_reference_says(case: Case, buckets: int, epoch_rows: int) -> None:
+    plan = optimize(case.plan)
+    history = evaluate(case.plan, case.reference_streams())
+    found = run_plans({"q": plan}, case.inputs(), buckets=buckets, epoch_rows=epoch_rows)["q"].elements()
+    assert not is_insert_only(plan) or (found.w > 0).all()
+    assert equivalent(found, from_rows(plan.schema, [(row, ts, te, 1) for row, ts, te in history]))
 
 
 @st.composite

@@ -247,7 +247,7 @@ def golden_nodes() -> tuple[Plan, ...]:
 
 
 def test_every_node_is_in_a_golden_file() -> None:
-    # A window of rows within bounds is a kind of window of rows, events of windows are a kind of their bounds.
+    # A window of rows within bounds is a kind of window of rows, and events of windows one of their bounds.
     kinds = {BoundedRowWindow, WindowEvents}
     assert {type(node) for node in golden_nodes()} - kinds == set(get_args(Plan)) - UNWRITTEN
 

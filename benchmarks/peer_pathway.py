@@ -3,8 +3,8 @@
 Rows are read from CSV files, which its engine does without Python, and which are written before a run:
 Parquet it reads row by row in Python, and Delta with a licence key. So its q0 is the rate at which it reads
 CSV. Times are milliseconds. Its windows are those of `pathway.temporal` without a behaviour: nothing waits,
-what changes is corrected, and nothing is forgotten. There is no OVER, and a HOP of a minute by a second, of
-which it holds all windows of each row, takes minutes for 200,000 events.
+results are corrected when more rows come, and nothing is forgotten. It has no OVER. A HOP of a minute by a
+second takes minutes for 200,000 events, since each row is kept once for each of its 60 windows.
 
 The own clock is that of `pw.run`.
 """

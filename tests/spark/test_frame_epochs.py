@@ -55,7 +55,7 @@ def wait(db: hr.Database, done: Callable[[], bool]) -> None:
 
 
 def rows_of(db: hr.Database, stream: str) -> int:
-    """How many rows of a stream have come."""
+    """The number of rows of a stream that have come."""
     arrivals = run_of(db).totals.arrivals
     return arrivals[stream].rows if stream in arrivals else 0
 

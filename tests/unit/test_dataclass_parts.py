@@ -35,7 +35,7 @@ def test_other_values_have_no_parts() -> None:
 
 
 def test_types_have_the_names_of_their_fields() -> None:
-    """None are known of a type that is no dataclass, and what it inherits comes first."""
+    """Inherited ones come first; a type that is no dataclass has none."""
 
     @dataclass(frozen=True)
     class Longer(Part):

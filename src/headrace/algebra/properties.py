@@ -182,22 +182,17 @@ def is_insert_only(plan: Plan) -> bool:
 
 
 def _is_said_at_ends(plan: Plan) -> bool:
-    return isinstance(plan, WindowEvents) and _is_known_at_ends(plan.input)
+    """Whether it is events of aggregates over windows without overlaps.
 
-
-def _is_known_at_ends(plan: Plan) -> bool:
-    """Whether what a plan says of the last instant of a window is never taken back.
-
-    A settled aggregate says nothing of an instant ahead of its heartbeat; without overlaps its results end
-    with their windows, and so are not said of later ones either.
+    The results of these end with their windows, so that none is said of the last instant of a window that has
+    not ended.
     """
-    match plan:
-        case Filter() | Project():
-            return _is_known_at_ends(plan.input)
-        case Aggregate(settled=settled):
-            return settled or _tumbles(plan.input)
-        case _:
-            return is_insert_only(plan)
+    if not isinstance(plan, WindowEvents):
+        return False
+    below = plan.input
+    while isinstance(below, Filter | Project):
+        below = below.input
+    return isinstance(below, Aggregate) and _tumbles(below.input)
 
 
 def _tumbles(plan: Plan) -> bool:

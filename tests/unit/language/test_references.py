@@ -15,7 +15,7 @@ def query_of(text: str) -> QuerySyntax:
 
 
 def test_tables_are_found_in_order_those_of_inner_queries_included() -> None:
-    """What WITH defines is none, also in what is defined after it."""
+    """A name that WITH defines is none, also in the queries that WITH defines after it."""
     query = query_of(
         "WITH w AS (SELECT a FROM One), v AS (SELECT a FROM w) "
         "SELECT a FROM v JOIN (SELECT b FROM two) t ON a = b WHERE a IN (SELECT c FROM three)"

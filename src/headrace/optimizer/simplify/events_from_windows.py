@@ -10,28 +10,21 @@ from headrace.algebra.nodes import (
     Istream,
     Join,
     LimitedJoin,
-    OuterJoin,
     Plan,
     Project,
     Relation,
     SemiJoin,
-    SetOperation,
     TimeWindow,
     TopK,
-    Union,
     Unnest,
+    Weighing,
     WindowBounds,
     WindowEvents,
     inputs_of,
     with_inputs,
 )
-from headrace.expressions.tree import Column
-
-_OF_AN_INSTANT = (
-    *(Filter, Project, Unnest, Aggregate, TopK, Distinct, Coalesce, Union),
-    *(Join, OuterJoin, SemiJoin, SetOperation, WindowBounds),
-)
-"""Nodes whose content changes only where that of an input does, or where a window of theirs ends."""
+from headrace.expressions.tree import Column, Expression
+from headrace.optimizer.migration import POINTWISE
 
 
 def events_from_windows(plan: Plan) -> Plan:
@@ -52,12 +45,12 @@ def events_from_windows(plan: Plan) -> Plan:
 
 
 def _bounds_in(plan: Plan) -> WindowBounds | None:
-    """What adds a column of the plan that is the start or the end of a window; None without such a column."""
+    """The node that adds a start or an end of windows that is a column of the plan; None without one."""
     return next((found for place in range(len(plan.schema)) if (found := _bound(plan, place))), None)
 
 
 def _bound(plan: Plan, place: int) -> WindowBounds | None:
-    """What adds the bound of a window that a column is, if it is one."""
+    """The node that adds a column, if that is a start or an end of windows."""
     match plan:
         case WindowBounds(input=below) if not isinstance(plan, WindowEvents):
             return plan if place >= len(below.schema) else _bound(below, place)
@@ -78,7 +71,7 @@ def _bound(plan: Plan, place: int) -> WindowBounds | None:
             return None
 
 
-def _of_column(plan: Plan, expression: object) -> WindowBounds | None:
+def _of_column(plan: Plan, expression: Expression) -> WindowBounds | None:
     return _bound(plan, expression.index) if isinstance(expression, Column) else None
 
 
@@ -103,7 +96,7 @@ def _at_ends(plan: Plan) -> Plan | None:
 def _moves_with(plan: Plan, bounds: WindowBounds) -> bool:
     """Whether the content of a plan changes only at the last instants of windows, if at all."""
     match plan:
-        case WindowEvents() | LimitedJoin():
+        case WindowEvents() | LimitedJoin() | Weighing():
             return False
         case TimeWindow(smallest=None):
             return _moves_at_ends(plan, bounds)
@@ -113,7 +106,7 @@ def _moves_with(plan: Plan, bounds: WindowBounds) -> bool:
             return plan.is_constant
         case _:
             inputs = inputs_of(plan)
-            return isinstance(plan, _OF_AN_INSTANT) and all(_moves_with(part, bounds) for part in inputs)
+            return isinstance(plan, POINTWISE) and all(_moves_with(part, bounds) for part in inputs)
 
 
 def _moves_at_ends(plan: TimeWindow | WindowBounds, bounds: WindowBounds) -> bool:

@@ -1,4 +1,4 @@
-"""What Spark's Python workers run: the stages of an epoch, over the partitions of an RDD.
+"""The stages of an epoch, as Spark's Python workers run them over the partitions of an RDD.
 
 What goes from stage to stage is `(task, Chunk)`. Rows of frames come in as Arrow batches, which Spark makes
 of them, so that no query has to be planned and no code generated for the job (decision 0132).

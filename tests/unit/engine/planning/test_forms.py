@@ -9,7 +9,7 @@ from headrace.schema import BIGINT, BOOLEAN
 
 
 def test_constants_take_the_places_of_parameters() -> None:
-    """What holds none is shared."""
+    """A part that holds none is shared."""
     seen: set[int] = set()
     first, second = (Parameter(number, Literal(number, BIGINT), seen) for number in range(2))
     column = Column(0, "a", BIGINT)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime
@@ -20,10 +19,9 @@ from py4j.java_gateway import GatewayClient
 import headrace as hr
 from headrace.runtime.spark.runner import SparkRunner
 from inside import run_of
+from waiting import wait_for
 
 pytestmark = pytest.mark.spark
-
-PATIENCE = 60
 
 
 def files(folder: Path, count: int, rows: int) -> Path:
@@ -46,12 +44,8 @@ def streamed(spark: Any, folder: Path) -> Any:
 
 def wait(db: hr.Database, done: Callable[[], bool]) -> None:
     """Let a run go on until a condition holds."""
-    deadline = time.monotonic() + PATIENCE
-    while not done():
-        assert db.running
-        assert not db.problems
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.05)
+    wait_for(lambda: done() or not db.running or db.problems)
+    assert done(), db.problems or "the run has ended"
 
 
 def rows_of(db: hr.Database, stream: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from headrace.algebra.kinds import JoinKind, Ranking, SetKind
 from headrace.algebra.nodes import (
@@ -23,6 +23,7 @@ from headrace.algebra.nodes import (
     Granularity,
     Istream,
     Join,
+    LargestWeight,
     Lifetime,
     Match,
     NestedAggregate,
@@ -61,6 +62,30 @@ from headrace.dataclass_parts import field_names
 from headrace.expressions.tree import Column, Expression, Literal
 from headrace.steps import value_at
 from headrace.time import BEGINNING, INFINITY, MIN_INSTANT
+
+POINTWISE: Final = (
+    Filter,
+    Project,
+    Sample,
+    Shed,
+    Draw,
+    SemanticDrop,
+    LargestWeight,
+    Unnest,
+    WindowBounds,
+    Rstream,
+    Union,
+    SetOperation,
+    Join,
+    OuterJoin,
+    SemiJoin,
+    Aggregate,
+    TopK,
+    Distinct,
+    Coalesce,
+    Finalize,
+)
+"""Nodes whose content at an instant depends on their inputs' contents at that instant alone."""
 
 
 def walk(plan: Plan) -> Iterator[Plan]:

@@ -41,47 +41,31 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
 
 from headrace.algebra.nodes import (
-    Aggregate,
     Clip,
     Coalesce,
-    Distinct,
-    Draw,
     Dstream,
     EventSource,
-    Filter,
     Finalize,
     GapFill,
     Granularity,
     Istream,
     Join,
-    LargestWeight,
     Lifetime,
-    OuterJoin,
     Plan,
-    Project,
     Relation,
     RowWindow,
-    Rstream,
-    Sample,
-    SemanticDrop,
-    SemiJoin,
     SessionAggregate,
     SessionWindow,
-    SetOperation,
-    Shed,
     Source,
     TimeWindow,
-    TopK,
     Union,
-    Unnest,
-    WindowBounds,
     inputs_of,
     with_inputs,
 )
 from headrace.algebra.properties import (
+    POINTWISE,
     granule_start,
     is_stateful,
     lifetime_start,
@@ -92,30 +76,6 @@ from headrace.algebra.properties import (
 )
 from headrace.errors import PlanError
 from headrace.time import BEGINNING, INFINITY
-
-POINTWISE: Final = (
-    Filter,
-    Project,
-    Sample,
-    Shed,
-    Draw,
-    SemanticDrop,
-    LargestWeight,
-    Unnest,
-    WindowBounds,
-    Rstream,
-    Union,
-    SetOperation,
-    Join,
-    OuterJoin,
-    SemiJoin,
-    Aggregate,
-    TopK,
-    Distinct,
-    Coalesce,
-    Finalize,
-)
-"""Nodes whose content at an instant depends on their inputs' contents at that instant alone."""
 
 
 @dataclass(frozen=True)

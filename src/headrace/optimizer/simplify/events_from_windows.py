@@ -23,8 +23,8 @@ from headrace.algebra.nodes import (
     inputs_of,
     with_inputs,
 )
+from headrace.algebra.properties import POINTWISE
 from headrace.expressions.tree import Column, Expression
-from headrace.optimizer.migration import POINTWISE
 
 
 def events_from_windows(plan: Plan) -> Plan:

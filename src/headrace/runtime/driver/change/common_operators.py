@@ -16,7 +16,7 @@ from typing import Final
 import pyarrow as pa
 
 from headrace.algebra.nodes import Aggregate, Distinct, Plan, Stateful, inputs_of
-from headrace.algebra.properties import is_stateful, walk
+from headrace.algebra.properties import POINTWISE, is_stateful, walk
 from headrace.elements import Batch, BoolArray, concat, decode_rows
 from headrace.errors import ExecutionError, PlanError, UserError
 from headrace.lowering.early import alone, horizon_of
@@ -27,7 +27,6 @@ from headrace.lowering.node import Node
 from headrace.operators.contract import Holder
 from headrace.operators.early import unreported
 from headrace.operators.state.runs import RunRef
-from headrace.optimizer.migration import POINTWISE
 from headrace.runtime.driver.change.caught_up import Joining
 from headrace.runtime.driver.change.content.answer import begins_with, said_instead
 from headrace.runtime.driver.change.content.at_once import AtOnce

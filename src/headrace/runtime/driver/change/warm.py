@@ -15,6 +15,7 @@ from typing import Final
 
 from headrace.algebra.horizon import Horizon
 from headrace.algebra.nodes import Plan, Source, column, inputs_of, project, with_inputs
+from headrace.algebra.properties import POINTWISE
 from headrace.elements import Batch, BoolArray, encode
 from headrace.errors import ExecutionError, PlanError, UserError
 from headrace.lowering.early import early
@@ -23,7 +24,6 @@ from headrace.lowering.node import Node
 from headrace.lowering.outer_joins import expand
 from headrace.lowering.query_id import first_name
 from headrace.optimizer import optimize
-from headrace.optimizer.migration import POINTWISE
 from headrace.runtime.driver.change.content.answer import reader_of
 from headrace.runtime.driver.change.content.at_once import AtOnce
 from headrace.runtime.driver.change.content.early_content import beyond

@@ -28,7 +28,7 @@ from headrace.algebra.nodes import (
     inputs_of,
     with_inputs,
 )
-from headrace.algebra.properties import walk
+from headrace.algebra.properties import POINTWISE, walk
 from headrace.elements import decode_rows
 from headrace.errors import PlanError
 from headrace.expressions.tree import AggregateCall, Expression, expressions_of
@@ -45,7 +45,6 @@ from headrace.operators.contract import Operator
 from headrace.operators.early import unreported
 from headrace.operators.state.runs import RunRef
 from headrace.optimizer import optimize
-from headrace.optimizer.migration import POINTWISE
 from headrace.runtime.driver.change.content.coverage import in_terms_of
 from headrace.runtime.driver.query_set import QuerySet
 from headrace.runtime.driver.state import Holding

@@ -136,8 +136,16 @@ def test_row_by_row(case: Case, buckets: int) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("epoch_rows", how_many([2], [1000, 2]))
-def test_spark(case: Case, spark: object, epoch_rows: int) -> None:
+@pytest.mark.parametrize(
+    ("stays", "epoch_rows"), how_many([(False, 5), (True, 2)], [(False, 1), (True, 1000)])
+)
+def test_spark(
+    case: Case, spark: object, stays: bool, epoch_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In jobs, where everything is encoded and goes through Spark's shuffle, and in a task that stays."""
+    monkeypatch.setattr("headrace.runtime.spark.runner._UNDIVIDED", 0.0)
+    if not stays:
+        monkeypatch.setattr("headrace.runtime.spark.startup.resident.ResidentTask.begun", lambda *_: None)
     *views, query = case.query.rstrip(";").split(";")
     with connect(spark=spark, epoch_rows=epoch_rows, buckets=2) as db:
         for stream in case.streams:

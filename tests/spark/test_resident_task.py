@@ -1,4 +1,4 @@
-"""Small epochs in one Spark task that stays: what it gives, when it ends, and what happens when it dies."""
+"""Epochs in one Spark task that stays: what it gives, when it ends, and what happens when it dies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
+from pyspark import SparkContext
 from pyspark.errors import PythonException
 
 import headrace as hr
@@ -87,9 +89,8 @@ def test_small_epochs_are_one_job_until_it_has_nothing_to_do(
         db.execute(STREAM)
         query = db.query(QUERY, name="q")
         db.start()
-        push(db, 0)
         before = len(tracker.getJobIdsForGroup())
-        for start in range(4, 40, 4):
+        for start in range(0, 40, 4):
             push(db, start)
         first = begun[0]
         assert len(tracker.getJobIdsForGroup()) - before == len(begun)
@@ -102,6 +103,23 @@ def test_small_epochs_are_one_job_until_it_has_nothing_to_do(
     assert not begun[-1]._thread.is_alive()
 
 
+def test_one_that_was_cancelled_while_it_had_nothing_to_do_is_followed_by_another(
+    spark: Any, begun: list[ResidentTask]
+) -> None:
+    with hr.connect(spark=spark) as db:
+        db.execute(STREAM)
+        query = db.query(QUERY)
+        db.start()
+        push(db, 0)
+        spark.sparkContext.cancelAllJobs()
+        wait_for(lambda: not begun[0]._thread.is_alive())
+        assert begun[0]._error is not None
+        push(db, 4)
+        assert len(begun) == 2
+        found = history(db, query, 8)
+    assert found.equals(expected(8))
+
+
 def test_it_lives_no_longer_than_it_may(
     spark: Any, begun: list[ResidentTask], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,11 +130,10 @@ def test_it_lives_no_longer_than_it_may(
         db.execute(STREAM)
         query = db.query(QUERY)
         db.start()
-        push(db, 0)
         before = len(tracker.getJobIdsForGroup())
-        for start in range(4, 20, 4):
+        for start in range(0, 20, 4):
             push(db, start)
-        assert len(tracker.getJobIdsForGroup()) - before == len(begun) == 4
+        assert len(tracker.getJobIdsForGroup()) - before == len(begun) == 5
         found = history(db, query, 20)
     assert all(task._error is None for task in begun)
     assert found.equals(expected(20))
@@ -151,7 +168,33 @@ def test_no_two_epochs_in_it_have_one_attempt(spark: Any, tmp_path: Path, begun:
     assert len(found) == len({attempt for _, attempt in found}) > 2
 
 
-def test_it_leaves_its_slot_to_an_epoch_of_several_tasks(
+@pytest.mark.parametrize("parallelism", [2, 7])
+def test_epochs_of_several_tasks_run_in_it_too(
+    parallelism: int, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a session says that there are more tasks than can run at once."""
+    monkeypatch.setattr(SparkContext, "defaultParallelism", parallelism)
+    pq.write_table(rows(0, 5_000), tmp_path / "rows.parquet")
+    tracker = spark.sparkContext.statusTracker()
+    with hr.connect(spark=spark, epoch_rows=1_000) as db:
+        db.execute(f"CREATE STREAM p FROM parquet OPTIONS (path='{tmp_path}') TIMESTAMP BY ts")
+        query = db.query(QUERY)
+        before = len(tracker.getJobIdsForGroup())
+        assert db.run().epochs == 5
+        assert len(tracker.getJobIdsForGroup()) - before == 1
+        found = query.history()
+    assert found.equals(whole(5_000))
+
+
+def whole(end: int) -> pa.Table:
+    with hr.connect(runner="inline") as db:
+        db.stream("p", rows(0, end), timestamp="ts")
+        found = db.query(QUERY)
+        db.run()
+        return found.history()
+
+
+def test_it_leaves_its_slot_to_an_epoch_of_several_tasks_with_code_of_users(
     spark: Any, begun: list[ResidentTask], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alive: list[bool] = []
@@ -164,7 +207,8 @@ def test_it_leaves_its_slot_to_an_epoch_of_several_tasks(
     monkeypatch.setattr(SparkRunner, "_in_job", noted)
     with hr.connect(spark=spark) as db:
         db.execute(STREAM)
-        query = db.query(QUERY)
+        db.function("same", lambda v: v, arguments=["BIGINT"], returns="BIGINT")
+        query = db.query(QUERY.replace("SUM(v)", "SUM(same(v))"))
         db.start()
         push(db, 0)
         push(db, 4)

@@ -1,8 +1,8 @@
-"""The Spark runner: an epoch as one Spark job, or small epochs in one job that stays.
+"""The Spark runner: an epoch as one Spark job, or on one machine all epochs in one job that stays.
 
-Level 0 is one partition per task; every further level repartitions by the task number. Between the stages
-travel chunks, one row each, whose payload is an encoded batch: the engine moves bytes, and never looks at a
-row of a stream.
+In an epoch's own job, level 0 is one partition per task; every further level repartitions by the task number.
+Between the stages travel chunks, one row each, whose payload is an encoded batch: the engine moves bytes, and
+never looks at a row of a stream.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from pyspark.serializers import NoOpSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from headrace.algebra.properties import parameters_of
+from headrace.dataclass_parts import parts_of
 from headrace.errors import UserError
+from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.lowering.graph import Graph
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.spark.faults import GATEWAY_ERRORS, faults_named, is_alive
@@ -63,7 +66,7 @@ _FIXED_SCHEMA = ("kafka", "rate", "rate-micro-batch", "socket")
 
 
 class SparkRunner:
-    """Runs each epoch as one Spark job; those of a single task one after the other in a job that stays.
+    """Runs each epoch as one Spark job; on one machine, those without frames in a job that stays.
 
     Args:
         session: a session of the user's; its settings are kept.
@@ -81,6 +84,7 @@ class SparkRunner:
         self._graph: tuple[Graph, bytes] | None = None
         self._counted: dict[int, RDD[int]] = {}
         self._resident: ResidentTask | None = None
+        self._calling: tuple[Graph | None, bool] = None, False
         self._running = threading.Lock()
         self.parallelism = self._context.defaultParallelism
         self.undivided = _UNDIVIDED
@@ -109,23 +113,23 @@ class SparkRunner:
         alone = self._running.acquire(blocking=False)
         try:
             with faults_named(self._context, work.epoch):
-                small = not frames and len(work.assignments) == work.tasks == 1
-                chunks = self._in_resident(work, small=small) if alone else None
+                chunks = self._in_resident(work, frames) if alone else None
                 return reports_of(self._in_job(work, frames) if chunks is None else chunks)
         finally:
             if alone:
                 self._running.release()
 
-    def _in_resident(self, work: EpochWork, *, small: bool) -> list[Chunk] | None:
-        """What a task that stays makes of an epoch of one task; None where there is no such task to be had.
+    def _in_resident(self, work: EpochWork, frames: Mapping[str, object]) -> list[Chunk] | None:
+        """What a task that stays makes of an epoch; None where there is no such task to be had.
 
-        It ends before an epoch of several tasks, which need its slot.
+        Rows of a frame come through Spark, and threads of one process run code of users one at a time: such
+        an epoch is a job. The task that stays ends before it, since the job needs its slot.
         """
+        if frames or (not _is_whole(work) and self._calls_users(work.graph)):
+            self._end_resident()
+            return None
         # One that has just ended for want of work is followed by another.
         for _ in range(2):
-            if not small:
-                self._end_resident()
-                return None
             resident, self._resident = self._resident, None
             if resident is None:
                 with self._as_ours(f"headrace epochs from {work.epoch}"):
@@ -146,7 +150,7 @@ class SparkRunner:
     def _in_job(self, work: EpochWork, frames: Mapping[str, object]) -> list[Chunk]:
         packed = self._packed(work)
         with self._as_ours(f"headrace epoch {work.epoch}"):
-            if not frames and len(work.assignments) == work.tasks == 1:
+            if not frames and _is_whole(work):
                 whole: RDD[Chunk] = self._numbers(1).mapPartitions(WholeStage(packed).chunks)
                 return list(whole.collect())
             job = self._over_frames(work, packed, frames) if frames else self._over_splits(work, packed)
@@ -214,6 +218,14 @@ class SparkRunner:
         if count not in self._counted:
             self._counted[count] = self._context.parallelize(range(count), count)
         return self._counted[count]
+
+    def _calls_users(self, graph: Graph) -> bool:
+        """Whether a graph has code of users, which one process runs in one thread at a time."""
+        known, found = self._calling
+        if known is not graph:
+            found = any(_is_users(parameters_of(node.plan)) for node in graph.nodes)
+            self._calling = graph, found
+        return found
 
     def _packed(self, work: EpochWork) -> PackedWork:
         """The work for the tasks; a graph is pickled once, however many epochs it serves."""
@@ -284,6 +296,15 @@ class SparkRunner:
         if self._shared:
             self._shared = False
             _release(self._context)
+
+
+def _is_whole(work: EpochWork) -> bool:
+    """Whether one task does all of an epoch's work."""
+    return len(work.assignments) == work.tasks == 1
+
+
+def _is_users(part: object) -> bool:
+    return isinstance(part, UserFunction | UserAggregate) or any(map(_is_users, parts_of(part)))
 
 
 def _unreadable(source: str, error: Exception) -> UserError:

@@ -12,7 +12,7 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
-from headrace.limits import check, in_turn
+from headrace.limits import CancelledWorkError, check, in_turn
 from headrace.runtime.store.segments import MemoryStore, Store
 from headrace.runtime.tasks.at_hand import RunsAtHand
 from headrace.runtime.tasks.fence import CancelFlag
@@ -117,12 +117,22 @@ class _Stage:
     """Tasks that run at once.
 
     Attributes:
+        abort: lets those end that run.
         ended: what has become of them: their places, what they gave, and what they raised.
+        failed: what the first of them that failed has raised.
         wanted: whether those that have not begun should.
     """
 
+    abort: Callable[[], None]
     ended: SimpleQueue[tuple[int, Any, BaseException | None]] = field(default_factory=SimpleQueue)
+    failed: BaseException | None = None
     wanted: bool = True
+
+    def fail(self, error: BaseException) -> None:
+        """Let one of them have failed, so that the others need not go on."""
+        self.failed = self.failed or error
+        self.wanted = False
+        self.abort()
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +159,7 @@ class _Job:
         try:
             found = self.context.run(self.task)
         except BaseException as error:  # whatever it is, who waits has to hear of it
+            self.stage.fail(error)
             self.stage.ended.put((self.place, None, error))
         else:
             self.stage.ended.put((self.place, found, None))
@@ -178,16 +189,16 @@ class TaskThreads:
 
         Args:
             tasks: the tasks.
-            abort: lets those end that run, where one of them has failed.
+            abort: lets those end that run, as soon as one of them has failed; from any thread.
 
         Raises:
-            BaseException: what one of them has raised; the others have ended then, or their threads are left
-                to them.
+            BaseException: what the first of them that failed has raised; the others have ended then, or their
+                threads are left to them.
         """
-        if len(tasks) < 2:
+        if min(len(tasks), self._threads) < 2:
             with in_turn(self._lock):
-                return [task() for task in tasks]
-        stage, queue = _Stage(), self._queue
+                return one_by_one(tasks)
+        stage, queue = _Stage(abort), self._queue
         self._start(min(len(tasks), self._threads) - 1)
         for place, task in enumerate(tasks[1:], 1):
             queue.put(_Job(stage, place, copy_context(), task))
@@ -205,11 +216,13 @@ class TaskThreads:
                     found[place] = given
                     raise error
                 found[place] = given
-        except BaseException:
-            stage.wanted = False
-            abort()
+        except BaseException as error:
+            stage.fail(error)
             if not self._ended(stage, len(tasks) - len(found) - (0 not in found)) and self._queue is queue:
                 self.set_aside()
+            if isinstance(error, CancelledWorkError) and stage.failed is not None:
+                # The first one was ended since another one has failed.
+                raise stage.failed from None
             raise
         return [found[place] for place in range(len(tasks))]
 
@@ -239,10 +252,10 @@ class TaskThreads:
     def _start(self, wanted: int) -> None:
         """Start threads until there are so many."""
         while self._started < wanted:
-            self._started += 1
             thread = threading.Thread(target=_work, args=(self._queue, self._lock), daemon=True)
-            thread.name = f"headrace tasks {self._started}"
+            thread.name = f"headrace tasks {self._started + 1}"
             thread.start()
+            self._started += 1
 
 
 def _work(queue: _Queue, lock: threading.RLock) -> None:

@@ -1,9 +1,11 @@
-"""A Spark task that stays: small epochs run in it one after the other, without a job for each.
+"""A Spark task that stays: epochs run in it one after the other, without a job for each.
 
 Spark takes some 40 ms to make a job, to start its task and to bring back its result, ten times as long as a
-small epoch works. The one task of this job connects to a socket of the driver's, and works on what it is sent
-there until the driver has no more for it, or for a moment has nothing to do. It takes one of Spark's slots
-meanwhile.
+small epoch works; and where an epoch is cut into tasks, what goes from stage to stage is encoded, copied
+through the JVM and decoded, which is half of the work. The one task of this job connects to a socket of the
+driver's, and works on what it is sent there until the driver has no more for it, or for a moment has nothing
+to do. The tasks of an epoch are threads in it, and hand over what they yield as it is. Meanwhile it takes one
+of Spark's slots.
 
 Both ends are here: the driver sends an epoch's work, the task answers with the chunks that reach the end.
 It fails with whatever the work raises, so that the error is the one that a job of the epoch alone would have.
@@ -19,6 +21,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Final, Never
@@ -29,6 +32,8 @@ from pyspark import RDD, InheritableThread, SparkContext
 from headrace.runtime.spark.stages import PackedWork, attempt_of, keep_collections_short
 from headrace.runtime.store.temporary import new_door
 from headrace.runtime.tasks.at_hand import RunsAtHand
+from headrace.runtime.tasks.fence import CancelFlag
+from headrace.runtime.tasks.inline import TaskThreads
 from headrace.runtime.tasks.messages import Chunk
 from headrace.runtime.tasks.stages import run_epoch
 
@@ -53,32 +58,47 @@ _ON_THIS_MACHINE: Final = re.compile(r"local(\[(\d+|\*)\])?")
 
 @dataclass(frozen=True)
 class ResidentStage:
-    """All levels of many epochs, where each level has one task.
+    """All levels of many epochs.
 
     Attributes:
         door: the driver's socket.
         idle: seconds without work after which it ends.
         life: seconds after which it ends in any case.
+        threads: how many tasks of a level run at once.
     """
 
     door: str
     idle: float
     life: float
+    threads: int
 
     def chunks(self, tasks: Iterable[int]) -> Iterator[Never]:
         """For an RDD of one task number: nothing, once there is no more to do."""
-        graph, at_hand = b"", RunsAtHand()
-        with Client(self.door, "AF_UNIX") as driver:
-            for count, message in enumerate(_messages(driver, self.idle, self.life)):
-                changed, rest = pickle.loads(message)
-                graph = changed or graph
-                # Those of the tasks of other jobs are small numbers.
-                attempt = (attempt_of() + 1 << 32) + count
-                found = run_epoch(PackedWork(graph, rest).unpacked(), attempt, at_hand)
-                with suppress(OSError):
-                    driver.send_bytes(pickle.dumps(found, pickle.HIGHEST_PROTOCOL))
-                keep_collections_short()
+        graph, at_hand, threads = b"", RunsAtHand(), TaskThreads(self.threads)
+        try:
+            with Client(self.door, "AF_UNIX") as driver:
+                for count, message in enumerate(_messages(driver, self.idle, self.life)):
+                    changed, rest = pickle.loads(message)
+                    graph = changed or graph
+                    # Those of the tasks of other jobs are small numbers.
+                    attempt = (attempt_of() + 1 << 32) + count
+                    found = _run(PackedWork(graph, rest), attempt, at_hand, threads)
+                    with suppress(OSError):
+                        driver.send_bytes(found)
+                    # They would stay while it waits.
+                    del message, rest, found
+                    keep_collections_short()
+        finally:
+            threads.set_aside()
         yield from ()
+
+
+def _run(packed: PackedWork, attempt: int, at_hand: RunsAtHand, threads: TaskThreads) -> bytes:
+    """Run an epoch; the chunks that reach the end, pickled."""
+    flag = CancelFlag()
+    each = partial(threads.each, abort=partial(setattr, flag, "all", True))
+    found = run_epoch(packed.unpacked(), attempt, at_hand, flag, together=True, each=each)
+    return pickle.dumps(found, pickle.HIGHEST_PROTOCOL)
 
 
 def _messages(driver: Connection, idle: float, life: float) -> Iterator[bytes]:
@@ -104,25 +124,26 @@ class ResidentTask:
         context: where it runs; it must have a slot to spare, see `begun`.
         numbers: an RDD of one task number.
         door: the name of its socket.
+        threads: how many tasks of a level it runs at once.
 
     Only one thread may use it at a time.
     """
 
     _task: Connection
 
-    def __init__(self, context: SparkContext, numbers: RDD[int], door: Path) -> None:
+    def __init__(self, context: SparkContext, numbers: RDD[int], door: Path, threads: int) -> None:
         self._context = context
         self._door = str(door)
         self._error: Exception | None = None
         self._sent: bytes | None = None
-        self._job = numbers.mapPartitions(ResidentStage(self._door, IDLE, LIFE).chunks)
+        self._job = numbers.mapPartitions(ResidentStage(self._door, IDLE, LIFE, threads).chunks)
         # Made here, where PySpark looks up nothing in the JVM that is known.
         assert self._job._jrdd is not None
-        self._thread = InheritableThread(self._run, name="headrace small epochs", daemon=True)
+        self._thread = InheritableThread(self._run, name="headrace epochs", daemon=True)
 
     @classmethod
     def begun(cls, context: SparkContext, numbers: RDD[int]) -> ResidentTask | None:
-        """A task that stays, once Spark has started it.
+        """A task that stays, once Spark has started it. It runs as many tasks at once as Spark does.
 
         None where it would take the last slot, or could not reach the driver.
 
@@ -150,10 +171,11 @@ class ResidentTask:
     @classmethod
     def _started(cls, context: SparkContext, numbers: RDD[int], door: Path) -> ResidentTask | None:
         """A task whose job is under way and gives its slot back at its end; None without a slot."""
-        if not _take_slot(context):
+        slots = _take_slot(context)
+        if slots is None:
             return None
         try:
-            task = cls(context, numbers, door)
+            task = cls(context, numbers, door, slots)
             task._thread.start()
         except BaseException:
             _give_slot_back(context)
@@ -178,11 +200,16 @@ class ResidentTask:
             work: the epoch.
 
         Returns:
-            None if the task had ended without an answer, in most cases for want of work.
+            None if the task had ended before, whatever its end was, or ended without an answer, in most cases
+            for want of work.
 
         Raises:
             Exception: the job has failed, as the epoch's own would have.
         """
+        if not self._thread.is_alive():
+            # Someone may have cancelled all jobs of Spark while it had nothing to do.
+            self._task.close()
+            return None
         graph = None if work.graph is self._sent else work.graph
         try:
             self._task.send_bytes(pickle.dumps((graph, work.rest), pickle.HIGHEST_PROTOCOL))
@@ -212,22 +239,22 @@ class ResidentTask:
 
 
 _lock = threading.Lock()
-_spare: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
-"""How many tasks that stay each Spark has room for, so that one slot is left for all other jobs."""
+_taken: WeakKeyDictionary[SparkContext, int] = WeakKeyDictionary()
+"""How many tasks that stay each Spark has. One slot is left for all other jobs."""
 
 
-def _take_slot(context: SparkContext) -> bool:
+def _take_slot(context: SparkContext) -> int | None:
+    """Take a slot for a task that stays; how many there are in all, or None where there is none to spare."""
     with _lock:
-        if context not in _spare:
-            spark = context._jsc.sc()
-            profile = spark.resourceProfileManager().defaultResourceProfile()
-            _spare[context] = spark.maxNumConcurrentTasks(profile) - 1
-        if _spare[context] < 1:
-            return False
-        _spare[context] -= 1
-        return True
+        spark = context._jsc.sc()
+        slots = int(spark.maxNumConcurrentTasks(spark.resourceProfileManager().defaultResourceProfile()))
+        taken = _taken.get(context, 0)
+        if taken + 1 >= slots:
+            return None
+        _taken[context] = taken + 1
+        return slots
 
 
 def _give_slot_back(context: SparkContext) -> None:
     with _lock:
-        _spare[context] += 1
+        _taken[context] -= 1

@@ -19,7 +19,7 @@ def not_called() -> Never:
 @pytest.mark.parametrize("threads", [1, 2, 7])
 def test_all_tasks_run_however_few_threads_there_are(threads: int) -> None:
     pool = TaskThreads(threads)
-    tasks = [lambda number=number: 10 * number for number in range(5)]  # type: ignore[misc]
+    tasks = [lambda number=number: 10 * number for number in range(5)]
     assert pool.each(tasks, not_called) == [0, 10, 20, 30, 40]
     pool.set_aside()
 

@@ -218,6 +218,78 @@ def test_an_option_that_says_which_files_there_are_changes_no_row(spark: Any, tm
     assert all(ours == by_spark for both in found.values() for by_spark, ours in both)
 
 
+KEYED = "k STRING, n INT, d DATE, v BIGINT"
+
+
+def keyed(folder: Path, number: int, *texts: str) -> Path:
+    """A file of rows in folders that name columns; one of them is also in the file, where it is not read."""
+    deepest = folder.joinpath(*texts)
+    return put(deepest, number, pa.table({"v": [number, -number], "d": pa.array([7, None], pa.date32())}))
+
+
+def test_columns_in_the_names_of_folders_have_sparks_values(spark: Any, tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    for number, texts in enumerate(
+        [
+            ("k=a", "n=1", "d=2024-02-29"),
+            ("k=a", "n=1", "d=1582-10-10"),
+            ("k=a%2Fb %3D\u00e9", "n=-7", "d=0001-01-01"),
+            ("k=01", "n=__HIVE_DEFAULT_PARTITION__", "d=9999-12-31"),
+            ("k=__HIVE_DEFAULT_PARTITION__", "n=2147483647", "d=__HIVE_DEFAULT_PARTITION__"),
+        ]
+    ):
+        keyed(files, number, *texts)
+    reader = spark.readStream.schema(KEYED)
+    frames = [
+        reader.parquet(str(files)),
+        reader.parquet(str(files)).select("n", "v"),
+        reader.parquet(f"{files}/"),
+    ]
+    for place, frame in enumerate(frames):
+        with both_ways(frame, tmp_path / f"log{place}") as found:
+            pass
+        ((by_spark, ours),) = found
+        assert by_spark == ours
+        assert by_spark.total() == 10
+
+
+@pytest.mark.parametrize(
+    "folders",
+    [
+        [("k=a", "n=01", "d=2024-01-01")],
+        [("k=a", "n=1", "d=2024-1-1")],
+        [("k=a", "n=1", "d=2024-01-01"), ("k=a", "n=1", "d=2024-01-01", "more")],
+        [("K=a", "n=1", "d=2024-01-01")],
+    ],
+)
+def test_folders_of_which_spark_may_make_something_else_are_left_to_it(
+    spark: Any, tmp_path: Path, folders: list[tuple[str, ...]]
+) -> None:
+    files = tmp_path / "files"
+    for number, texts in enumerate(folders):
+        keyed(files, number, *texts)
+    frame = spark.readStream.schema(KEYED).parquet(str(files))
+    with both_ways(frame, tmp_path / "log") as found:
+        pass
+    assert [ours for _, ours in found] == [None]
+
+
+def test_folders_are_no_columns_below_a_pattern_or_where_all_are_looked_into(
+    spark: Any, tmp_path: Path
+) -> None:
+    keyed(tmp_path / "files", 0, "k=a", "n=1", "d=2024-01-01")
+    reader = spark.readStream.schema("v BIGINT, d DATE")
+    for place, frame in enumerate(
+        [
+            reader.parquet(str(tmp_path / "f*" / "*" / "*" / "*")),
+            reader.option("recursiveFileLookup", "true").parquet(str(tmp_path / "files")),
+        ]
+    ):
+        with both_ways(frame, tmp_path / f"log{place}") as found:
+            pass
+        assert [(by_spark.total(), ours) for by_spark, ours in found] == [(2, None)]
+
+
 def is_alike(frame: Any, folder: Path) -> bool:
     schema = schema_of(frame)
     return file_batches(frame, schema, schema.names, folder / "log") is not None

@@ -8,6 +8,7 @@ looked at before: whatever is wrong with a file, Spark says it, or makes of it w
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,7 +19,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from headrace.errors import SourceError
 from headrace.runtime.sources.columnar.parquet import ParquetSource, open_file, part_of
+from headrace.runtime.sources.composed.partitions import Partitions
+from headrace.runtime.sources.rows.contract import SplitSource
 from headrace.runtime.spark.checksums import has_its_checksums
 from headrace.runtime.spark.file_log import files_of_batch
 from headrace.schema import Schema
@@ -66,8 +70,22 @@ _TYPES: Final[Mapping[str, tuple[pa.DataType, str]]] = {
 }
 """Spark's types by name: as Arrow and as Parquet have them."""
 
+_WHOLE: Final = re.compile(r"0|-?[1-9]\d*", re.ASCII)
+_OF_FOLDERS: Final[Mapping[str, re.Pattern[str]]] = {
+    "string": re.compile(".+", re.DOTALL),
+    "tinyint": _WHOLE,
+    "smallint": _WHOLE,
+    "int": _WHOLE,
+    "bigint": _WHOLE,
+    "date": re.compile(r"\d{4}-\d\d-\d\d", re.ASCII),
+}
+"""The types that columns of folders may have, and the texts of which everybody makes the same values."""
+
 _LEGACY: Final = frozenset((b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96"))
 """Notes in a file that was written with the calendar of before."""
+
+_PATTERN: Final = frozenset("*?[]{}\\")
+"""Characters that make a path a pattern."""
 
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 
@@ -80,33 +98,57 @@ class FileBatches:
         checkpoint: the query's.
         schema: the columns that are read, as the stream has them.
         types: Spark's types of these columns, by name.
+        root: the folder below which folders such as `k=1` are columns; None where Spark takes none from them.
+        names: all columns of the scan.
     """
 
     checkpoint: Path
     schema: Schema
     types: Mapping[str, str]
+    root: Path | None = None
+    names: frozenset[str] = frozenset()
 
-    def source(self, number: int) -> ParquetSource | None:
+    def source(self, number: int) -> SplitSource | None:
         """What reads a batch that Spark has planned; None where Spark must read it."""
         # Whatever is wrong with the log or a file, Spark finds it as well.
-        with suppress(OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+        with suppress(OSError, ValueError, KeyError, TypeError, pa.ArrowException, SourceError):
             files = files_of_batch(self.checkpoint, number)
             if len(files) > _MOST_FILES or len(set(files)) < len(files):
                 return None
+            folders = Partitions.of([str(path) for path in files], f"{self.root}/")
+            if not self._are_columns(files, folders):
+                return None
+            named = folders.names
             parts = []
             for path in files:
                 with open_file(path) as file:
-                    if not _is_plain(path) or not self._is_alike(file):
+                    if not _is_plain(path) or not self._is_alike(file, named):
                         return None
                     parts.append(part_of(file, path, str(path)))
-            return ParquetSource(self.schema, tuple(parts))
+            plain = Schema(tuple(field for field in self.schema if field.name not in named))
+            return folders.added(ParquetSource(plain, tuple(parts)), self.schema)
         return None
 
-    def _is_alike(self, file: pq.ParquetFile) -> bool:
-        """Whether our reader and Spark's give the same rows of a file."""
-        return not _is_rebased(file, self.types) and all(
-            _has(file, name, kind) for name, kind in self.types.items()
-        )
+    def _are_columns(self, files: Sequence[Path], folders: Partitions) -> bool:
+        """Whether folders name no columns, or all of them the same ones, which the scan has."""
+        named = folders.columns[0] if folders.columns else {}
+        if not named:
+            return not any("=" in folder for path in files for folder in path.parts[:-1])
+        if self.root is None or not self.names.issuperset(named):
+            return False
+        return all(
+            # No folder between them is anything else.
+            list(columns) == list(named)
+            and path.is_relative_to(self.root)
+            and len(path.relative_to(self.root).parts) == len(named) + 1
+            and all(_is_value(text, self.types.get(name)) for name, text in columns.items())
+            for path, columns in zip(files, folders.columns, strict=True)
+        ) and not any("=" in folder for folder in self.root.parts)
+
+    def _is_alike(self, file: pq.ParquetFile, named: Container[str]) -> bool:
+        """Whether our reader and Spark's give the same rows of a file, in folders that name some columns."""
+        types = {name: kind for name, kind in self.types.items() if name not in named}
+        return not _is_rebased(file, types) and all(_has(file, name, kind) for name, kind in types.items())
 
 
 def file_batches(frame: Any, schema: Schema, columns: Sequence[str], checkpoint: Path) -> FileBatches | None:
@@ -125,9 +167,9 @@ def file_batches(frame: Any, schema: Schema, columns: Sequence[str], checkpoint:
     if any(settings.get(name, value) != value for name, value in _SETTINGS.items()):
         return None
     wanted = schema.select(tuple(map(schema.names.index, columns)))
-    return FileBatches(
-        checkpoint, wanted, {name: frame.schema[name].dataType.simpleString() for name in wanted.names}
-    )
+    types = {name: frame.schema[name].dataType.simpleString() for name in wanted.names}
+    names = frozenset(column.name() for column in _each(relation.output()))
+    return FileBatches(checkpoint, wanted, types, _root(relation.dataSource()), names)
 
 
 def _scanned(plan: Any) -> Any:
@@ -152,6 +194,24 @@ def _is_plain_parquet(source: Any) -> bool:
     )
 
 
+def _root(source: Any) -> Path | None:
+    """The folder of a source, below which Spark takes columns from folders; None where it takes none.
+
+    Below a pattern it takes none, and neither does it where it looks into folders of any name.
+    """
+    options = source.options()
+    given = {name.lower(): options.apply(name) for name in _each(options.keySet().toSeq())}
+    path = given.get("path", "")
+    if "recursivefilelookup" in given or not path.startswith("/") or _PATTERN.intersection(path):
+        return None
+    return Path(os.path.normpath(path)) if ".." not in path else None
+
+
+def _is_value(text: str | None, kind: str | None) -> bool:
+    """Whether a text in the name of a folder is the same value for Spark and for us, or is not read."""
+    return text is None or kind is None or (kind in _OF_FOLDERS and bool(_OF_FOLDERS[kind].fullmatch(text)))
+
+
 def _each(sequence: Any) -> Iterator[Any]:
     """The items of a Scala sequence."""
     for number in range(sequence.size()):
@@ -166,14 +226,10 @@ def _class(value: Any) -> str:
 def _is_plain(path: Path) -> bool:
     """Whether Spark makes nothing of where a file is.
 
-    It leaves out names with certain beginnings, takes columns from folders such as `k=1`, and compares a file
-    with Hadoop's checksums where they are beside it; so do we.
+    It leaves out names with certain beginnings, and compares a file with Hadoop's checksums where they are
+    beside it; so do we.
     """
-    return (
-        not path.name.startswith(("_", "."))
-        and not any("=" in folder for folder in path.parts[:-1])
-        and has_its_checksums(path)
-    )
+    return not path.name.startswith(("_", ".")) and has_its_checksums(path)
 
 
 def _is_rebased(file: pq.ParquetFile, names: Container[str]) -> bool:

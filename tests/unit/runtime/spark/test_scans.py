@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from headrace.runtime.sources.columnar.parquet import ParquetSource
+from headrace.runtime.sources.rows.contract import SplitSource
 from headrace.runtime.sources.rows.rows import gather
 from headrace.runtime.spark import scans
 from headrace.runtime.spark.file_log import files_of_batch
@@ -110,7 +110,7 @@ def file_of(
     return path
 
 
-def batch_of(folder: Path, *paths: Path, types: Mapping[str, str] = TYPES) -> ParquetSource | None:
+def batch_of(folder: Path, *paths: Path, types: Mapping[str, str] = TYPES) -> SplitSource | None:
     """What reads a batch of these files."""
     log(folder / "log", {0: [path.as_uri() for path in paths]}, offsets=[0])
     return FileBatches(folder / "log", SCHEMA, types).source(0)

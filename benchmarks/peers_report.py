@@ -98,8 +98,9 @@ def _rates(queries: Sequence[str], figures: Figures) -> Section:
 
 
 def _ratios(queries: Sequence[str], figures: Figures) -> Section:
-    """How many times as fast Headrace is."""
+    """How many times as fast Headrace is, on Spark as in one process, and than others."""
     pairs = (
+        ("on Spark / one process", "headrace", "inline", _own),
         ("on Spark / Flink", "headrace", "flink", _own),
         ("the same by the caller's clock", "headrace", "flink", _callers),
         ("on Spark / Structured Streaming", "headrace", "streaming", _own),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, assert_never
 
@@ -11,12 +10,12 @@ import pyarrow as pa
 
 from headrace.algebra.nodes import Aggregate, Distinct, Plan, TimeWindow, TopK
 from headrace.algebra.properties import constants_of
-from headrace.elements import Batch
+from headrace.elements import Batch, concat
 from headrace.kernels.values.extremes import smallest_rows
 from headrace.operators.aggregates.accumulation import Accumulation
 from headrace.operators.contract import Report
 from headrace.operators.state.keys import encode_keys, hash_rows, normalise
-from headrace.operators.stateless import apply
+from headrace.operators.stateless import windowed
 from headrace.operators.top_k.skyband import reachable
 from headrace.schema import Schema
 
@@ -106,13 +105,20 @@ class InPanes:
     form: Accumulation
     windows: tuple[tuple[TimeWindow, Accumulation], ...]
 
-    def reduce(self, batch: Batch, report: Report) -> Iterator[Batch]:
-        """For each window the accumulated form of elements, all of which are valid for one instant."""
+    def add_up(self, batch: Batch, report: Report) -> Batch:
+        """The accumulated form of elements, all of which are valid for one instant, added up in panes."""
         starts = batch.ts - batch.ts % self.length
         panes = Batch(batch.payload, starts, starts + 1, batch.w)
-        added = self.form.combine(self.form.accumulate(panes, report))
-        for window, own in self.windows:
-            yield own.combine(apply(window, own.part_of(self.form, added), report))
+        return self.form.combine(self.form.accumulate(panes, report))
+
+    def joined(self, panes: list[Batch]) -> Batch:
+        """What was added up of several batches, as one."""
+        return self.form.combine(concat(self.form.schema, panes))
+
+    def in_window(self, place: int, panes: Batch) -> Batch:
+        """What travels of what was added up, for one of the windows by its place."""
+        window, own = self.windows[place]
+        return own.combine(windowed(window, own.part_of(self.form, panes)))
 
 
 @dataclass(frozen=True)

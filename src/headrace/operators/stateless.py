@@ -56,7 +56,7 @@ def apply(node: Stateless, batch: Batch, report: Report) -> Batch:
         case Project() | Unnest():
             return _mapped(node, batch, report)
         case TimeWindow():
-            return _window(node, batch)
+            return windowed(node, batch)
         case Lifetime():
             return _lifetime(node, batch, report)
         case WindowBounds():
@@ -104,7 +104,8 @@ def _project(node: Project, batch: Batch, report: Report) -> Batch:
     return good.with_payload(record_batch(columns, node.schema, len(good)))
 
 
-def _window(node: TimeWindow, batch: Batch) -> Batch:
+def windowed(node: TimeWindow, batch: Batch) -> Batch:
+    """The elements of a window's input, valid for as long as they are in it."""
     size, slide, offset = node.size.length, node.slide.length, node.offset.length
     # Within bounds the size is that of each row's own instant (thesis, section 21.2.1).
     te = batch.ts + value_or_values(size, node.steps, batch.ts) if node.steps else _ends(batch.ts, size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -11,7 +11,7 @@ from headrace.elements import Batch, BoolArray, concat, encode
 from headrace.limits import within
 from headrace.lowering.exits import Exits
 from headrace.lowering.graph import Graph, Panes
-from headrace.lowering.node import Exchange, Spread
+from headrace.lowering.node import Spread
 from headrace.operators.aggregates.accumulation import Accumulation
 from headrace.operators.before_exchange import InPanes
 from headrace.operators.contract import Report
@@ -50,7 +50,7 @@ class Outbox:
         graph = work.graph
         self._channels: dict[int, Channel] = {}
         self._readers = graph.readers
-        self._panes = [_Paned(panes, graph, graph.channel_numbers) for panes in graph.panes if not level]
+        self._panes = [_Paned(panes, graph, fence) for panes in graph.panes if not level]
         self._paned = {number for part in self._panes for number in part.channels}
         self._pending: dict[int, list[Batch]] = {}
         # The elements of groups are counted by their constants, all others by their batches alone.
@@ -78,9 +78,7 @@ class Outbox:
                 self._prepare(channel, batch, self._letters.reporter(node))
         for part in self._panes:
             if part.node == node:
-                for number, prepared in part.prepare(batch, self._letters, self._fence, self._readers):
-                    if exits is None or number in exits.channels:
-                        self._pending.setdefault(number, []).append(prepared)
+                part.take(batch, exits, self._letters)
 
     def _channel(self, number: int) -> Channel:
         """An exchange as its producer sees it, made when something travels on it."""
@@ -110,6 +108,9 @@ class Outbox:
 
     def chunks(self) -> Iterator[Chunk]:
         """Everything that goes to the next levels, one chunk per exchange and bucket."""
+        for part in self._panes:
+            for number, batch in part.prepared():
+                self._pending.setdefault(number, []).append(batch)
         for number, batches in sorted(self._pending.items(), key=lambda pending: pending[0]):
             channel, readers = self._channel(number), self._readers[number]
             if not self._fence.has_failed(*readers):
@@ -159,72 +160,106 @@ class Outbox:
 class _Paned:
     """Windows whose input is added up in panes, as their input sees them.
 
+    Rows are added up batch by batch, and put into the windows when all have come: a window is longer than a
+    pane, and few of the rows of a window are in one batch.
+
     Args:
         panes: the windows.
         graph: the graph they are in.
-        numbers: of its exchanges.
+        fence: takes what goes wrong.
 
     Attributes:
         node: the number of their input.
         channels: the numbers of the exchanges after them.
     """
 
-    def __init__(self, panes: Panes, graph: Graph, numbers: Mapping[tuple[int, Exchange], int]) -> None:
+    def __init__(self, panes: Panes, graph: Graph, fence: Fence) -> None:
         self.node = panes.node
-        self.channels = [numbers[member] for member in panes.members]
+        self.channels = [graph.channel_numbers[member] for member in panes.members]
+        self._readers = [graph.readers[channel] for channel in self.channels]
+        self._everyone = [node for readers in self._readers for node in readers]
         self._windows = [number for number, _ in panes.members]
-        self._read = dict(zip(self._windows, panes.columns, strict=True))
+        self._columns = panes.columns
+        self._fence = fence
         windows = []
         for (number, _), part in zip(panes.members, panes.parts, strict=True):
             window = graph.nodes[number].plan
             assert isinstance(window, TimeWindow)
             windows.append((window, Accumulation.of(part)))
-        self._parts, self._length = windows, panes.length
-        self._reduction = InPanes(panes.length, Accumulation.of(panes.plan), tuple(windows))
+        self._together = InPanes(panes.length, Accumulation.of(panes.plan), tuple(windows))
+        self._added: dict[Exits | None, list[Batch]] = {}
+        self._alone = [InPanes(panes.length, form, ((window, form),)) for window, form in windows]
+        self._added_alone: dict[tuple[Exits | None, int], list[Batch]] = {}
 
-    def prepare(
-        self, batch: Batch, letters: DeadLetters, fence: Fence, readers: Sequence[Sequence[int]]
-    ) -> Iterator[tuple[int, Batch]]:
-        """For each of the exchanges a batch of the windows' input in the form in which it travels.
+    def take(self, batch: Batch, exits: Exits | None, letters: DeadLetters) -> None:
+        """Add up a batch of the windows' input.
 
         Where that fails for all of them together, it is done for each alone, and fails for who it is due to.
 
         Args:
             batch: the batch.
+            exits: the ways on which it may leave; all if None.
             letters: where rows go for which an expression fails.
-            fence: takes what goes wrong.
-            readers: the nodes that read each exchange.
         """
-        everyone = [node for channel in self.channels for node in readers[channel]]
         failed: list[_Failed] = []
         try:
-            with within(fence.limit(everyone)):
-                prepared = list(self._reduction.reduce(batch, lambda *part: failed.append(part)))
+            with within(self._fence.limit(self._everyone)):
+                added = self._together.add_up(batch, lambda *part: failed.append(part))
         except BaseException as error:
-            if not fence.is_of_node(error):
+            if not self._fence.is_of_node(error):
                 raise
-            yield from self._one_by_one(batch, letters, fence, readers)
+            self._take_alone(batch, exits, letters)
             return
-        for number in self._windows:
-            self._set_apart(failed, number, letters)
-        yield from zip(self.channels, prepared, strict=True)
+        for place in range(len(self._windows)):
+            self._set_apart(failed, place, letters)
+        self._added.setdefault(exits, []).append(added)
 
-    def _one_by_one(
-        self, batch: Batch, letters: DeadLetters, fence: Fence, readers: Sequence[Sequence[int]]
-    ) -> Iterator[tuple[int, Batch]]:
-        for channel, number, (window, part) in zip(self.channels, self._windows, self._parts, strict=True):
+    def _take_alone(self, batch: Batch, exits: Exits | None, letters: DeadLetters) -> None:
+        for place, (reduction, readers) in enumerate(zip(self._alone, self._readers, strict=True)):
             failed: list[_Failed] = []
-            prepared: list[Batch] = []
-            with fence.around(*readers[channel]):
-                reduction = InPanes(self._length, part, ((window, part),))
-                prepared += reduction.reduce(batch, lambda *rows, known=failed: known.append(rows))
-            if prepared:
-                self._set_apart(failed, number, letters)
-                yield channel, prepared[0]
+            added: list[Batch] = []
+            with self._fence.around(*readers):
+                added.append(reduction.add_up(batch, lambda *rows, known=failed: known.append(rows)))
+            if added:
+                self._set_apart(failed, place, letters)
+                self._added_alone.setdefault((exits, place), []).extend(added)
 
-    def _set_apart(self, failed: Sequence[_Failed], number: int, letters: DeadLetters) -> None:
+    def prepared(self) -> Iterator[tuple[int, Batch]]:
+        """For each exchange what was taken for it, in the form in which it travels."""
+        for exits, batches in self._added.items():
+            panes = self._joined(batches)
+            for place in range(len(self.channels)):
+                yield from self._in_window(self._together, place, place, panes, exits)
+        for (exits, place), batches in self._added_alone.items():
+            reduction = self._alone[place]
+            panes = concat(reduction.form.schema, batches)
+            yield from self._in_window(reduction, 0, place, panes, exits)
+
+    def _joined(self, batches: list[Batch]) -> Batch:
+        """What was added up for all windows; where joining it fails, each does that for itself."""
+        if len(batches) == 1:
+            return batches[0]
+        try:
+            with within(self._fence.limit(self._everyone)):
+                return self._together.joined(batches)
+        except BaseException as error:
+            if not self._fence.is_of_node(error):
+                raise
+            return concat(self._together.form.schema, batches)
+
+    def _in_window(
+        self, reduction: InPanes, number: int, place: int, panes: Batch, exits: Exits | None
+    ) -> Iterator[tuple[int, Batch]]:
+        channel, readers = self.channels[place], self._readers[place]
+        if (exits is None or channel in exits.channels) and not self._fence.has_failed(*readers):
+            found: list[Batch] = []
+            with self._fence.around(*readers):
+                found.append(reduction.in_window(number, panes))
+            yield from ((channel, batch) for batch in found)
+
+    def _set_apart(self, failed: Sequence[_Failed], place: int, letters: DeadLetters) -> None:
         """Report the elements of a window for which an expression has failed."""
-        columns, report = self._read[number], letters.reporter(number)
+        columns, report = self._columns[place], letters.reporter(self._windows[place])
         for rows, places, reason in failed:
             report(rows.with_payload(rows.payload.select(columns)), places, reason)
 

@@ -172,7 +172,8 @@ class Timeline:
             until[present] = horizon
         elif not self._endless:
             until[present] = self.deltas.next_times(hashes[present], _where(keys, present), horizon)
-        stored = np.arange(len(touched))
+        # A key that is gone needs a row where one says that it is there.
+        stored = np.flatnonzero((sums[0, last] != 0) | (covered != BEGINNING))
         if self._settled:
             # All live keys are touched, so that these rows are all that is needed.
             self.bases.runs, stored = [], np.flatnonzero(present)

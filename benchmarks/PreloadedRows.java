@@ -12,9 +12,11 @@ import org.apache.flink.configuration.ConfigOption;
 import org.apache.flink.configuration.ConfigOptions;
 import org.apache.flink.legacy.table.connector.source.SourceFunctionProvider;
 import org.apache.flink.streaming.api.functions.source.legacy.RichParallelSourceFunction;
+import org.apache.flink.streaming.api.watermark.Watermark;
 import org.apache.flink.table.connector.ChangelogMode;
 import org.apache.flink.table.connector.source.DynamicTableSource;
 import org.apache.flink.table.connector.source.ScanTableSource;
+import org.apache.flink.table.connector.source.abilities.SupportsSourceWatermark;
 import org.apache.flink.table.data.RowData;
 import org.apache.flink.table.data.StringData;
 import org.apache.flink.table.data.TimestampData;
@@ -35,6 +37,9 @@ import org.apache.flink.table.types.logical.RowType;
  * Each of the n instances of the source emits every n-th row, in order, and in Flink's own binary format, which
  * is the one that is cheapest to hash and to send on; the row object is reused. The legacy interface for
  * sources is used since it costs the least per row.
+ *
+ * <p>With the options of a {@link Pace}, rows are emitted when they are due by their column {@code ts}, and a
+ * table whose watermark is {@code SOURCE_WATERMARK()} gets one at the end of each batch.
  */
 @SuppressWarnings({"deprecation", "serial"})
 public final class PreloadedRows implements DynamicTableSourceFactory {
@@ -53,7 +58,7 @@ public final class PreloadedRows implements DynamicTableSourceFactory {
 
     @Override
     public Set<ConfigOption<?>> optionalOptions() {
-        return Set.of();
+        return Pace.OPTIONS;
     }
 
     @Override
@@ -61,10 +66,23 @@ public final class PreloadedRows implements DynamicTableSourceFactory {
         FactoryUtil.TableFactoryHelper helper = FactoryUtil.createTableFactoryHelper(this, context);
         helper.validate();
         RowType columns = (RowType) context.getPhysicalRowDataType().getLogicalType();
-        return new Table(helper.getOptions().get(PATH), columns);
+        boolean paced = helper.getOptions().getOptional(Pace.ORIGIN).isPresent();
+        Pace pace = paced ? Pace.of(helper.getOptions()) : null;
+        return new Table(helper.getOptions().get(PATH), columns, pace);
     }
 
-    private record Table(String path, RowType columns) implements ScanTableSource {
+    private static final class Table implements ScanTableSource, SupportsSourceWatermark {
+        private final String path;
+        private final RowType columns;
+        private final Pace pace;
+        private boolean watermarks;
+
+        Table(String path, RowType columns, Pace pace) {
+            this.path = path;
+            this.columns = columns;
+            this.pace = pace;
+        }
+
         @Override
         public ChangelogMode getChangelogMode() {
             return ChangelogMode.insertOnly();
@@ -72,12 +90,20 @@ public final class PreloadedRows implements DynamicTableSourceFactory {
 
         @Override
         public ScanRuntimeProvider getScanRuntimeProvider(ScanContext context) {
-            return SourceFunctionProvider.of(new Rows(path, columns), true);
+            // Of a source that is said to be bounded, only the last watermark is passed on.
+            return SourceFunctionProvider.of(new Rows(path, columns, pace, watermarks), !watermarks);
+        }
+
+        @Override
+        public void applySourceWatermark() {
+            watermarks = true;
         }
 
         @Override
         public DynamicTableSource copy() {
-            return this;
+            Table copy = new Table(path, columns, pace);
+            copy.watermarks = watermarks;
+            return copy;
         }
 
         @Override
@@ -89,11 +115,15 @@ public final class PreloadedRows implements DynamicTableSourceFactory {
     private static final class Rows extends RichParallelSourceFunction<RowData> {
         private final String path;
         private final RowType columns;
+        private final Pace pace;
+        private final boolean watermarks;
         private volatile boolean running = true;
 
-        Rows(String path, RowType columns) {
+        Rows(String path, RowType columns, Pace pace, boolean watermarks) {
             this.path = path;
             this.columns = columns;
+            this.pace = pace;
+            this.watermarks = watermarks;
         }
 
         @Override
@@ -103,12 +133,18 @@ public final class PreloadedRows implements DynamicTableSourceFactory {
                 read[place] = column(columns.getFieldNames().get(place), columns.getTypeAt(place), place);
             }
             TaskInfo task = getRuntimeContext().getTaskInfo();
-            int rows = map(columns.getFieldNames().get(0)).capacity();
+            LongBuffer times = map("ts");
+            int rows = times.capacity();
+            int batch = -1;
             BinaryRowData row = new BinaryRowData(read.length);
             BinaryRowWriter writer = new BinaryRowWriter(row);
             for (int at = task.getIndexOfThisSubtask();
                     at < rows && running;
                     at += task.getNumberOfParallelSubtasks()) {
+                if (pace != null && pace.batch(times.get(at)) > batch) {
+                    batch = pace.batch(times.get(at));
+                    begin(batch, out);
+                }
                 writer.reset();
                 for (Column column : read) {
                     column.write(writer, at);
@@ -118,6 +154,14 @@ public final class PreloadedRows implements DynamicTableSourceFactory {
                     out.collect(row);
                 }
             }
+        }
+
+        /** Says that the batches before have ended, and waits until this one is due. */
+        private void begin(int batch, SourceContext<RowData> out) {
+            if (watermarks) {
+                out.emitWatermark(new Watermark(pace.first(batch) - 1));
+            }
+            pace.await(batch, () -> running);
         }
 
         @Override

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up what only `make bench-peers` needs, in the folder .peers: PyFlink in an environment of its own, since
-# it asks for other versions of Arrow and pandas than Headrace, and a source of rows for it, compiled; and Pathway
-# in another one.
+# it asks for other versions of Arrow and pandas than Headrace, a source and a sink of rows for it, compiled; and
+# Pathway in another one.
 # Safe to run again: it does only what is missing or older than its source.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,7 +9,7 @@ flink=2.3.0
 pathway=0.33.0
 folder=.peers
 venv=$folder/flink
-source=benchmarks/PreloadedRows.java
+sources=(benchmarks/{PreloadedRows,NotedAnswers,Pace}.java)
 jar=$folder/preloaded-rows.jar
 
 # A Python that PyFlink has wheels for and that can make a virtual environment, or nothing.
@@ -63,13 +63,19 @@ if [[ ! -e $venv/.flink-$flink ]]; then
     touch "$venv/.flink-$flink"
 fi
 
-if [[ ! -e $jar || $source -nt $jar ]]; then
+stale=
+for source in "${sources[@]}"; do
+    if [[ ! -e $jar || $source -nt $jar ]]; then
+        stale=yes
+    fi
+done
+if [[ $stale ]]; then
     lib=$(echo "$venv"/lib/python*/site-packages/pyflink/lib)
     classes=$folder/classes
     rm -rf "$classes"
     mkdir -p "$classes/META-INF/services"
-    echo PreloadedRows >"$classes/META-INF/services/org.apache.flink.table.factories.Factory"
-    "$jdk/bin/javac" -Xlint:all -cp "$lib/*" -d "$classes" "$source"
+    printf '%s\n' PreloadedRows NotedAnswers >"$classes/META-INF/services/org.apache.flink.table.factories.Factory"
+    "$jdk/bin/javac" -Xlint:all -cp "$lib/*" -d "$classes" "${sources[@]}"
     "$jdk/bin/jar" --create --file "$jar" -C "$classes" .
 fi
 

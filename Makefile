@@ -90,9 +90,10 @@ bench: setup  ## the benchmarks, NEXMark, what EXPLAIN COST expects, thousands o
 	@$(WITH_JAVA) python benchmarks/forms.py --write
 	@$(WITH_JAVA) python benchmarks/topics.py --streaming --write
 
-bench-peers: setup  ## the same queries on Flink, Structured Streaming, Pathway and DuckDB; writes the other part
+bench-peers: setup  ## the same queries on Flink, Structured Streaming, Pathway and DuckDB, and how long answers take on Flink; writes two other parts; takes an hour
 	@scripts/setup_peers.sh
 	@$(WITH_JAVA) python benchmarks/peers.py --write
+	@$(WITH_JAVA) python benchmarks/latencies.py --write
 
 spectrum: setup  ## run the three scenarios of the consistency spectrum; draws docs/assets/spectrum.svg
 	@$(BIN)/python examples/spectrum/rows.py

@@ -22,11 +22,13 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -35,7 +37,7 @@ import pyarrow as pa
 from bids import columns_of
 from headrace import Database, Query, connect
 from headrace.workloads.nexmark import TABLES, Nexmark, generate
-from processes import Usage
+from processes import Usage, Watch
 from spellings import SPELLED
 
 QUERIES: Final = ("q0", "tumbling", "join", "over")
@@ -80,6 +82,43 @@ def _later(rows: pa.RecordBatch, microseconds: int) -> pa.RecordBatch:
     return rows.set_column(
         place, rows.schema.field(place), pa.array(moved).cast(rows.schema.field(place).type)
     )
+
+
+def events_of(rate: float, every: float) -> int:
+    """The events of a batch with so many bids per second, and so many seconds from one to the next."""
+    return max(1, round(rate * every * 50 / 46))
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """How long the answers of one run took.
+
+    Attributes:
+        middle: half of them took so many milliseconds at most.
+        high: 99 of 100.
+        most: all of them.
+        answers: how many there were.
+    """
+
+    middle: float
+    high: float
+    most: float
+    answers: int
+
+    @classmethod
+    def of(cls, seconds: np.ndarray) -> Latencies:
+        """Those of answers that took so long each.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if not len(seconds):
+            raise ValueError("no answer came in the time that counts")
+        middle, high = np.percentile(1000 * seconds, (50, 99))
+        return cls(float(middle), float(high), float(1000 * seconds.max()), len(seconds))
+
+    def __str__(self) -> str:
+        return f"p50 {self.middle:6.1f}  p99 {self.high:6.1f}  most {self.most:6.1f} ms  of {self.answers:5,}"
 
 
 @dataclass
@@ -181,10 +220,10 @@ def full_rate(name: str, options: Mapping[str, object], warm_up: float, seconds:
 
 def measure(
     name: str, options: Mapping[str, object], rate: float, every: float, warm_up: float, seconds: float
-) -> None:
-    """Push so many bids per second, and print how long their answers take."""
+) -> Latencies:
+    """Push so many bids per second, and print how long their answers take, which is returned."""
     session = Session(name, options)
-    lap = Lap(session.tables, max(1, round(rate * every * 50 / 46)))
+    lap = Lap(session.tables, events_of(rate, every))
     due, instants = [], []
     start = time.perf_counter() + 0.1
     begin = start + warm_up
@@ -202,15 +241,15 @@ def measure(
         session.push(batch)
     after, epochs = Usage.now(), len(session.seen.times) - epochs
     session.stop()
-    found = Pushed(np.array(due), np.array(instants)).latencies(session.seen, begin, _SPANS.get(name))
-    middle, high = np.percentile(found * 1000, (50, 99))
+    pushed = Pushed(np.array(due), np.array(instants))
+    found = Latencies.of(pushed.latencies(session.seen, begin, _SPANS.get(name)))
     assert before is not None
     print(
-        f"{name:10} {rate:>11,.0f}/s  p50 {middle:6.0f}  p99 {high:6.0f}  most {1000 * found.max():6.0f} ms  "
-        f"of {len(found):5,}  {epochs / seconds:5.1f} epochs/s  "
+        f"{name:10} {rate:>11,.0f}/s  {found}  {epochs / seconds:5.1f} epochs/s  "
         f"{(after.seconds - before.seconds) / seconds:.2f} cores  {session.seen.elements:,} elements",
         flush=True,
     )
+    return found
 
 
 def cost(name: str, options: Mapping[str, object], rows: int, epochs: int) -> None:
@@ -249,12 +288,14 @@ def main() -> None:
     parser.add_argument("--warm-up", type=float, default=10)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--storage", help="a folder that makes the runs durable; one is made in it for each")
+    parser.add_argument("--report", type=Path, help="a file for the figures of each query, as JSON")
     parser.add_argument("--epoch-rows", type=int, help="the events of a push that is an epoch of its own")
     parser.add_argument("--epochs", type=int, default=300, help="so many of them")
     asked = parser.parse_args()
     options: dict[str, object] = {"runner": asked.runner}
     if asked.runner == "spark":
         options["master"] = asked.master
+    found: dict[str, object] = {}
     for name in asked.only:
         if asked.storage:
             options["storage"] = f"{asked.storage}/{name.replace(' ', '-')}"
@@ -266,7 +307,12 @@ def main() -> None:
             if asked.rate == "half"
             else float(asked.rate)
         )
-        measure(name, options, rate, asked.every, asked.warm_up, asked.seconds)
+        # A look at the memory of a process may hold it up.
+        with Watch(interval=3600) as watch:
+            latencies = measure(name, options, rate, asked.every, asked.warm_up, asked.seconds)
+        found[name] = {"found": asdict(latencies), "foreign": watch.used.foreign}
+    if asked.report:
+        asked.report.write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

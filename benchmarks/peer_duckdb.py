@@ -82,6 +82,12 @@ class DuckDB:
         for number, text in enumerate(TEXTS[query]):
             self._connection.execute(f"COPY ({text}) TO '{answer}/{number}.parquet'")
 
+    def count(self, query: str, data: Path) -> int:
+        """How many rows the results have."""
+        self._define(data)
+        found = (self._connection.execute(f"SELECT count(*) FROM ({text})") for text in TEXTS[query])
+        return sum(one.fetchall()[0][0] for one in found)
+
     def _define(self, data: Path) -> None:
         for table in ("bid", "auction"):
             self._connection.execute(

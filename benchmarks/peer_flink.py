@@ -30,12 +30,13 @@ _JOIN: Final = (
 )
 TEXTS: Final[Mapping[str, tuple[str, ...]]] = {**SPELLED, "join": (_JOIN,)}
 
+_NOTHING: Final[Mapping[str, str]] = {}
 _TABLES: Final = {
     "bid": "auction BIGINT, bidder BIGINT, price BIGINT, channel STRING, ts TIMESTAMP_LTZ(3)",
     "auction": "id BIGINT, seller BIGINT, ts TIMESTAMP_LTZ(3)",
 }
 
-_SETTINGS: Final = {
+SETTINGS: Final[Mapping[str, str]] = {
     "parallelism.default": str(CORES),
     "pipeline.jars": JAR.as_uri(),
     "pipeline.object-reuse": "true",
@@ -58,38 +59,61 @@ class _Flink:
         self._run(TEXTS[query], data, sink)
 
     def _run(self, texts: Sequence[str], data: Path, sink: Mapping[str, str]) -> float:
-        """Insert the results of all texts, as one job; its seconds by Flink's own clock."""
-        environment = _environment(data)
-        statements = environment.create_statement_set()
-        for number, text in enumerate(texts):
-            columns = environment.sql_query(text).get_resolved_schema()
-            descriptor = TableDescriptor.for_connector(sink["connector"]).schema(
-                Schema.new_builder().from_resolved_schema(columns).build()
-            )
-            for name, value in sink.items():
-                descriptor = descriptor if name == "connector" else descriptor.option(name, value)
-            environment.create_temporary_table(f"sink_{number}", descriptor.build())
-            statements.add_insert_sql(f"INSERT INTO sink_{number} {text}")
-        result = statements.execute()
-        result.wait()
-        client = result.get_job_client()
-        assert client is not None
-        milliseconds: int = client.get_job_execution_result().result().get_net_runtime()
-        return milliseconds / 1e3
+        return insert(environment(data), texts, sink)
 
 
-def _environment(data: Path) -> TableEnvironment:
-    settings = Configuration()
-    for name, value in _SETTINGS.items():
-        settings.set_string(name, value)
-    builder = EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(settings)
-    environment = TableEnvironment.create(builder.build())
-    for name, columns in _TABLES.items():
-        environment.execute_sql(
-            f"CREATE TABLE {name} ({columns}, WATERMARK FOR ts AS ts) "
-            f"WITH ('connector' = 'preloaded', 'path' = '{data / 'columns' / name}')"
+def insert(tables: TableEnvironment, texts: Sequence[str], sink: Mapping[str, str]) -> float:
+    """Insert the results of all texts, as one job; its seconds by Flink's own clock.
+
+    Args:
+        tables: from `environment`.
+        texts: the queries.
+        sink: the connector and its options.
+    """
+    statements = tables.create_statement_set()
+    for number, text in enumerate(texts):
+        columns = tables.sql_query(text).get_resolved_schema()
+        descriptor = TableDescriptor.for_connector(sink["connector"]).schema(
+            Schema.new_builder().from_resolved_schema(columns).build()
         )
-    return environment
+        for name, value in sink.items():
+            descriptor = descriptor if name == "connector" else descriptor.option(name, value)
+        tables.create_temporary_table(f"sink_{number}", descriptor.build())
+        statements.add_insert_sql(f"INSERT INTO sink_{number} {text}")
+    result = statements.execute()
+    result.wait()
+    client = result.get_job_client()
+    assert client is not None
+    milliseconds: int = client.get_job_execution_result().result().get_net_runtime()
+    return milliseconds / 1e3
+
+
+def environment(
+    data: Path,
+    settings: Mapping[str, str] = SETTINGS,
+    watermark: str = "ts",
+    options: Mapping[str, str] = _NOTHING,
+) -> TableEnvironment:
+    """An environment with the tables.
+
+    Args:
+        data: the folder with their columns.
+        settings: of Flink.
+        watermark: of both tables, in SQL.
+        options: of their connector.
+    """
+    configuration = Configuration()
+    for name, value in settings.items():
+        configuration.set_string(name, value)
+    builder = EnvironmentSettings.new_instance().in_streaming_mode().with_configuration(configuration)
+    tables = TableEnvironment.create(builder.build())
+    for name, columns in _TABLES.items():
+        given = {"connector": "preloaded", "path": str(data / "columns" / name), **options}
+        listed = ", ".join(f"'{key}' = '{value}'" for key, value in given.items())
+        tables.execute_sql(
+            f"CREATE TABLE {name} ({columns}, WATERMARK FOR ts AS {watermark}) WITH ({listed})"
+        )
+    return tables
 
 
 @contextmanager

@@ -58,8 +58,8 @@ class Data:
         self.folder = folder / str(events)
         self.few = folder / f"{few}-few"
         # Ten times as long for as many events, so that rows leave the windows of a minute.
-        _write(self.few, few, files=2, rate=1_000)
-        _write(self.part(1), events, files=FILES, rate=10_000)
+        write_events(self.few, few, files=2, rate=1_000)
+        write_events(self.part(1), events, files=FILES, rate=10_000)
 
     def part(self, part: int) -> Path:
         """Where the first 1/part of the files are; the whole must be there."""
@@ -73,15 +73,17 @@ class Data:
                         os.link(path, unfinished / table / path.name)
         return folder
 
-    def columns(self, folder: Path) -> None:
-        """Write the rows of a folder as Flink's source wants them."""
-        if not (folder / "columns").exists():
-            with _whole(folder / "columns") as unfinished:
-                for table, names in _FLINKS.items():
-                    write_columns(folder / table, names, unfinished / table)
+
+def write_columns_of(folder: Path) -> None:
+    """Write the rows of a folder as Flink's source wants them, where they are missing."""
+    if not (folder / "columns").exists():
+        with _whole(folder / "columns") as unfinished:
+            for table, names in _FLINKS.items():
+                write_columns(folder / table, names, unfinished / table)
 
 
-def _write(folder: Path, events: int, *, files: int, rate: int) -> None:
+def write_events(folder: Path, events: int, *, files: int, rate: int) -> None:
+    """Write bids and auctions below a folder, where it is not there; `rate` is that of their event time."""
     if not folder.exists():
         print(f"Writing {events:,} events to {folder}", flush=True)
         with _whole(folder) as unfinished:
@@ -156,7 +158,7 @@ def _measure(name: str, query: str, data: Data, timeout: float) -> Measured | st
     report.unlink(missing_ok=True)
     if name == "flink":
         for folder in (data.few, warm, whole):
-            data.columns(folder)
+            write_columns_of(folder)
     given = {
         "query": query,
         "few": data.few,
@@ -170,14 +172,14 @@ def _measure(name: str, query: str, data: Data, timeout: float) -> Measured | st
     }
     arguments = [f"--{option}={value}" for option, value in given.items()]
     with log.open("w") as output:
-        ended = _run([*system.command, *arguments], os.environ | system.variables, output.fileno(), timeout)
+        ended = run([*system.command, *arguments], os.environ | system.variables, output.fileno(), timeout)
     if report.exists():
         return Measured.read(json.loads(report.read_text()))
     lines = log.read_text().strip().splitlines()
     return f"{ended}; {lines[-1] if lines else 'no output'} (all of it in {log.relative_to(FOLDER.parent)})"
 
 
-def _run(command: Sequence[str], variables: Mapping[str, str], output: int, timeout: float) -> str:
+def run(command: Sequence[str], variables: Mapping[str, str], output: int, timeout: float) -> str:
     """Run a process, and end it and all it started when it takes too long; how it ended."""
     with subprocess.Popen(
         command, env=variables, stdout=output, stderr=subprocess.STDOUT, start_new_session=True

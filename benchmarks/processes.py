@@ -65,13 +65,17 @@ class Used:
 class Watch:
     """Watches, in a thread of its own, what this process and all below it use from `with` to its end.
 
+    Args:
+        interval: the seconds between two looks at the memory.
+
     Attributes:
         used: what it was; there after the end.
     """
 
     used: Used
 
-    def __init__(self) -> None:
+    def __init__(self, interval: float = _INTERVAL) -> None:
+        self._interval = interval
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
         self._peak = 0
@@ -92,7 +96,7 @@ class Watch:
         self.used = Used(processor, max(self._peak, memory()), min(max(share, 0.0), 1.0))
 
     def _look(self) -> None:
-        while not self._ended.wait(_INTERVAL):
+        while not self._ended.wait(self._interval):
             self._peak = max(self._peak, memory())
 
 

@@ -62,6 +62,8 @@ def main() -> int:
     # In a run nothing is to be compiled for the first time.
     subprocess.run([sys.executable, "-m", "headrace.kernels"], check=True)
     pace = Pace(asked.rate, asked.every, asked.warm_up, asked.seconds)
+    if any(WAYS[name].flink for name in asked.systems):
+        pace.data()
     figures: dict[tuple[str, str], list[Measured]] = {}
     problems: list[str] = []
     for query in asked.only:

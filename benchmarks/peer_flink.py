@@ -91,7 +91,7 @@ def insert(tables: TableEnvironment, texts: Sequence[str], sink: Mapping[str, st
 def environment(
     data: Path,
     settings: Mapping[str, str] = SETTINGS,
-    watermark: str = "ts",
+    watermark: str = "ts - INTERVAL '0.001' SECOND",
     options: Mapping[str, str] = _NOTHING,
 ) -> TableEnvironment:
     """An environment with the tables.
@@ -99,7 +99,8 @@ def environment(
     Args:
         data: the folder with their columns.
         settings: of Flink.
-        watermark: of both tables, in SQL.
+        watermark: of both tables, in SQL. Rows of a millisecond come one after the other, and OVER leaves out
+            those that come after a watermark of their own.
         options: of their connector.
     """
     configuration = Configuration()

@@ -484,4 +484,6 @@ def _shares_intervals(plan: Aggregate) -> bool:
         below = below.input
     if isinstance(below, Granularity):
         return True
+    if isinstance(below, Aggregate):
+        return bool(below.keys) and _shares_intervals(below)
     return isinstance(below, TimeWindow) and below.slide.length > 1

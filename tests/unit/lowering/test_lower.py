@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from headrace.algebra.kinds import JoinKind
 from headrace.algebra.nodes import (
     EVERY_INSTANT,
@@ -88,6 +90,17 @@ def test_an_aggregation_adds_up_the_inputs_of_a_union_before_they_travel() -> No
         "grouped <- #5",
         "whole <- #6",
     ]
+
+
+@pytest.mark.parametrize(("slide", "reduced"), [(2, True), (1, False)])
+def test_groups_of_groups_are_added_up_before_they_travel_where_windows_end_together(
+    slide: int, reduced: bool
+) -> None:
+    window = TimeWindow(SOURCE, Duration(4), Duration(slide))
+    inner = Aggregate(window, (("v", column(window, 0)), ("odd", column(window, 0))), COUNT.aggregates)
+    outer = Aggregate(inner, (("odd", column(inner, 1)),), COUNT.aggregates)
+    node = lower({"q": outer}).nodes[-1]
+    assert (node.reduced_for is not None) == reduced
 
 
 def test_a_constant_is_no_key_of_what_is_distinct() -> None:

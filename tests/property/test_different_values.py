@@ -13,9 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import headrace
-from headrace.algebra.nodes import Aggregate
+from headrace.algebra.nodes import Aggregate, Plan
+from headrace.algebra.properties import walk
 from headrace.lowering.lower import lower
-from headrace.optimizer import optimize
+from headrace.optimizer import optimize, optimize_by
+from headrace.optimizer.decisions import Decisions
+from headrace.optimizer.simplify.distinct_before_groups import distinct_before_groups
 from how_many import examples
 from property.strategies import BUCKETS
 from support import check_by_reference
@@ -27,6 +30,11 @@ SHAPES = (
     "SELECT COUNT(DISTINCT name || 'a') AS n FROM s {} WHERE v > 0",
     "SELECT COUNT(DISTINCT a.v) AS n FROM s {0} a, s {0} b WHERE a.name = b.name",
     "SELECT COUNT(DISTINCT v) AS n FROM (SELECT name, MAX(v) AS v FROM s {} GROUP BY name)",
+)
+GROUPED = (
+    "SELECT name, COUNT(DISTINCT v) AS n FROM s {} GROUP BY name",
+    "SELECT x, name, SUM(DISTINCT v) AS total, COUNT(DISTINCT v) AS n FROM s {} GROUP BY x, name",
+    "SELECT v AS value, COUNT(DISTINCT name || 'a') AS n FROM s {} WHERE v >= 0 GROUP BY v HAVING n < 2",
 )
 FIELDS = {"v": pa.int64(), "x": pa.float64(), "name": pa.string(), "ts": pa.int64()}
 rows = st.tuples(
@@ -57,9 +65,32 @@ def test_different_values_are_those_of_the_reference(
     table = table_of(payloads)
     with headrace.connect(runner="inline", dialect="pipes") as db:
         db.stream("s", table, timestamp="ts")
-        texts = [shape.format(window) for shape in SHAPES]
-        plans = {f"q{place}": optimize(db.query(text).plan) for place, text in enumerate(texts)}
-    check_by_reference(plans, table, buckets)
+        texts = [shape.format(window) for shape in SHAPES + GROUPED]
+        asked = {f"q{place}": db.query(text).plan for place, text in enumerate(texts)}
+    check_by_reference({name: spread(plan) for name, plan in asked.items()}, table, buckets, asked)
+
+
+def spread(plan: Plan) -> Plan:
+    """The plan that is carried out where values of groups are spread too."""
+    return optimize_by(plan, Decisions((distinct_before_groups.__name__,)))
+
+
+@pytest.mark.parametrize(("window", "reduced"), [("[RANGE 4 SLIDE 2]", True), ("[RANGE 4]", False)])
+@pytest.mark.parametrize("shape", GROUPED)
+def test_different_values_of_groups_can_be_spread_too(shape: str, window: str, reduced: bool) -> None:
+    with headrace.connect(runner="inline", dialect="pipes") as db:
+        db.stream("s", table_of([(1, 1.0, "a", 0)]), timestamp="ts")
+        plan = db.query(shape.format(window)).plan
+    assert len([node for node in walk(optimize(plan)) if isinstance(node, Aggregate)]) == 1
+    *_, values, total = (
+        node for node in lower({"q": spread(plan)}).nodes if isinstance(node.plan, Aggregate)
+    )
+    assert isinstance(total.plan, Aggregate)
+    keys = len(total.plan.keys)
+    assert values.spread_by == {tuple(range(keys + 1))}
+    assert total.spread_by == {tuple(range(keys))}
+    # Where groups end together, what a task has found of one is added up before it travels.
+    assert (total.reduced_for is not None) == reduced
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -36,6 +36,7 @@ from headrace.optimizer.pushdown.settle_below_bounds import settle_below_bounds
 from headrace.optimizer.rule import Rule, everywhere
 from headrace.optimizer.simplify.aggregate_sessions import aggregate_sessions
 from headrace.optimizer.simplify.distinct_before_aggregate import distinct_before_aggregate
+from headrace.optimizer.simplify.distinct_before_groups import distinct_before_groups
 from headrace.optimizer.simplify.distinct_before_union import distinct_before_union
 from headrace.optimizer.simplify.distinct_once import distinct_once
 from headrace.optimizer.simplify.events_from_windows import events_from_windows
@@ -119,6 +120,7 @@ CHOSEN_RULES: Final[tuple[Rule, ...]] = (
     # Before the other one, which would take away what this one has put there.
     everywhere(distinct_once),
     everywhere(distinct_before_union),
+    everywhere(distinct_before_groups),
 )
 """Rules that do not always pay, and are applied, after all others, to the plans for which they are chosen."""
 

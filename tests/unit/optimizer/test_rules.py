@@ -28,6 +28,7 @@ from headrace.optimizer.pushdown.push_filter_below_window import push_filter_bel
 from headrace.optimizer.pushdown.push_project_below_row_window import push_project_below_row_window
 from headrace.optimizer.rule import Rewrite, everywhere
 from headrace.optimizer.simplify.distinct_before_aggregate import distinct_before_aggregate
+from headrace.optimizer.simplify.distinct_before_groups import distinct_before_groups
 from headrace.optimizer.simplify.distinct_before_union import distinct_before_union
 from headrace.optimizer.simplify.distinct_once import distinct_once
 from headrace.optimizer.simplify.filter_from_case import filter_from_case
@@ -47,6 +48,14 @@ CASES = [
         "SELECT COUNT(DISTINCT at) AS n, AVG(DISTINCT at) AS mean FROM tick [RANGE 9] WHERE id > 3",
         """SELECT COUNT(value) AS n, AVG(value) AS mean
            FROM (SELECT at AS value FROM tick [RANGE 9] WHERE id > 3 GROUP BY at)""",
+    ),
+    (
+        distinct_before_groups,
+        """SELECT kind, id + 1 AS value, COUNT(DISTINCT at) AS n, AVG(DISTINCT at) AS mean FROM tick [RANGE 9]
+           GROUP BY kind, id + 1""",
+        """SELECT kind, value, COUNT(value_2) AS n, AVG(value_2) AS mean
+           FROM (SELECT kind, id + 1 AS value, at AS value_2 FROM tick [RANGE 9] GROUP BY kind, id + 1, at)
+           GROUP BY kind, value""",
     ),
     (
         simplify_outer_join,
@@ -331,6 +340,9 @@ UNCHANGED = [
     (aggregate_before_join, "SELECT SUM(a.at), MAX(a.at) FROM tick a JOIN tick b ON a.id = b.id"),
     (aggregate_before_join, "SELECT MAX(a.at), MAX(b.at) FROM tick a JOIN tick b ON a.id = b.id"),
     (distinct_before_aggregate, "SELECT kind, COUNT(DISTINCT at) FROM tick [RANGE 9] GROUP BY kind"),
+    (distinct_before_groups, "SELECT COUNT(DISTINCT at) FROM tick [RANGE 9]"),
+    (distinct_before_groups, "SELECT kind, COUNT(DISTINCT at), MAX(id) FROM tick [RANGE 9] GROUP BY kind"),
+    (distinct_before_groups, "SELECT kind, COUNT(at) FROM tick [RANGE 9] GROUP BY kind"),
     (distinct_before_aggregate, "SELECT COUNT(DISTINCT at), COUNT(*) FROM tick [RANGE 9]"),
     (distinct_before_aggregate, "SELECT COUNT(DISTINCT at), COUNT(DISTINCT id) FROM tick [RANGE 9]"),
     (distinct_before_aggregate, "SELECT COUNT(DISTINCT id, at) FROM tick [RANGE 9]"),

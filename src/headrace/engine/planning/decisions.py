@@ -8,6 +8,7 @@ from typing import Final
 from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import walk
 from headrace.engine.catalog.definitions import RESULT, Definitions
+from headrace.engine.planning.few_groups import come_in_bulk, has_few_groups
 from headrace.engine.planning.samples import FEW_ROWS, LookAtRun, Sampled, sampled, unseen
 from headrace.errors import UserError
 from headrace.lowering.costs import calls_user, expectations, seconds
@@ -18,13 +19,15 @@ from headrace.optimizer.cost.orders import best_order
 from headrace.optimizer.decisions import Decisions
 from headrace.optimizer.joins.join_graph import JoinGraph, JoinOrder
 from headrace.optimizer.joins.order_joins import join_orders
+from headrace.optimizer.rule import Rule
+from headrace.optimizer.simplify.distinct_before_groups import distinct_before_groups
 
 _MARGIN: Final = 0.9
 """A rule is chosen if the plan costs less than this part of what it costs without."""
 
 
 def decided(defined: Definitions, plan: Plan, look: LookAtRun = unseen) -> Decisions | None:
-    """What is to be done with a plan so that its operators take the least processor time.
+    """What is to be done with a plan so that its operators take the least processor time, or many tasks it.
 
     Nothing where nothing can be seen of an input: of a stream that never ends and of which no run has had
     rows, one that is timed by arrival, or one that cannot be read; and where the plan calls a function of the
@@ -40,6 +43,8 @@ def decided(defined: Definitions, plan: Plan, look: LookAtRun = unseen) -> Decis
     """
     nodes = list(walk(plan))
     rules = [rule for rule in CHOSEN_RULES if rule.applies(nodes)]
+    if not come_in_bulk(defined, nodes):
+        rules = [rule for rule in rules if rule.name != distinct_before_groups.__name__]
     present = join_orders(plan, _present)
     if not rules and not present:
         return None
@@ -52,10 +57,17 @@ def decided(defined: Definitions, plan: Plan, look: LookAtRun = unseen) -> Decis
     chosen: list[str] = []
     for rule in rules:
         other = optimize(rule.rewrite(plan))
-        if _cost(seen, other) < _MARGIN * _cost(seen, plan):
+        if _pays(seen, rule, plan, other):
             plan = other
             chosen.append(rule.name)
     return Decisions(tuple(chosen), join_orders(plan, partial(_best, seen)))
+
+
+def _pays(look: Sampled, rule: Rule, plan: Plan, other: Plan) -> bool:
+    """Whether a plan is to be replaced by what a rule makes of it."""
+    if rule.name == distinct_before_groups.__name__:
+        return has_few_groups(look, plan)
+    return _cost(look, other) < _MARGIN * _cost(look, plan)
 
 
 def _cost(look: Sampled, plan: Plan) -> float:

@@ -177,6 +177,18 @@ class Flow:
         pairs = np.unique(np.stack([self.sample.codes(keys), self.sample.instants]), axis=1)
         return float(pairs.shape[1]) / len(self.sample.instants)
 
+    def largest_part(self, keys: Sequence[Expression], pairs: Sequence[Expression]) -> float:
+        """Which part of the different values of some expressions one value of the keys has at most.
+
+        Args:
+            keys: the keys, which are among the others.
+            pairs: the expressions.
+        """
+        if self.sample is None or not len(self.sample.instants):
+            return 1 / max(self.growth(keys).at(self.live), 1.0)
+        _, first = np.unique(self.sample.codes(pairs), return_index=True)
+        return float(np.bincount(self.sample.codes(keys)[first]).max() / len(first))
+
     def _growth_of(self, key: Expression) -> Growth:
         return together([self.values[index] for index in sorted(columns_of(key))])
 

@@ -9,6 +9,7 @@ import pytest
 
 import headrace as hr
 from headrace.engine.query.choices import decisions_in
+from headrace.optimizer.simplify.distinct_before_groups import distinct_before_groups
 
 BIDS = pa.table(
     {
@@ -76,3 +77,58 @@ def test_a_rule_is_chosen_where_operators_take_less_time(
     assert answer.equals(expected)
     print(cost, before)
     assert cost < 0.8 * before if rule else cost == before
+
+
+VALUES = pa.table(
+    {
+        "ts": range(4_000),
+        "few": [place % 3 for place in range(4_000)],
+        "many": [place * 7 % 100 for place in range(4_000)],
+        "hot": [place % 100 if place % 2 else 0 for place in range(4_000)],
+        "same": [place % 2 for place in range(4_000)],
+        "own": range(4_000),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "chosen"),
+    [
+        ("SELECT few, COUNT(DISTINCT own) AS n FROM s [RANGE 100 SLIDE 100] GROUP BY few", True),
+        ("SELECT hot, COUNT(DISTINCT own) AS n FROM s [RANGE 100 SLIDE 50] GROUP BY hot", True),
+        ("SELECT many, COUNT(DISTINCT own) AS n FROM s [RANGE 100 SLIDE 100] GROUP BY many", False),
+        ("SELECT few, COUNT(DISTINCT same) AS n FROM s [RANGE 100 SLIDE 100] GROUP BY few", False),
+        # Rows that come and go one by one are not added up: as many travel twice.
+        ("SELECT few, COUNT(DISTINCT own) AS n FROM s [RANGE 100] GROUP BY few", False),
+    ],
+)
+def test_values_of_few_groups_are_spread(query: str, chosen: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.engine.planning.few_groups._LONG", 100)
+    answers = []
+    for rules in ((distinct_before_groups.__name__,) if chosen else (), ()):
+        with hr.connect(runner="inline", epoch_rows=500, buckets=2) as db:
+            db.stream("s", VALUES, timestamp="ts")
+            found = db.query(query)
+            assert decisions_in(found.choices).rules == rules
+            db.run()
+            answers.append(found.history())
+        monkeypatch.setattr("headrace.engine.run.core.decided", lambda *_: None)
+    assert answers[0].equals(answers[1])
+
+
+def test_values_of_few_rows_are_not_spread() -> None:
+    query = "SELECT few, COUNT(DISTINCT own) AS n FROM s [RANGE 100 SLIDE 100] GROUP BY few"
+    with hr.connect(runner="inline") as db:
+        db.stream("s", VALUES, timestamp="ts")
+        assert not db.query(query).choices
+
+
+def test_values_of_what_never_ends_are_not_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("headrace.engine.planning.few_groups._LONG", 1)
+    with hr.connect(runner="inline") as db:
+        db.execute("CREATE STREAM s (few BIGINT, own BIGINT, ts BIGINT) FROM push TIMESTAMP BY ts RETAIN ALL")
+        db.query("SELECT few FROM s")
+        db.start()
+        db.push("s", VALUES.select(["few", "own", "ts"]).to_pylist())
+        query = "SELECT few, COUNT(DISTINCT own) AS n FROM s [RANGE 100 SLIDE 100] GROUP BY few"
+        assert not db.query(query).choices

@@ -17,6 +17,7 @@ from headrace.runtime.driver.endless.retries import run_to_end
 from headrace.runtime.driver.epoch.run import Run
 from headrace.runtime.driver.settings import RunSettings
 from headrace.runtime.intake.streams import BoundedStream, Incoming
+from headrace.runtime.results.carried import written
 from headrace.runtime.results.instants import form_of
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.sources.rows.contract import Read
@@ -107,6 +108,12 @@ def check_by_reference(
 def all_elements(reader: ResultReader) -> Batch:
     """Everything a query yielded, as one batch."""
     return reader.elements()
+
+
+def emitted_elements(reader: ResultReader) -> Batch:
+    """Everything a query's operators emitted, as they did: nothing is netted, or waits to be final."""
+    parts = (written(reader.query, reader.store, part) for part in reader.epochs)
+    return concat(reader.form.schema, [batch for both in parts for some in both for batch in some])
 
 
 def joined(schema: Schema, batches: Sequence[Batch]) -> Batch:

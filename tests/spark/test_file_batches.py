@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -24,9 +23,9 @@ from headrace.runtime.spark import scans
 from headrace.runtime.spark.scans import FileBatches, file_batches
 from headrace.runtime.spark.types import schema_of
 from inside import run_of
+from waiting import PATIENCE, wait_for
 
 pytestmark = pytest.mark.spark
-PATIENCE = 180
 
 STRUCT = (
     "ts TIMESTAMP, n TIMESTAMP_NTZ, d DATE, k STRING, v BIGINT, i INT, s SMALLINT, t TINYINT, x DOUBLE, "
@@ -377,14 +376,14 @@ class Opened:
 
 def wait(db: hr.Database, rows: int) -> None:
     """Let a run go on until every stream has so many rows, late ones included."""
-    deadline = time.monotonic() + PATIENCE
-    totals = run_of(db).totals
-    while not (totals.arrivals and all(seen.everything >= rows for seen in totals.arrivals.values())):
-        totals = run_of(db).totals
+
+    def is_done() -> bool:
         assert db.running
         assert not db.problems
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.05)
+        arrivals = run_of(db).totals.arrivals
+        return bool(arrivals) and all(seen.everything >= rows for seen in arrivals.values())
+
+    wait_for(is_done)
 
 
 def test_an_answer_is_the_same_both_ways(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

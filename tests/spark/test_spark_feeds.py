@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,11 @@ from headrace.errors import UserError
 from headrace.runtime.journal.inspect import contents, verify
 from headrace.runtime.spark.feed import may_read_ahead
 from inside import run_of
+from waiting import wait_for
 
 pytestmark = pytest.mark.spark
 
 ROWS = 8
-PATIENCE = 180
 
 
 def numbers_source() -> type:
@@ -95,12 +94,13 @@ def test_spark_reads_ahead_only_where_batches_come_again(spark: Any, numbers: No
 
 def wait(db: hr.Database, done: Callable[[], bool]) -> None:
     """Let a run go on until a condition holds."""
-    deadline = time.monotonic() + PATIENCE
-    while not done():
+
+    def is_done() -> bool:
         assert db.running
         assert not db.problems
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.05)
+        return done()
+
+    wait_for(is_done)
 
 
 def wait_for_rows(db: hr.Database, query: hr.Query, count: int) -> None:

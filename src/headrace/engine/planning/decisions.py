@@ -9,12 +9,11 @@ from headrace.algebra.nodes import Plan
 from headrace.algebra.properties import walk
 from headrace.engine.catalog.definitions import RESULT, Definitions
 from headrace.engine.planning.few_groups import come_in_bulk, has_few_groups
-from headrace.engine.planning.samples import FEW_ROWS, LookAtRun, Sampled, sampled, unseen
+from headrace.engine.planning.samples import FEW_ROWS, LookAtRun, Sampled, flow_in, sampled, unseen
 from headrace.errors import UserError
 from headrace.lowering.costs import calls_user, expectations, seconds
 from headrace.lowering.lower import lower
 from headrace.optimizer import CHOSEN_RULES, optimize
-from headrace.optimizer.cost.flow import Flow
 from headrace.optimizer.cost.orders import best_order
 from headrace.optimizer.decisions import Decisions
 from headrace.optimizer.joins.join_graph import JoinGraph, JoinOrder
@@ -82,12 +81,5 @@ def _present(graph: JoinGraph) -> JoinOrder:
 
 
 def _best(look: Sampled, graph: JoinGraph) -> JoinOrder:
-    flows = [_flow(look, plan) for plan in graph.inputs]
+    flows = [flow_in(look, plan) for plan in graph.inputs]
     return best_order(graph, flows, look.elapsed)
-
-
-def _flow(look: Sampled, plan: Plan) -> Flow:
-    """How the result of a plan is expected to flow."""
-    graph = lower({RESULT: plan})
-    ((_, number),) = graph.outputs
-    return expectations(graph, look.samples, look.sizes, look.elapsed)[number].flow

@@ -13,12 +13,13 @@ import pyarrow as pa
 from headrace.algebra.changes import Changes
 from headrace.algebra.letters import stream_of_letters
 from headrace.algebra.nodes import Plan, Relation, Source
-from headrace.engine.catalog.definitions import Definitions
+from headrace.engine.catalog.definitions import RESULT, Definitions
 from headrace.errors import LanguageError, Position, UserError
 from headrace.lowering.costs import calls_user, expectations, full_after
 from headrace.lowering.graph import Graph
+from headrace.lowering.lower import lower
 from headrace.optimizer.cost.expected import Expectation
-from headrace.optimizer.cost.flow import FlowCounts, FlowSample
+from headrace.optimizer.cost.flow import Flow, FlowCounts, FlowSample
 from headrace.runtime.driver.facts.seen_rows import SeenRun, SeenStream, WantedColumns
 from headrace.runtime.intake.streams import BoundedRelation, BoundedStream, Incoming, LiveStream
 from headrace.runtime.sources import SplitSource
@@ -125,6 +126,18 @@ def looked_at(defined: Definitions, graph: Graph) -> Sequence[Expectation] | Non
     except UserError:
         return None
     return expectations(graph, look.samples, look.sizes, look.elapsed)
+
+
+def flow_in(look: Sampled, plan: Plan) -> Flow:
+    """How the result of a plan is expected to flow.
+
+    Args:
+        look: what was seen of its inputs.
+        plan: any plan over these.
+    """
+    graph = lower({RESULT: plan})
+    ((_, number),) = graph.outputs
+    return expectations(graph, look.samples, look.sizes, look.elapsed)[number].flow
 
 
 def _columns(nodes: Iterable[Plan]) -> dict[str, dict[str, pa.DataType]]:

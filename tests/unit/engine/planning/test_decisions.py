@@ -116,11 +116,14 @@ def test_values_of_few_groups_are_spread(query: str, chosen: bool, monkeypatch: 
     assert answers[0].equals(answers[1])
 
 
-def test_values_of_few_rows_are_not_spread() -> None:
+def test_of_few_rows_none_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[object] = []
+    monkeypatch.setattr("headrace.engine.planning.decisions.sampled", lambda *asked: looks.append(asked))
     query = "SELECT few, COUNT(DISTINCT own) AS n FROM s [RANGE 100 SLIDE 100] GROUP BY few"
     with hr.connect(runner="inline") as db:
         db.stream("s", VALUES, timestamp="ts")
         assert not db.query(query).choices
+    assert not looks
 
 
 def test_values_of_what_never_ends_are_not_spread(monkeypatch: pytest.MonkeyPatch) -> None:

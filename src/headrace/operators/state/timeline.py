@@ -172,8 +172,7 @@ class Timeline:
             until[present] = horizon
         elif not self._endless:
             until[present] = self.deltas.next_times(hashes[present], _where(keys, present), horizon)
-        # A key that is gone needs a row where one says that it is there.
-        stored = np.flatnonzero((sums[0, last] != 0) | (covered != BEGINNING))
+        stored = np.arange(len(touched))
         if self._settled:
             # All live keys are touched, so that these rows are all that is needed.
             self.bases.runs, stored = [], np.flatnonzero(present)

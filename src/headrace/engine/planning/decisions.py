@@ -42,14 +42,15 @@ def decided(defined: Definitions, plan: Plan, look: LookAtRun = unseen) -> Decis
     """
     nodes = list(walk(plan))
     rules = [rule for rule in CHOSEN_RULES if rule.applies(nodes)]
-    if not come_in_bulk(defined, nodes):
-        rules = [rule for rule in rules if rule.name != distinct_before_groups.__name__]
     present = join_orders(plan, _present)
     if not rules and not present:
         return None
     if calls_user(plan):
         return Decisions((), present)
     try:
+        rules = [rule for rule in rules if not _spreads(rule) or come_in_bulk(defined, nodes)]
+        if not rules and not present:
+            return None
         seen = sampled(defined, nodes, FEW_ROWS, None, look)
     except UserError:
         return Decisions((), present)
@@ -64,9 +65,14 @@ def decided(defined: Definitions, plan: Plan, look: LookAtRun = unseen) -> Decis
 
 def _pays(look: Sampled, rule: Rule, plan: Plan, other: Plan) -> bool:
     """Whether a plan is to be replaced by what a rule makes of it."""
-    if rule.name == distinct_before_groups.__name__:
+    if _spreads(rule):
         return has_few_groups(look, plan)
     return _cost(look, other) < _MARGIN * _cost(look, plan)
+
+
+def _spreads(rule: Rule) -> bool:
+    """Whether a rule is for many tasks, and not for less work."""
+    return rule.name == distinct_before_groups.__name__
 
 
 def _cost(look: Sampled, plan: Plan) -> float:

@@ -76,6 +76,11 @@ KINDS: Final = {
     "a stream": Kind(
         "CREATE STREAM s FROM csv OPTIONS (path '{url}/s.csv') TIMESTAMP BY ts", LISTED, b"ts,v\n1,1\n2,2\n"
     ),
+    "one whose different values are counted": Kind(
+        "CREATE STREAM s FROM csv OPTIONS (path '{url}/s.csv') TIMESTAMP BY ts",
+        "CREATE QUERY q AS SELECT v, COUNT(DISTINCT ts) AS n FROM s [RANGE 5 SLIDE 5] GROUP BY v",
+        b"ts,v\n1,1\n2,2\n",
+    ),
     "one with a computed column": Kind(
         "CREATE STREAM s (t BIGINT, v BIGINT) FROM csv OPTIONS (path '{url}/s.csv') TIMESTAMP BY t + 1 AS ts",
         LISTED,

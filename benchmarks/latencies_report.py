@@ -80,13 +80,16 @@ def report(pace: Pace, queries: Sequence[str], figures: Figures, problems: Seque
         _table("99 of 100 are there within, ms", queries, figures, lambda run: run.found.high),
         _table("Load of others, percent of the machine", queries, figures, lambda run: 100 * run.foreign),
     )
-    return "\n\n".join([_preamble(pace), _verdict(problems), *map(str, sections)])
+    return "\n\n".join(
+        [_preamble(pace, max(map(len, figures.values()), default=0)), _verdict(problems), *map(str, sections)]
+    )
 
 
-def _preamble(pace: Pace) -> str:
+def _preamble(pace: Pace, runs: int) -> str:
     return "\n".join(
         [
-            f"`python benchmarks/latencies.py --write`, {machine()}, {versions()}; each has {CORES} cores.",
+            f"`python benchmarks/latencies.py --runs {runs} --write`, {machine()}, {versions()}; "
+            f"each has {CORES} cores.",
             "",
             f"NEXMark bids at {pace.rate:,.0f} per second, event time {EVENT_RATE:,} events/s, in batches of",
             f"which one is due every {1000 * pace.every:g} ms, as rows that are in memory; for the join the",

@@ -1,4 +1,4 @@
-"""How long an answer takes on Headrace and on Flink, with the same bids at the same pace.
+"""The time that answers take on Headrace and on Flink, with the same bids at the same pace.
 
     python benchmarks/latencies.py                            # prints the figures
     python benchmarks/latencies.py --only over --systems inline flink --runs 1 --seconds 5

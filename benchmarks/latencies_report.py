@@ -1,4 +1,4 @@
-"""How long answers take, of all systems, as text with tables for RESULTS.md."""
+"""The time that answers take on all systems, as text with tables for RESULTS.md."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WAYS: Final[Mapping[str, Way]] = {
     "flink-10": Way("Flink, watermarks every 10 ms", ("--watermarks=10", "--buffers=5"), True, once=True),
     "flink-200": Way("Flink, its defaults", ("--watermarks=200", "--buffers=100"), True, once=True),
 }
-"""What is measured, by name."""
+"""The systems that are measured, by name."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Measured:
 
     @classmethod
     def read(cls, found: Any) -> Measured:
-        """What `latency.py` has in its report."""
+        """A run of which `latency.py` has written a report."""
         return cls(Latencies(**found["found"]), found["foreign"])
 
     def __str__(self) -> str:

@@ -91,7 +91,7 @@ def events_of(rate: float, every: float) -> int:
 
 @dataclass(frozen=True)
 class Latencies:
-    """How long the answers of one run took.
+    """The time that the answers of one run took.
 
     Attributes:
         middle: half of them took so many milliseconds at most.

@@ -1,4 +1,4 @@
-"""How long an answer takes on Flink: one query over bids that come at a steady pace; see `latencies.py`.
+"""The time that answers take on Flink: one query over bids that come at a steady pace; see `latencies.py`.
 
 Rows are in memory before the job starts, and are emitted when they are due (`PreloadedRows.java`); the sink
 notes when the answer of each batch is complete (`NotedAnswers.java`). Rows of one millisecond may be in both

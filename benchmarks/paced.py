@@ -46,7 +46,7 @@ class Pace:
         return folder
 
     def latencies(self, notes: np.ndarray) -> Latencies:
-        """How long the answers of the counted batches took.
+        """The time that the answers of the counted batches took.
 
         Args:
             notes: int64[batches, 2], for each batch the nanoseconds to the last row and the number of rows.
@@ -59,7 +59,7 @@ class Pace:
 
 
 def read_notes(folder: Path) -> np.ndarray:
-    """What all instances of Flink's sink have noted, as if they were one: int64[batches, 2]."""
+    """The notes of all instances of Flink's sink, as if they were one: int64[batches, 2]."""
     parts = [np.fromfile(path, "<i8").reshape(-1, 2) for path in folder.glob("*.longs")]
     notes = np.zeros((max(map(len, parts)), 2), np.int64)
     for part in parts:

@@ -28,7 +28,6 @@ from waiting import wait_for
 
 pytestmark = pytest.mark.spark
 
-PATIENCE = 60
 STREAM = "CREATE STREAM p (ts BIGINT, k BIGINT, v BIGINT) FROM push TIMESTAMP BY ts;"
 QUERY = "SELECT k, COUNT(*) AS n, SUM(v) AS total FROM p [RANGE 5] GROUP BY k"
 
@@ -172,7 +171,7 @@ def test_no_two_epochs_in_it_have_one_attempt(spark: Any, tmp_path: Path, begun:
 def test_epochs_of_several_tasks_run_in_it_too(
     parallelism: int, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where a session says that there are more tasks than can run at once."""
+    """A session may cut epochs into more tasks than it has slots."""
     monkeypatch.setattr(SparkContext, "defaultParallelism", parallelism)
     pq.write_table(rows(0, 5_000), tmp_path / "rows.parquet")
     tracker = spark.sparkContext.statusTracker()

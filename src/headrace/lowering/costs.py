@@ -11,8 +11,7 @@ import pyarrow as pa
 from headrace.algebra.nodes import Plan, Relation, Source, TimeWindow
 from headrace.algebra.properties import is_stateful
 from headrace.dataclass_parts import parts_of
-from headrace.expressions.tree import Call
-from headrace.expressions.user import UserFunction
+from headrace.expressions.user import UserAggregate, UserFunction
 from headrace.lowering.graph import Graph
 from headrace.lowering.node import Node
 from headrace.optimizer.cost.expected import Expectation, expected
@@ -58,13 +57,16 @@ def _width(field: Field) -> int:
     return _VALUE if pa.types.is_primitive(field.type) else _TEXT
 
 
-def calls_user(part: object) -> bool:
-    """Whether an expression in a plan, or in a part of one, is computed by a function of the user's."""
-    match part:
-        case Call(user=UserFunction()):
-            return True
-        case _:
-            return any(map(calls_user, parts_of(part)))
+def calls_user(part: object, *, aggregates: bool = False) -> bool:
+    """Whether an expression in a plan, or in a part of one, is computed by a function of the user's.
+
+    Args:
+        part: the plan or the part.
+        aggregates: whether aggregates of the user's count as well.
+    """
+    if isinstance(part, UserFunction) or (aggregates and isinstance(part, UserAggregate)):
+        return True
+    return any(calls_user(below, aggregates=aggregates) for below in parts_of(part))
 
 
 _FULL: Final = 2.0

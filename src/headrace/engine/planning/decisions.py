@@ -26,7 +26,7 @@ _MARGIN: Final = 0.9
 
 
 def decided(defined: Definitions, plan: Plan, look: LookAtRun = unseen) -> Decisions | None:
-    """What is to be done with a plan so that its operators take the least processor time, or many tasks it.
+    """The rules and join orders by which a plan takes the least processor time, or more tasks share it.
 
     Nothing where nothing can be seen of an input: of a stream that never ends and of which no run has had
     rows, one that is timed by arrival, or one that cannot be read; and where the plan calls a function of the

@@ -35,9 +35,8 @@ def come_in_bulk(defined: Definitions, nodes: Iterable[Plan]) -> bool:
         defined: the streams.
         nodes: those of the plan.
     """
-    streams = [
-        defined.streams.get(name) for name in {node.name for node in nodes if isinstance(node, Source)}
-    ]
+    known = defined.streams
+    streams = [known.get(name) for name in {node.name for node in nodes if isinstance(node, Source)}]
     bounded = [stream for stream in streams if isinstance(stream, BoundedStream)]
     return len(bounded) == len(streams) and sum(stream.source.rows for stream in bounded) >= _LONG
 

@@ -26,9 +26,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from headrace.algebra.properties import parameters_of
-from headrace.dataclass_parts import parts_of
 from headrace.errors import UserError
-from headrace.expressions.user import UserAggregate, UserFunction
+from headrace.lowering.costs import calls_user
 from headrace.lowering.graph import Graph
 from headrace.runtime.results.reader import ResultReader
 from headrace.runtime.spark.faults import GATEWAY_ERRORS, faults_named, is_alive
@@ -223,7 +222,7 @@ class SparkRunner:
         """Whether a graph has code of users, which one process runs in one thread at a time."""
         known, found = self._calling
         if known is not graph:
-            found = any(_is_users(parameters_of(node.plan)) for node in graph.nodes)
+            found = any(calls_user(parameters_of(node.plan), aggregates=True) for node in graph.nodes)
             self._calling = graph, found
         return found
 
@@ -301,10 +300,6 @@ class SparkRunner:
 def _is_whole(work: EpochWork) -> bool:
     """Whether one task does all of an epoch's work."""
     return len(work.assignments) == work.tasks == 1
-
-
-def _is_users(part: object) -> bool:
-    return isinstance(part, UserFunction | UserAggregate) or any(map(_is_users, parts_of(part)))
 
 
 def _unreadable(source: str, error: Exception) -> UserError:

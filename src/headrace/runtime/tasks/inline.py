@@ -128,11 +128,12 @@ class _Stage:
     failed: BaseException | None = None
     wanted: bool = True
 
-    def fail(self, error: BaseException) -> None:
-        """Let one of them have failed, so that the others need not go on."""
+    def fail(self, error: BaseException) -> BaseException:
+        """Let one of them have failed, so that the others need not go on; what failed first."""
         self.failed = self.failed or error
         self.wanted = False
         self.abort()
+        return self.failed
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,12 +218,12 @@ class TaskThreads:
                     raise error
                 found[place] = given
         except BaseException as error:
-            stage.fail(error)
+            first = stage.fail(error)
             if not self._ended(stage, len(tasks) - len(found) - (0 not in found)) and self._queue is queue:
                 self.set_aside()
-            if isinstance(error, CancelledWorkError) and stage.failed is not None:
-                # The first one was ended since another one has failed.
-                raise stage.failed from None
+            if isinstance(error, CancelledWorkError):
+                # It was ended since another one has failed, or is what failed itself.
+                raise first from None
             raise
         return [found[place] for place in range(len(tasks))]
 

@@ -7,6 +7,7 @@ import gc
 import importlib
 import os
 import signal
+from typing import Any
 
 _BETWEEN_LOOKS = 100_000
 """So many objects are made before Python looks for garbage: it does so by default after a few hundred."""
@@ -20,11 +21,17 @@ def main() -> None:
     atexit.register(gc.freeze)
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
-        command = importlib.import_module("headrace.cli")
+        command = _loaded()
         signal.signal(signal.SIGINT, signal.default_int_handler)
     else:  # ignored, as in the background of a shell
-        command = importlib.import_module("headrace.cli")
+        command = _loaded()
     command.main()
+
+
+def _loaded() -> Any:
+    """The module of the command line. Threads that libraries start have their memory from one heap."""
+    importlib.import_module("headrace.runtime.tasks.heap").keep_one_arena()
+    return importlib.import_module("headrace.cli")
 
 
 def _leave(*_: object) -> None:

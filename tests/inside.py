@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 import headrace as hr
 from headrace.engine.query.query import Query
 from headrace.engine.run.core import Core
@@ -38,3 +40,9 @@ def epochs_of(db: hr.Database) -> threading.Thread:
 def reader_of(db: hr.Database, query: Query) -> ResultReader:
     """What reads the committed answer of a query."""
     return db._core.reader(query)
+
+
+def leave_undivided(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Let epochs on Spark with so much work be one task, in jobs and in the task that stays."""
+    monkeypatch.setattr("headrace.runtime.spark.runner._UNDIVIDED", seconds)
+    monkeypatch.setattr("headrace.runtime.spark.runner.UNDIVIDED", seconds)

@@ -31,7 +31,7 @@ from headrace.runtime.tasks.inline import InlineRunner
 from headrace.time import TimeDomain
 from histories import history
 from how_many import how_many
-from inside import reader_of
+from inside import leave_undivided, reader_of
 from support import TableSource
 
 PATHS = sorted(CASES.glob("*.txt"))
@@ -143,7 +143,7 @@ def test_spark(
     case: Case, spark: object, stays: bool, epoch_rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In jobs, where everything is encoded and goes through Spark's shuffle, and in a task that stays."""
-    monkeypatch.setattr("headrace.runtime.spark.runner._UNDIVIDED", 0.0)
+    leave_undivided(monkeypatch, 0.0)
     if not stays:
         monkeypatch.setattr("headrace.runtime.spark.startup.resident.ResidentTask.begun", lambda *_: None)
     *views, query = case.query.rstrip(";").split(";")

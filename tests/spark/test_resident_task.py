@@ -24,6 +24,7 @@ from headrace.runtime.spark.runner import SparkRunner
 from headrace.runtime.spark.stages import PackedWork
 from headrace.runtime.spark.startup import resident
 from headrace.runtime.spark.startup.resident import ResidentTask
+from inside import leave_undivided, run_of
 from waiting import wait_for
 
 pytestmark = pytest.mark.spark
@@ -35,7 +36,7 @@ QUERY = "SELECT k, COUNT(*) AS n, SUM(v) AS total FROM p [RANGE 5] GROUP BY k"
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch) -> list[ResidentTask]:
     """The tasks that were begun; every epoch after the first one of a run is small."""
-    monkeypatch.setattr("headrace.runtime.spark.runner._UNDIVIDED", 1e9)
+    leave_undivided(monkeypatch, 1e9)
     found: list[ResidentTask] = []
     begin = ResidentTask.begun
 
@@ -218,6 +219,24 @@ def test_it_leaves_its_slot_to_an_epoch_of_several_tasks_with_code_of_users(
         assert alive == [False, False]
         found = history(db, query, 12)
     assert found.equals(expected(12))
+
+
+@pytest.mark.parametrize(("calls", "stays"), [(False, True), (True, True), (False, False)])
+def test_tasks_that_are_threads_of_it_are_worth_less_work(
+    calls: bool, stays: bool, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code of users has jobs where it has several tasks, wherever the epoch before was."""
+    if not stays:
+        monkeypatch.setattr(ResidentTask, "begun", lambda *_: None)
+    with hr.connect(spark=spark) as db:
+        db.execute(STREAM)
+        db.function("same", lambda v: v, arguments=["BIGINT"], returns="BIGINT")
+        db.query(QUERY.replace("SUM(v)", "SUM(same(v))") if calls else QUERY)
+        db.start()
+        for start in (0, 4, 8):
+            push(db, start)
+            worth = run_of(db)._runner.undivided
+            assert worth == (0.02 if stays and not calls else 0.2)
 
 
 def test_one_slot_is_left_for_other_jobs(spark: Any, begun: list[ResidentTask]) -> None:

@@ -23,7 +23,7 @@ from headrace.reference.lateness import late_rows, needed_disorder
 from headrace.runtime.spark.runner import SparkRunner, _known_in_java
 from headrace.runtime.spark.startup.resident import ResidentTask
 from headrace.time import INFINITY
-from inside import reader_of, run_of
+from inside import leave_undivided, reader_of, run_of
 
 pytestmark = pytest.mark.spark
 
@@ -84,7 +84,7 @@ def test_answers_do_not_depend_on_buckets_or_epochs_or_where_they_run(
     epoch_rows: int,
     stays: bool,
 ) -> None:
-    monkeypatch.setattr("headrace.runtime.spark.runner._UNDIVIDED", 0.0)
+    leave_undivided(monkeypatch, 0.0)
     if not stays:
         monkeypatch.setattr(ResidentTask, "begun", lambda *_: None)
     with connect(spark=spark, buckets=buckets, epoch_rows=epoch_rows) as db:
@@ -96,7 +96,7 @@ def test_answers_do_not_depend_on_buckets_or_epochs_or_where_they_run(
 
 
 def test_one_job_per_epoch(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headrace.runtime.spark.runner._UNDIVIDED", 0.0)
+    leave_undivided(monkeypatch, 0.0)
     monkeypatch.setattr(ResidentTask, "begun", lambda *_: None)
     tracker = spark.sparkContext.statusTracker()
     with connect(spark=spark, epoch_rows=10_000) as db:
@@ -111,7 +111,7 @@ def test_one_job_per_epoch(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_small_epochs_are_a_single_task(stays: bool, spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if not stays:
         monkeypatch.setattr(ResidentTask, "begun", lambda *_: None)
-    monkeypatch.setattr("headrace.runtime.spark.runner._UNDIVIDED", math.inf)
+    leave_undivided(monkeypatch, math.inf)
     tracker = spark.sparkContext.statusTracker()
     with connect(spark=spark, epoch_rows=10_000, buckets=3) as db:
         db.execute(STREAMS + QUERIES)
@@ -133,7 +133,7 @@ def test_the_same_rows_are_late_as_inline_with_a_second_job_where_splits_must_kn
 ) -> None:
     # However little work it is, every epoch has several splits, and is a job.
     monkeypatch.setattr(ResidentTask, "begun", lambda *_: None)
-    monkeypatch.setattr("headrace.runtime.spark.runner._UNDIVIDED", 0.0)
+    leave_undivided(monkeypatch, 0.0)
     times = [(7 * number * number) % 60 + number for number in range(40)]
     table = pa.table({"n": list(range(40)), "ts": times})
     pq.write_table(table, tmp_path / "rows.parquet")
@@ -200,7 +200,7 @@ def test_later_epochs_look_up_nothing_in_the_jvm(
         epochs.append([])
         return run(runner, *work)
 
-    monkeypatch.setattr("headrace.runtime.spark.runner._UNDIVIDED", undivided)
+    leave_undivided(monkeypatch, undivided)
     monkeypatch.setattr("headrace.runtime.spark.startup.resident.IDLE", 60.0)
     with connect(spark=spark, epoch_rows=10_000, buckets=3) as db:
         db.execute(STREAMS + QUERIES)

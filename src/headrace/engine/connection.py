@@ -20,7 +20,7 @@ from headrace.engine.run.machine import check_cores, check_machine, machine_core
 from headrace.errors import UserError
 from headrace.language.defaults import INITIAL, Defaults
 from headrace.runtime.driver.settings import DEFAULT_EPOCH_BYTES, Managing, RunSettings
-from headrace.runtime.tasks.inline import InlineRunner
+from headrace.runtime.tasks.inline import UNDIVIDED, InlineRunner
 from headrace.runtime.tasks.runner import Runner
 from headrace.time import INFINITY, MICROSECONDS, Clock, SystemClock, parse_duration
 
@@ -32,9 +32,6 @@ _OTHERS: Final = (
 
 _NUMBERS: Final = ("threads", "buckets", "epoch_rows", "epoch_bytes", "retain_epochs", "max_dead_letters")
 """The arguments that are whole numbers."""
-
-_UNDIVIDED: Final = 0.02
-"""Seconds of work that one thread does sooner than several, since each of them has to load and store more."""
 
 RunnerName = Literal["spark", "inline"]
 WayName = Literal["advise", "act", "off"]
@@ -237,7 +234,7 @@ def _check_seconds(name: str, value: float | None, default: str) -> None:
 
 
 def _inline_runner(threads: int | None) -> InlineRunner:
-    return InlineRunner(undivided=_UNDIVIDED, threads=threads or machine_cores(), spare=threads is None)
+    return InlineRunner(undivided=UNDIVIDED, threads=threads or machine_cores(), spare=threads is None)
 
 
 def _check_java() -> None:

@@ -46,12 +46,12 @@ from headrace.runtime.spark.startup import ahead
 from headrace.runtime.spark.startup.resident import ResidentTask
 from headrace.runtime.spark.types import SPARK_ERRORS, check_digits, reason_of, struct_of
 from headrace.runtime.store.segments import FolderStore, Store
-from headrace.runtime.tasks.inline import reports_of
+from headrace.runtime.tasks.inline import UNDIVIDED, reports_of
 from headrace.runtime.tasks.messages import Chunk, EpochWork, TaskReport
 from headrace.schema import Schema
 
 _UNDIVIDED = 0.2
-"""Seconds of work for a single task: a stage costs 20 to 60 ms, and two thirds of that are processor time."""
+"""Seconds of work for one task of a job: a stage costs 20 to 60 ms, two thirds of them processor time."""
 
 _ABANDONED = 1.0
 """Seconds to wait for an epoch that was cancelled."""
@@ -84,15 +84,20 @@ class SparkRunner:
         self._counted: dict[int, RDD[int]] = {}
         self._resident: ResidentTask | None = None
         self._calling: tuple[Graph | None, bool] = None, False
+        self._in_jobs = False
         self._running = threading.Lock()
         self.parallelism = self._context.defaultParallelism
-        self.undivided = _UNDIVIDED
         self.few = 0
 
     @cached_property
     def _base(self) -> SparkSession:
         """The session that the user's data frames are of."""
         return SparkSession.builder.getOrCreate() if self._given is None else self._given
+
+    @property
+    def undivided(self) -> float:
+        """Seconds of work for a single task: fewer where several are threads of the task that stays."""
+        return _UNDIVIDED if self._in_jobs else UNDIVIDED
 
     def buckets(self, *, bulk: bool) -> int:
         """As many as tasks can run at once: on several machines no task takes all."""
@@ -124,7 +129,10 @@ class SparkRunner:
         Rows of a frame come through Spark, and threads of one process run code of users one at a time: such
         an epoch is a job. The task that stays ends before it, since the job needs its slot.
         """
-        if frames or (not _is_whole(work) and self._calls_users(work.graph)):
+        calls_users = self._calls_users(work.graph)
+        # What an epoch with code of users is worth does not depend on where the one before was.
+        self._in_jobs = True
+        if frames or (not _is_whole(work) and calls_users):
             self._end_resident()
             return None
         # One that has just ended for want of work is followed by another.
@@ -138,6 +146,7 @@ class SparkRunner:
             chunks = resident.chunks(self._packed(work))
             if chunks is not None:
                 self._resident = resident
+                self._in_jobs = calls_users
                 return chunks
         return None
 

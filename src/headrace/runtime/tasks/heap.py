@@ -2,6 +2,7 @@
 
 An epoch takes and frees arrays of some megabytes all the time. A general allocator gives such back to the
 system and fetches them anew, page by page: of a sliding window over files that was a quarter of all work.
+Nothing here is slow to import, since one setting has to be made before other libraries start threads.
 """
 
 from __future__ import annotations
@@ -10,9 +11,14 @@ import ctypes
 import os
 import platform
 from functools import cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
+from headrace.later import later
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+else:
+    pa = later("pyarrow")
 
 _TRIM_THRESHOLD: Final = -1
 _MMAP_THRESHOLD: Final = -3
@@ -32,6 +38,23 @@ _VARIABLES: Final = {
 
 
 @cache
+def keep_one_arena() -> None:
+    """Let all threads of this process, and of those that it forks, take memory from one heap.
+
+    An arena of glibc's that another thread has had, as one that PyArrow starts when it is loaded, stays: the
+    next thread takes it, and gives back what it frees in it. So this has to be called before PyArrow is
+    loaded. Where users have set anything of the kind, it does nothing.
+    """
+    if _is_ours():
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
+
+
+def _is_ours() -> bool:
+    """Whether the heap is glibc's, and users have said nothing of it."""
+    return platform.libc_ver()[0] == "glibc" and not _VARIABLES & {*os.environ}
+
+
+@cache
 def keep_freed_memory() -> None:
     """Let this process keep memory that arrays no longer need for the next ones, of NumPy and of Arrow.
 
@@ -41,11 +64,10 @@ def keep_freed_memory() -> None:
     """
     if platform.libc_ver()[0] != "glibc":
         return
-    if not _VARIABLES & {*os.environ}:
+    if _is_ours():
+        keep_one_arena()
         set_option = ctypes.CDLL(None).mallopt
         if any(set_option(_MMAP_THRESHOLD, size) for size in _LARGEST):
             set_option(_TRIM_THRESHOLD, _KEPT)
-            # Those of other threads are parts of 64 MB, which are given back.
-            set_option(_ARENA_MAX, 1)
     if "ARROW_DEFAULT_MEMORY_POOL" not in os.environ:
         pa.set_memory_pool(pa.system_memory_pool())

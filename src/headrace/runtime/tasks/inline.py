@@ -21,6 +21,9 @@ from headrace.runtime.tasks.stages import Each, one_by_one, run_epoch
 
 T = TypeVar("T")
 
+UNDIVIDED: Final = 0.02
+"""Seconds of work that one thread does sooner than several, since each of them has to load and store more."""
+
 _LOOK: Final = 0.1
 """Seconds between two looks at whether the one who waits for tasks may still wait."""
 _ENDING: Final = 10

@@ -44,6 +44,39 @@ print(pa.default_memory_pool().backend_name)
 """
 
 
+FORKED = """
+import os
+import resource
+import threading
+
+if os.environ["EARLY"]:
+    from headrace.runtime.spark.startup.standby import loaded
+
+    loaded()
+import pyarrow as pa
+from headrace.runtime.tasks.heap import keep_freed_memory
+
+def faults():
+    def work():
+        before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+        for _ in range(10):
+            arrays = [bytearray(b"x") * 2**20 for _ in range(100)]
+            del arrays
+        print(resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+if os.fork():
+    os.wait()
+else:
+    keep_freed_memory()
+    faults()
+    faults()
+"""
+
+
 def said(code: str, folder: Path, **environment: str) -> list[str]:
     """The words that a new process prints in which nothing of the kind is set."""
     ours = ("MALLOC_", "ARROW_", "GLIBC_TUNABLES")
@@ -69,3 +102,10 @@ def test_a_process_keeps_the_memory_of_arrays(tmp_path: Path) -> None:
 
 def test_a_command_that_runs_epochs_does(tmp_path: Path) -> None:
     assert said(COMMAND, tmp_path) == ["system"]
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_threads_of_workers_keep_it_too(early: bool, tmp_path: Path) -> None:
+    """Their daemon says so before it loads PyArrow; otherwise they take over what a thread of it had."""
+    _, after = said(FORKED, tmp_path, EARLY="1" if early else "")
+    assert (int(after) < 1_000) == early

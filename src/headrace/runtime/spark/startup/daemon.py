@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import os
 
-from headrace.runtime.spark.startup.standby import PLACE, is_replaced
+from headrace.runtime.spark.startup.standby import PLACE, is_replaced, loaded
 
 
 def main() -> None:
@@ -16,9 +16,7 @@ def main() -> None:
     gc.disable()
     if is_replaced(os.environ.get(PLACE, "")):
         return
-    from headrace.runtime.spark.startup.workers import load, serve
-
-    load()
+    serve = loaded()
     serve()
 
 

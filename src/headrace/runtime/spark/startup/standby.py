@@ -15,10 +15,12 @@ import select
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+from headrace.runtime.tasks.heap import keep_one_arena
 
 PLACE: Final = "HEADRACE_STANDBY"
 """The variable of the JVM's environment that names the socket."""
@@ -77,6 +79,15 @@ def is_replaced(place: str) -> bool:
     return taken
 
 
+def loaded() -> Callable[[], None]:
+    """Load what workers need; the function that forks them."""
+    keep_one_arena()
+    from headrace.runtime.spark.startup.workers import load, serve
+
+    load()
+    return serve
+
+
 def main() -> None:
     """Load what workers need, wait for Spark's daemon, and serve in its place."""
     gc.disable()
@@ -84,9 +95,7 @@ def main() -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(place)
         listener.listen()
-        from headrace.runtime.spark.startup.workers import load, serve
-
-        load()
+        serve = loaded()
         ready, _, _ = select.select([0, listener.fileno()], [], [])
         if 0 in ready:
             return

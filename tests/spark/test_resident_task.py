@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
+import threading
 import time
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, Listener
@@ -23,7 +25,8 @@ from headrace.errors import ExecutionError
 from headrace.runtime.spark.runner import SparkRunner
 from headrace.runtime.spark.stages import PackedWork
 from headrace.runtime.spark.startup import resident
-from headrace.runtime.spark.startup.resident import ResidentTask
+from headrace.runtime.spark.startup.resident import LIFE, ResidentStage, ResidentTask
+from headrace.runtime.tasks.inline import UNDIVIDED
 from inside import leave_undivided, run_of
 from waiting import wait_for
 
@@ -139,6 +142,39 @@ def test_it_lives_no_longer_than_it_may(
     assert found.equals(expected(20))
 
 
+def test_it_ends_before_spark_kills_a_silent_worker(spark: Any) -> None:
+    conf = spark.sparkContext._jsc.sc().conf()
+    kills, after = "spark.python.worker.killOnIdleTimeout", "spark.python.worker.idleTimeoutSeconds"
+    lives = []
+    for seconds, killed in (("0", "true"), ("1m", "false"), ("1m", "true"), ("1h", "true")):
+        conf.set(after, seconds)
+        conf.set(kills, killed)
+        lives.append(resident._life(spark.sparkContext))
+        conf.remove(after)
+        conf.remove(kills)
+    assert [*lives, resident._life(spark.sparkContext)] == [LIFE, LIFE, 30.0, LIFE, LIFE]
+
+
+def test_garbage_of_its_epochs_is_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left out of collection after an epoch stays: so after the first, and ever less often."""
+    left_out: list[int] = []
+    ran: list[bytes] = []
+    monkeypatch.setattr(resident, "attempt_of", lambda: 0)
+    monkeypatch.setattr(resident, "keep_collections_short", lambda: left_out.append(len(ran)))
+    monkeypatch.setattr(resident, "_run", lambda packed, *_: ran.append(packed.rest) or b"")
+    with Listener(str(tmp_path / "door"), "AF_UNIX") as listener:
+        stage = ResidentStage(str(tmp_path / "door"), 10.0, 10.0, 1)
+        worker = threading.Thread(target=lambda: list(stage.chunks([0])))
+        worker.start()
+        with listener.accept() as driver:
+            for number in range(100):
+                driver.send_bytes(pickle.dumps((None, b"%d" % number)))
+                driver.recv_bytes()
+        worker.join()
+    assert len(ran) == 100
+    assert left_out == [1, 2, 4, 8, 16, 32, 64]
+
+
 def test_a_graph_that_changes_reaches_it(spark: Any, begun: list[ResidentTask]) -> None:
     with hr.connect(spark=spark) as db:
         db.execute(STREAM)
@@ -236,7 +272,7 @@ def test_tasks_that_are_threads_of_it_are_worth_less_work(
         for start in (0, 4, 8):
             push(db, start)
             worth = run_of(db)._runner.undivided
-            assert worth == (0.02 if stays and not calls else 0.2)
+            assert worth == (UNDIVIDED if stays and not calls else 0.2)
 
 
 def test_one_slot_is_left_for_other_jobs(spark: Any, begun: list[ResidentTask]) -> None:

@@ -40,11 +40,14 @@ from headrace.runtime.tasks.stages import run_epoch
 IDLE: Final = 1.0
 """Seconds without work after which a task ends, and leaves its slot to others."""
 
-LIFE: Final = 30.0
-"""Seconds after which a task ends between two epochs, and another one begins.
+LIFE: Final = 300.0
+"""Seconds after which a task ends between two epochs, and another one begins, which takes a tenth of one.
 
-Spark may be told to kill a worker from which it hears nothing for some minutes, and a job of the user's may
-wait until all slots are free at once."""
+A job of the user's may wait until all slots are free at once."""
+
+_KILLED: Final = "spark.python.worker.killOnIdleTimeout"
+_SILENT: Final = "spark.python.worker.idleTimeoutSeconds"
+"""Whether Spark kills a worker from which it hears nothing, and after how many seconds."""
 
 _PATIENCE: Final = 5.0
 """Seconds without an answer after which it is asked whether there is still a task."""
@@ -87,7 +90,9 @@ class ResidentStage:
                         driver.send_bytes(found)
                     # They would stay while it waits.
                     del message, rest, found
-                    keep_collections_short()
+                    # What is garbage then stays, so that it is not done after every epoch.
+                    if count & (count + 1) == 0:
+                        keep_collections_short()
         finally:
             threads.set_aside()
         yield from ()
@@ -136,7 +141,7 @@ class ResidentTask:
         self._door = str(door)
         self._error: Exception | None = None
         self._sent: bytes | None = None
-        self._job = numbers.mapPartitions(ResidentStage(self._door, IDLE, LIFE, threads).chunks)
+        self._job = numbers.mapPartitions(ResidentStage(self._door, IDLE, _life(context), threads).chunks)
         # Made here, where PySpark looks up nothing in the JVM that is known.
         assert self._job._jrdd is not None
         self._thread = InheritableThread(self._run, name="headrace epochs", daemon=True)
@@ -236,6 +241,13 @@ class ResidentTask:
         """Let the task end; returns when it has, or will not soon."""
         self._task.close()
         self._thread.join(_ENDING)
+
+
+def _life(context: SparkContext) -> float:
+    """The seconds after which a task ends: before Spark would kill its worker, which says nothing."""
+    conf = context._jsc.sc().conf()
+    silent = conf.getTimeAsSeconds(_SILENT, "0") if conf.getBoolean(_KILLED, False) else 0
+    return min(LIFE, silent / 2) if silent else LIFE
 
 
 _lock = threading.Lock()

@@ -159,9 +159,14 @@ def test_garbage_of_its_epochs_is_collected(tmp_path: Path, monkeypatch: pytest.
     """What is left out of collection after an epoch stays: so after the first, and ever less often."""
     left_out: list[int] = []
     ran: list[bytes] = []
+
+    def run(packed: PackedWork, *_: object) -> bytes:
+        ran.append(packed.rest)
+        return b""
+
     monkeypatch.setattr(resident, "attempt_of", lambda: 0)
     monkeypatch.setattr(resident, "keep_collections_short", lambda: left_out.append(len(ran)))
-    monkeypatch.setattr(resident, "_run", lambda packed, *_: ran.append(packed.rest) or b"")
+    monkeypatch.setattr(resident, "_run", run)
     with Listener(str(tmp_path / "door"), "AF_UNIX") as listener:
         stage = ResidentStage(str(tmp_path / "door"), 10.0, 10.0, 1)
         worker = threading.Thread(target=lambda: list(stage.chunks([0])))

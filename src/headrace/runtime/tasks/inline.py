@@ -25,8 +25,8 @@ UNDIVIDED: Final = 0.06
 """Seconds of work that one thread does sooner than several.
 
 Each of them has to load and store more, and makes as many calls of Python's, which only one thread at a time
-can make: with half of it, an epoch of 30 ms, as of some thousand rows that are pushed, took up to 1.8 times
-as long on two cores."""
+can make: on two cores an epoch of 30 ms, as of some thousand rows that are pushed, took up to 1.8 times as
+long with two threads."""
 
 _LOOK: Final = 0.1
 """Seconds between two looks at whether the one who waits for tasks may still wait."""

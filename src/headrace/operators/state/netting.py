@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from headrace.elements import Batch, Int64Array, concat
+from headrace.elements import Batch, concat
 from headrace.operators.state.keys import encode_keys, hash_rows, normalise
 from headrace.schema import Schema
 
@@ -21,8 +21,7 @@ def without_pairs(schema: Schema, batch: Batch) -> Batch:
     """
     taken_back = batch.w < 0
     if taken_back.all() or not taken_back.any():
-        order = order_of(batch.ts)
-        return batch if order is None else batch.take(order)
+        return batch.take(np.argsort(batch.ts, kind="stable"))
     columns = [normalise(column) for column in batch.payload.columns]
     columns += [pa.array(batch.ts), pa.array(batch.te)]
     codes = encode_keys(columns, hash_rows(columns, len(batch))).codes
@@ -31,14 +30,6 @@ def without_pairs(schema: Schema, batch: Batch) -> Batch:
     if both.any():
         rest = concat(schema, [batch.filter(~both[codes]), netted(batch.filter(both[codes]))])
     return rest.take(np.lexsort((rest.w > 0, rest.ts)))
-
-
-def order_of(instants: Int64Array) -> Int64Array | None:
-    """The positions of instants in order of time, equal ones in theirs; None where that is as they are."""
-    if (instants[1:] >= instants[:-1]).all():
-        return None
-    found: Int64Array = np.argsort(instants, kind="stable")
-    return found
 
 
 def netted(batch: Batch) -> Batch:

@@ -12,7 +12,7 @@ import numpy as np
 
 from headrace.elements import Batch, concat
 from headrace.history import canonical, clip, difference
-from headrace.operators.state.netting import netted, order_of, without_pairs
+from headrace.operators.state.netting import netted, without_pairs
 from headrace.schema import Schema
 from headrace.time import BEGINNING, INFINITY
 
@@ -45,13 +45,11 @@ class Release:
         """
         everything = concat(self._schema, [self._waiting, *yielded])
         new = np.full(len(everything) - len(self._waiting), epoch)
-        order = order_of(everything.ts)
-        count = int(np.count_nonzero(everything.ts < reach))
-        later = np.arange(count, len(everything)) if order is None else order[count:]
-        self._waiting = everything.take(later)
-        self._epochs = np.concatenate([self._epochs, new])[later]
-        ready = everything.slice(0, count) if order is None else everything.take(order[:count])
-        return without_pairs(self._schema, concat(self._schema, [ready, *taken_back]))
+        ready = everything.ts < reach
+        self._waiting = everything.take(np.flatnonzero(~ready))
+        self._epochs = np.concatenate([self._epochs, new])[~ready]
+        released = concat(self._schema, [everything.take(np.flatnonzero(ready)), *taken_back])
+        return without_pairs(self._schema, released)
 
 
 def settled_until(heartbeat: int, horizon: int) -> int:

@@ -156,7 +156,7 @@ def test_it_ends_before_spark_kills_a_silent_worker(spark: Any) -> None:
 
 
 def test_garbage_of_its_epochs_is_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left out of collection after an epoch stays: so after the first, and ever less often."""
+    """Objects are left out of collection, and so stay, after the first epoch and ever less often."""
     left_out: list[int] = []
     ran: list[bytes] = []
 

@@ -90,7 +90,7 @@ class ResidentStage:
                         driver.send_bytes(found)
                     # They would stay while it waits.
                     del message, rest, found
-                    # What is garbage then stays, so that it is not done after every epoch.
+                    # Garbage that is there then stays, so that this is not done after every epoch.
                     if count & (count + 1) == 0:
                         keep_collections_short()
         finally:
